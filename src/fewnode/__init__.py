@@ -1,0 +1,49 @@
+"""Few-shot node classification: learn from a network's well-labelled classes, recognise new ones from a few nodes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fewnode.errors import FewnodeError
+
+if TYPE_CHECKING:
+    from fewnode.datasets import load
+    from fewnode.episodes import Episode, EpisodeSampler
+    from fewnode.estimator import GPN, Estimator, load_model
+    from fewnode.evaluation import Method, Result, evaluate
+    from fewnode.graph import ClassSplit, Dataset, Graph
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "fewnode.datasets": ["load"],
+    "fewnode.episodes": ["Episode", "EpisodeSampler"],
+    "fewnode.estimator": ["GPN", "Estimator", "load_model"],
+    "fewnode.evaluation": ["Method", "Result", "evaluate"],
+    "fewnode.graph": ["ClassSplit", "Dataset", "Graph"],
+}
+
+__all__ = [
+    "GPN",
+    "ClassSplit",
+    "Dataset",
+    "Episode",
+    "EpisodeSampler",
+    "Estimator",
+    "FewnodeError",
+    "Graph",
+    "Method",
+    "Result",
+    "evaluate",
+    "load",
+    "load_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use (PEP 562): torch takes a second, and `fewnode --help` does not need it."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'fewnode' has no attribute {name!r}")

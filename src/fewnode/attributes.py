@@ -1,0 +1,45 @@
+"""Scaling of node attributes: the paper says bag of words and leaves the rest open."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import Attributes, is_sparse
+
+Scaling = Literal["raw", "l2", "tf-idf"]
+
+
+def scale(x: Attributes, scaling: Scaling, idf: NDArray[np.float32] | None = None) -> Attributes:
+    """The attributes as a method reads them: `raw`, rows of unit length (`l2`), or `tf-idf` rows of unit length.
+
+    `idf` is that of the network the method was trained on, so that a node looks the same in another network.
+    """
+    if scaling not in get_args(Scaling):
+        raise FewnodeError(f"unknown scaling {scaling!r}{closest(scaling, get_args(Scaling))}")
+    if scaling == "raw":
+        return x
+    if scaling == "tf-idf":
+        weight = inverse_document_frequency(x) if idf is None else idf
+        x = x.multiply(weight).tocsr() if is_sparse(x) else x * weight
+    return unit_rows(x)
+
+
+def inverse_document_frequency(x: Attributes) -> NDArray[np.float32]:
+    """log((1 + n) / (1 + document frequency)) + 1 of each attribute."""
+    present = np.bincount(x.indices[x.data != 0], minlength=x.shape[1]) if is_sparse(x) else (x != 0).sum(axis=0)
+    return np.asarray(np.log((1 + x.shape[0]) / (1 + present)) + 1, dtype=np.float32)
+
+
+def unit_rows(x: Attributes) -> Attributes:
+    """Rows of Euclidean length 1; a row of zeros stays one."""
+    if not is_sparse(x):
+        length = np.linalg.norm(x, axis=1, keepdims=True)
+        return x / np.where(length == 0, 1, length)
+    length = np.sqrt(np.asarray(x.multiply(x).sum(axis=1))).ravel()
+    data = x.data / np.repeat(np.where(length == 0, 1, length), np.diff(x.indptr))
+    return sp.csr_array((data.astype(np.float32), x.indices, x.indptr), shape=x.shape)

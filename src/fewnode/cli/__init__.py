@@ -1,0 +1,81 @@
+"""The command line. Heavy imports happen inside commands, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fewnode import __version__
+from fewnode.cli import data, demo, run
+from fewnode.errors import FewnodeError
+
+app = typer.Typer(
+    name="fewnode",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command()(demo.demo)
+app.add_typer(data.app, name="data")
+app.command()(run.train)
+app.command()(run.evaluate)
+app.command()(run.predict)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fewnode {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _fewnode(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Recognise new classes of nodes in a network from a handful of examples.
+
+    \b
+    Start with:   fewnode demo
+    Your network: fewnode data import network.npz --out mydata
+                  fewnode train --data mydata --out run
+                  fewnode predict --run run --support support.csv --all --out predictions.csv
+    """
+
+
+def main() -> None:
+    """Exit 0: done. 2: the input or the arguments are wrong. 3: the machine failed us. 1: a bug."""
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except typer.Abort:
+        sys.exit(130)
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        sys.exit(130)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        place = context.command_path if context else "fewnode"
+        _complain(f"{error.format_message()} (see {place} --help)")
+        sys.exit(2)
+    except FewnodeError as error:
+        _complain(str(error))
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: nobody is left to be told
+        sys.exit(0)
+    except (OSError, MemoryError) as error:
+        _complain(_machine(error))
+        sys.exit(3)
+
+
+def _machine(error: OSError | MemoryError) -> str:
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; nothing already written was lost"
+
+
+def _complain(message: str) -> None:
+    text = " ".join(message.split())
+    typer.echo(f"fewnode: {text}", err=True)

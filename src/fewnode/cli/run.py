@@ -1,0 +1,258 @@
+"""`fewnode train`, `evaluate` and `predict`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fewnode.cli.show import Json, Quiet, Threads, emit, note, table, training_bar
+from fewnode.errors import FewnodeError
+
+if TYPE_CHECKING:
+    from fewnode.estimator import Estimator
+    from fewnode.graph import Dataset
+
+Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
+Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
+OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
+
+
+def train(
+    data: str = Data,
+    out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
+    method: str = typer.Option("gpn", "--method", help="gpn, gpn-naive, pn or propagation."),
+    way: int = typer.Option(5, "--way", help="N: classes in a training task."),
+    shot: int = typer.Option(5, "--shot", help="K: support nodes a class."),
+    query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
+    episodes: int = typer.Option(300, "--episodes", min=1, help="Training tasks at most; validation may stop earlier."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
+    resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
+    encoder: str = typer.Option(None, "--encoder", help="gcn (default), mlp, sage, gat or gin."),
+    hidden: str = typer.Option(None, "--hidden", help="Widths of the encoder's layers; default 32,16."),
+    eps: float = typer.Option(None, "--eps", help="ε of the centrality log(deg + ε); default 1."),
+    distance: str = typer.Option(None, "--distance", help="sqeuclidean (default), euclidean or cosine."),
+    dropout: str = typer.Option(None, "--dropout", help="A rate (default 0.5), or auto: chosen on validation classes."),
+    scaling: str = typer.Option(None, "--scaling", help="Of attributes: raw (default), l2 or tf-idf."),
+    lr: float = typer.Option(None, "--lr", help="Adam's learning rate; default 0.005."),
+    weight_decay: float = typer.Option(None, "--weight-decay", help="Default 0.0005."),
+    patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
+    device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Meta-train a method on the training classes of a network and save the model.
+
+    Training stops early when the validation classes say so; the weights that validated best are kept. A killed
+    training continues with --resume, with the same bits as if it had never stopped.
+
+    \b
+    Example:
+      fewnode train --data debian --method gpn --way 5 --shot 5 --out run
+      fewnode evaluate --run run
+    """
+    from fewnode.datasets import load
+    from fewnode.estimator import Estimator
+    from fewnode.io import exclusive
+    from fewnode.train import CHECKPOINT, Journal
+
+    options = {
+        "episodes": episodes if method != "propagation" else None,
+        "encoder": encoder,
+        "hidden": _widths(hidden),
+        "eps": eps,
+        "distance": distance,
+        "dropout": _rate(dropout),
+        "scaling": scaling,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "patience": patience,
+        "device": device,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    model = Estimator(method, way, shot, query, seed, **given)
+    if (out / "model.json").exists():
+        if not resume:
+            raise FewnodeError(f"{out}: there is a run already; choose another --out")
+        note(f"{out} is finished already", quiet)
+        return
+    if not resume and any(out.rglob(CHECKPOINT)):
+        raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
+    _set_threads(threads)
+    dataset = load(data)
+    note(f"{dataset.name}: {dataset.graph}", quiet)
+    with exclusive(out), training_bar(episodes, quiet) as report:
+        model.fit(dataset, Journal(out, report=report))
+        model.trained_["data"]["path"] = _remembered(data)
+        model.save(out)
+        for checkpoint in out.rglob(CHECKPOINT):
+            checkpoint.unlink()
+    _say_trained(model, out, quiet, as_json)
+
+
+def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:
+    history = getattr(model.method_, "history_", None)
+    seconds = model.trained_["seconds"]
+    learned: dict[str, Any] = {}
+    if history is not None:
+        best = history.best
+        learned = {"best": asdict(best), "episodes": history.done, "stopped_early": history.stopped}
+    if as_json:
+        emit({"run": str(out), "method": model.method, **learned, "seconds": {"train": seconds}})
+        return
+    if history is not None:
+        typer.echo(f"best validation accuracy {100 * best.accuracy:.1f} % at episode {best.episode} of {history.done}")
+    note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}", quiet)
+
+
+def evaluate(
+    run: Path = Run,
+    way: int = typer.Option(None, "--way", help="N; default: as trained."),
+    shot: int = typer.Option(None, "--shot", help="K; default: as trained."),
+    query: int = typer.Option(None, "--query", help="M; default: as many as --shot."),
+    tasks: int = typer.Option(50, "--tasks", min=1, help="Tasks in the pool."),
+    repeats: int = typer.Option(1, "--repeats", min=1, help="Trainings with other seeds, on the same tasks."),
+    pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
+    save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
+    pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
+    data: str = OtherData,
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Score a model on few-shot tasks from the test classes: accuracy, macro- and weighted F1, 95 % intervals.
+
+    The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
+    method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
+
+    \b
+    Example:
+      fewnode evaluate --run run --way 5 --shot 3 --tasks 500
+    """
+    from fewnode import evaluation
+    from fewnode.episodes import EpisodeSampler
+    from fewnode.estimator import load_model
+
+    _set_threads(threads)
+    model = load_model(run)
+    dataset = _dataset_of(model, run, data)
+    n, k = way or model.way, shot or model.shot
+    chosen = (
+        evaluation.read_pool(pool, dataset)
+        if pool
+        else EpisodeSampler(dataset, "test", n, k, query, pool_seed).take(tasks)
+    )
+    if save_pool:
+        evaluation.save_pool(save_pool, chosen, dataset)
+    results = [evaluation.evaluate(model, dataset, n, k, query, pool=chosen)]
+    for extra in range(1, repeats):
+        again = model.fresh(model.seed + extra)
+        with training_bar(again.method_.episodes if hasattr(again.method_, "episodes") else 0, quiet) as report:
+            again.fit(dataset, _journal(report, f"repeat {extra + 1}/{repeats}"))
+        results.append(evaluation.evaluate(again, dataset, n, k, query, pool=chosen))
+    result = evaluation.join(results)
+    shape = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
+    if as_json:
+        emit({**result.to_json(), **shape, "method": model.method, "run": str(run), "seed": model.seed})
+        return
+    asked = f"tasks of {pool}" if pool else f"{n}-way {k}-shot, {query or k} queries a class"
+    typer.echo(f"{model.method} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)")
+    names = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
+    typer.echo(table(["metric", "% ± 95 %"], [(label, result[metric]) for metric, label in names.items()]))
+
+
+def predict(
+    run: Path = Run,
+    support: Path = typer.Option(..., "--support", help="Table `node,class`: a few nodes of each new class."),
+    query: Path = typer.Option(None, "--query", help="Table `node`: the nodes to classify."),
+    everything: bool = typer.Option(False, "--all", help="Classify every node of the network."),
+    out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
+    explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
+    data: str = OtherData,
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Classify nodes into new classes, each given by a few support nodes.
+
+    The output has one row a node: its name, the winning label, and one probability a class. With --explain it
+    also names the nearest support nodes, and the weight β of each support node in its class goes to a second
+    table, OUT.support.csv.
+
+    \b
+    Example:
+      printf 'node,class\\nopenvpn,vpn\\nwireguard-tools,vpn\\npostfix,mail\\nexim4,mail\\n' > support.csv
+      printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
+      fewnode predict --run run --support support.csv --query nodes.csv --explain
+    """
+    from fewnode.estimator import load_model
+    from fewnode.predictions import Predictions, read_query, read_support
+
+    if everything == (query is not None):
+        raise FewnodeError("give either --query nodes.csv or --all")
+    _set_threads(threads)
+    model = load_model(run)
+    dataset = _dataset_of(model, run, data)
+    nodes, labels = read_support(support, dataset)
+    asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
+    answer = Predictions.of(model, dataset, nodes, labels, asked, explain)
+    if out:
+        answer.write(out)
+        note(f"{len(asked):,} nodes classified into {len(answer.classes)} classes: {out}", quiet or as_json)
+    if as_json:
+        emit(answer.to_json())
+    elif not out:
+        typer.echo(answer.to_csv(), nl=False)
+    if explain and not as_json and not quiet:
+        note(answer.support_table(), quiet)
+
+
+def _journal(report: Any, part: str) -> Any:
+    from fewnode.train import Journal
+
+    return Journal(report=report, part=part)
+
+
+def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
+    """The dataset that a run remembers, or another one with the same attributes."""
+    from fewnode.datasets import load
+
+    remembered = model.trained_["data"]
+    if data is None and "path" not in remembered:
+        raise FewnodeError(f"{run}: the model does not know where its dataset is; pass --data")
+    dataset = load(data or remembered["path"])
+    if data is None and dataset.sha256 != remembered["sha256"]:
+        raise FewnodeError(
+            f"{remembered['path']} has changed since {run} was trained; pass --data to use it all the same"
+        )
+    model.check_features(dataset)
+    return dataset
+
+
+def _remembered(data: str) -> str:
+    return str(Path(data).resolve()) if Path(data).exists() else data
+
+
+def _widths(hidden: str | None) -> tuple[int, ...] | None:
+    if hidden is None:
+        return None
+    try:
+        return tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
+
+
+def _rate(dropout: str | None) -> float | str | None:
+    try:
+        return dropout if dropout in (None, "auto") else float(dropout)
+    except ValueError:
+        raise FewnodeError(f"--dropout {dropout!r}: expected a rate such as 0.5, or auto") from None
+
+
+def _set_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)

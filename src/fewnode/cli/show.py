@@ -1,0 +1,93 @@
+"""What a person sees: progress, small tables, one JSON object when asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fewnode.train import History
+
+Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
+Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
+Threads = typer.Option(1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.")
+
+
+def emit(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def note(text: str, quiet: bool) -> None:
+    """Something about the way, not the result: to standard error, unless -q."""
+    if not quiet:
+        typer.echo(text, err=True)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns aligned by spaces: the first to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+@contextmanager
+def training_bar(episodes: int, quiet: bool) -> Iterator[Callable[[str, int, float, History], None]]:
+    """A bar with loss, validation accuracy and time left; plain lines where there is no terminal."""
+    if quiet:
+        yield lambda part, episode, loss, history: None
+        return
+    if not sys.stderr.isatty():
+        yield _plain_lines(episodes)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed}/{task.total}  {task.fields[status]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bars: dict[str, Any] = {}
+
+        def report(part: str, episode: int, loss: float, history: History) -> None:
+            if part not in bars:
+                bars[part] = progress.add_task(part or "training", total=episodes, status="")
+            progress.update(bars[part], completed=episode, status=status(loss, history))
+            if history.stopped:
+                progress.update(bars[part], total=episode)
+
+        yield report
+
+
+def _plain_lines(episodes: int) -> Callable[[str, int, float, History], None]:
+    every = max(1, episodes // 10)
+    said: set[tuple[str, int]] = set()
+
+    def report(part: str, episode: int, loss: float, history: History) -> None:
+        if episode == history.done and (episode % every == 0 or history.stopped) and (part, episode) not in said:
+            said.add((part, episode))
+            note(f"{part or 'training'}  {episode}/{episodes}  {status(loss, history)}", quiet=False)
+
+    return report
+
+
+def status(loss: float, history: History) -> str:
+    last = f"valid {100 * history.points[-1].accuracy:.1f} %" if history.points else "valid –"
+    return f"loss {loss:.3f}  {last}"

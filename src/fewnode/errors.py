@@ -1,0 +1,16 @@
+"""The one error that users can cause, and the hint at what they may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FewnodeError(Exception):
+    """Something in the input or the arguments is wrong; the message is one line a user can act on."""
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """` (did you mean X?)` if some known word is near `word`, else an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,216 @@
+"""The user's door: any method by name, fitted on a `Dataset`, with labels of any kind, saved and loaded."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+
+import fewnode
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError, closest
+from fewnode.evaluation import Predictor, Probabilities, predict_tasks
+from fewnode.graph import Dataset, Graph, Ints
+from fewnode.io import one_line, read_record, write_record
+from fewnode.methods import gpn
+from fewnode.methods.gpn import Explanation
+from fewnode.methods.propagation import Propagation
+from fewnode.train import QUIET, Journal
+
+Nodes: TypeAlias = Sequence[int] | Ints
+Labels: TypeAlias = Sequence[Hashable] | Ints
+
+METHODS: dict[str, tuple[type, dict[str, Any]]] = {
+    "gpn": (gpn.GPN, {}),
+    "gpn-naive": (gpn.GPN, {"valuator": False}),
+    "pn": (gpn.GPN, {"valuator": False, "encoder": "mlp"}),
+    "propagation": (Propagation, {}),
+}
+
+
+class Estimator:
+    """A few-shot method for N-way K-shot tasks on attributed networks.
+
+    >>> model = Estimator("gpn", way=5, shot=5).fit(data)          # doctest: +SKIP
+    >>> model.predict(data.graph, support=[17, 911], support_y=["vpn", "mail"], query=[3, 8])  # doctest: +SKIP
+    ['mail', 'vpn']
+    """
+
+    def __init__(
+        self, method: str = "gpn", way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any
+    ) -> None:
+        self.method, self.way, self.shot, self.query, self.seed = method, way, shot, query or shot, seed
+        self.options = options
+        self.method_: Any = _build(method, seed, options)
+        self.trained_: dict[str, Any] = {}
+
+    def fit(self, data: Dataset, journal: Journal = QUIET) -> Estimator:
+        """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at."""
+        train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
+        valid = EpisodeSampler(data, "valid", self.way, self.shot, self.shot)
+        start = time.perf_counter()
+        if "journal" in inspect.signature(self.method_.fit).parameters:
+            settings = {**self._settings(), "data": data.sha256, "threads": torch.get_num_threads()}
+            self.method_.fit(data.graph, train, valid, journal=replace(journal, settings=settings))
+        else:
+            self.method_.fit(data.graph, train, valid)
+        history = getattr(self.method_, "history_", None)
+        self.trained_ = {
+            "n_features": data.graph.n_features,
+            "feature_names": list(data.feature_names) if data.feature_names else None,
+            "data": {"name": data.name, "sha256": data.sha256},
+            "classes": {
+                part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
+            },
+            "history": asdict(history) if history else None,
+            "seconds": time.perf_counter() - start,
+            "threads": torch.get_num_threads(),
+            "versions": {
+                "fewnode": fewnode.__version__,
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+            },
+        }
+        return self
+
+    def predict_proba(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+        """A probability for each query node (row) and class (column); columns are in the order of `classes`."""
+        return self._method(graph).predict_proba(graph, *_task(graph, support, support_y, query))
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
+        """The probabilities of many tasks at once."""
+        return predict_tasks(self._method(graph), graph, tasks)
+
+    def predict(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> list[Hashable]:
+        """The most likely class of each query node."""
+        names = classes(support_y)
+        return [names[c] for c in self.predict_proba(graph, support, support_y, query).argmax(axis=1)]
+
+    def explain(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
+        """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
+        method = self._method(graph)
+        if not isinstance(method, gpn.Prototypical):
+            raise FewnodeError(f"{self.method} has no prototypes to explain its answers by")
+        return method.explain(graph, *_task(graph, support, support_y, query))
+
+    def check_features(self, data: Dataset) -> None:
+        """Refuse a dataset whose attributes are not those the model was trained on."""
+        ours, theirs = self.trained_["feature_names"], data.feature_names
+        if data.graph.n_features != self.trained_["n_features"]:
+            raise FewnodeError(
+                f"{data.name} has {data.graph.n_features} attributes, the model reads {self.trained_['n_features']}"
+            )
+        if ours and theirs and list(theirs) != ours:
+            first = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+            raise FewnodeError(
+                f"attribute {first} of {data.name} is {theirs[first]!r}, the model reads {ours[first]!r}"
+            )
+
+    def fresh(self, seed: int) -> Estimator:
+        """An unfitted estimator with the same options and another seed."""
+        return Estimator(self.method, self.way, self.shot, self.query, seed, **self.options)
+
+    def _method(self, graph: Graph) -> Predictor:
+        if not self.trained_:
+            raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        if graph.n_features != self.trained_["n_features"]:
+            raise FewnodeError(
+                f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
+            )
+        return self.method_  # type: ignore[no-any-return]
+
+    def _settings(self) -> dict[str, Any]:
+        options = {**METHODS[self.method][1], **self.options}
+        if isinstance(options.get("encoder"), nn.Module):
+            options["encoder"] = f"a {type(options['encoder']).__name__}"
+        shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed}
+        return {"method": self.method, "options": options, **shape}
+
+    def save(self, directory: str | Path) -> None:
+        """Write `model.safetensors` and `model.json`. An existing model is never overwritten."""
+        directory = Path(directory)
+        if (directory / "model.json").exists():
+            raise FewnodeError(f"{directory}: there is a model already; choose another directory")
+        if not self.trained_:
+            raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        state = {name: tensor.detach().cpu().numpy() for name, tensor in self.method_.state().items()}
+        write_record(directory, "model", {**self._settings(), "trained": self.trained_}, state)
+
+
+class GPN(Estimator):
+    """Graph Prototypical Networks: `fewnode.GPN(way=5, shot=5).fit(data)`."""
+
+    def __init__(self, way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any) -> None:
+        super().__init__("gpn", way, shot, query, seed, **options)
+
+
+def load_model(directory: str | Path, encoder: nn.Module | None = None) -> Estimator:
+    """A model that `save` wrote. One that was trained with an encoder of your own needs it again, as `encoder`."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise FewnodeError(f"{directory}: no such run")
+    if not (directory / "model.json").exists():
+        raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
+    meta, state = read_record(directory, "model")
+    try:
+        options = dict(meta["options"])
+        if encoder is not None:
+            options["encoder"] = encoder
+        elif str(options.get("encoder")).startswith("a "):
+            raise FewnodeError(f"was trained with {options['encoder']} as encoder; pass load_model(…, encoder=…)")
+        model = Estimator(meta["method"], meta["way"], meta["shot"], meta["query"], meta["seed"], **options)
+        if bad := [name for name, array in state.items() if not np.isfinite(array).all()]:
+            raise FewnodeError(f"tensor {bad[0]!r} is not finite")
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
+        model.method_.restore(meta["trained"]["n_features"], tensors)
+        model.trained_ = dict(meta["trained"])
+    except FewnodeError as error:
+        raise FewnodeError(f"{directory}: {error}") from None
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise FewnodeError(f"{directory}: not a complete model ({one_line(error)})") from None
+    return model
+
+
+def classes(support_y: Labels) -> list[Hashable]:
+    """The distinct labels in the order of the columns of `predict_proba`: sorted, by their text if need be."""
+    distinct = list(dict.fromkeys(support_y))
+    try:
+        return sorted(distinct)
+    except TypeError:
+        return sorted(distinct, key=str)
+
+
+def _task(graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> tuple[Ints, Ints, Ints]:
+    """Support, its labels as 0 … N-1, and query, checked: each node in range, each support node in one class."""
+    if len(support) != len(support_y) or len(support) == 0:
+        raise FewnodeError(f"{len(support)} support nodes and {len(support_y)} labels; expected one label a node")
+    index = {name: i for i, name in enumerate(classes(support_y))}
+    given: dict[int, Hashable] = {}
+    for node, name in zip(support, support_y, strict=True):
+        if given.setdefault(int(node), name) != name:
+            raise FewnodeError(f"support node {node} is in two classes, {given[int(node)]!r} and {name!r}")
+    arrays = [np.asarray(nodes, dtype=np.int64).reshape(-1) for nodes in (support, query)]
+    for array in arrays:
+        if array.size and (array.min() < 0 or array.max() >= graph.n):
+            bad = array[(array < 0) | (array >= graph.n)][0]
+            raise FewnodeError(f"node {bad} is out of range, expected 0 to {graph.n - 1}")
+    return arrays[0], np.array([index[name] for name in support_y], np.int64), arrays[1]
+
+
+def _build(name: str, seed: int, options: Mapping[str, Any]) -> Any:
+    if name not in METHODS:
+        raise FewnodeError(f"unknown method {name!r}{closest(name, METHODS)}; known are {', '.join(METHODS)}")
+    method, preset = METHODS[name]
+    known = list(inspect.signature(method).parameters)
+    for option in options:
+        if option not in known or option == "seed":
+            raise FewnodeError(f"method {name} has no option {option!r}{closest(option, known)}")
+    return method(**{**preset, **options, "seed": seed})

@@ -1,0 +1,261 @@
+"""The problem's data (section 3): a graph G = (A, X), and a dataset that adds labels and a class split.
+
+Labels live in `Dataset`, never in `Graph`, so that a method, which is given a `Graph`, cannot peek.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from fewnode.errors import FewnodeError, closest
+
+Ints: TypeAlias = NDArray[np.int64]
+Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
+
+UNKNOWN = -1
+"""The label of a node whose class nobody told us."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An attributed network G = (A, X).
+
+    `adj[i, j] = 1` says that node i aggregates from node j: an edge j -> i. There are no self-loops and
+    no duplicates in it. An undirected graph has a symmetric `adj`. `x` is float32, sparse or dense.
+    """
+
+    adj: sp.csr_array
+    x: Attributes
+
+    def __post_init__(self) -> None:
+        n, columns = self.adj.shape
+        if n != columns:
+            raise FewnodeError(f"the adjacency matrix is {n} x {columns}, expected a square one")
+        if self.x.shape[0] != n:
+            raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
+        object.__setattr__(self, "adj", _frozen(self.adj))
+        object.__setattr__(self, "x", _frozen(self.x))
+        values = self.x.data if is_sparse(self.x) else self.x
+        finite = np.isfinite(values)
+        if not finite.all():
+            raise FewnodeError(f"attribute of node {_row_of(self.x, int(np.argmin(finite)))} is NaN or infinite")
+
+    @classmethod
+    def from_edges(cls, edge_index: ArrayLike, n: int, x: Attributes | None = None, *, directed: bool = False) -> Graph:
+        """A graph from a 2 x E array of node ids, source above target.
+
+        Self-loops and repeated edges are dropped; unless `directed`, every edge counts both ways.
+        """
+        edges = np.asarray(edge_index)
+        if edges.ndim != 2 or edges.shape[0] != 2 or not np.issubdtype(edges.dtype, np.integer):
+            raise FewnodeError(f"edges are {edges.dtype} {edges.shape}, expected integers of shape (2, E)")
+        outside = (edges < 0) | (edges >= n)
+        if outside.any():
+            place = int(np.argmax(outside.any(axis=0)))
+            bad = edges[:, place][outside[:, place]][0]
+            raise FewnodeError(f"edge {place}: node {bad} is out of range, expected 0 to {n - 1}")
+        source, target = edges[:, edges[0] != edges[1]].astype(np.int32)
+        if not directed:
+            source, target = np.concatenate([source, target]), np.concatenate([target, source])
+        adj = sp.coo_array((np.ones(source.size, np.float32), (target, source)), shape=(n, n)).tocsr()
+        adj.sum_duplicates()
+        adj.data[:] = 1  # what was given twice was summed
+        return cls(adj, no_attributes(n) if x is None else x)
+
+    @property
+    def n(self) -> int:
+        """How many nodes there are."""
+        return int(self.adj.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.x.shape[1])
+
+    @cached_property
+    def degree(self) -> Ints:
+        """deg(i), the in-degree: how many nodes i aggregates from, itself not counted."""
+        return np.diff(self.adj.indptr).astype(np.int64)  # type: ignore[no-any-return]
+
+    @cached_property
+    def directed(self) -> bool:
+        transposed = self.adj.T.tocsr()
+        transposed.sort_indices()
+        return not (
+            np.array_equal(transposed.indptr, self.adj.indptr) and np.array_equal(transposed.indices, self.adj.indices)
+        )
+
+    @property
+    def n_edges(self) -> int:
+        """Undirected edges count once."""
+        return int(self.adj.nnz) if self.directed else int(self.adj.nnz) // 2
+
+    def __str__(self) -> str:
+        return f"{self.n:,} nodes, {self.n_edges:,} edges, {self.n_features:,} attributes"
+
+    def edge_index(self) -> Ints:
+        """Every arc as 2 x E, source above target, as PyG has it (an undirected edge is two arcs)."""
+        target = np.repeat(np.arange(self.n), np.diff(self.adj.indptr))
+        return np.stack([self.adj.indices.astype(np.int64), target])
+
+
+@dataclass(frozen=True)
+class ClassSplit:
+    """Which classes are for meta-training, for validation and for test: three disjoint sets of class ids."""
+
+    train: tuple[int, ...]
+    valid: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        every = self.train + self.valid + self.test
+        if len(set(every)) < len(every):
+            twice = next(c for c in every if every.count(c) > 1)
+            raise FewnodeError(f"class {twice} is in the split twice; train, valid and test must not share a class")
+
+    @classmethod
+    def random(
+        cls, y: Ints, fractions: Sequence[float] = (50, 20, 30), seed: int = 0, min_nodes: int = 10
+    ) -> ClassSplit:
+        """Classes dealt at random by `fractions` (any scale); those under `min_nodes` nodes are left out."""
+        if len(fractions) != 3 or min(fractions) < 0 or not sum(fractions) > 0:
+            raise FewnodeError(f"split {'/'.join(map(str, fractions))}: expected three shares such as 50/20/30")
+        counts = np.bincount(y[y >= 0]) if (y >= 0).any() else np.zeros(0, int)
+        large = np.flatnonzero(counts >= min_nodes)
+        order = np.random.default_rng(seed).permutation(large).tolist()
+        share = np.cumsum(fractions) / sum(fractions) * len(order)
+        first, second = (round(s) for s in share[:2].tolist())
+        return cls(*(tuple(sorted(part)) for part in (order[:first], order[first:second], order[second:])))
+
+    def part(self, name: str) -> tuple[int, ...]:
+        """`train`, `valid` or `test` by name."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A `Graph` with labels, names and a class split. Immutable; checked once, here."""
+
+    graph: Graph
+    y: Ints
+    split: ClassSplit
+    class_names: tuple[str, ...] = ()
+    node_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    name: str = "unnamed"
+    info: dict[str, Any] = field(default_factory=dict)
+    """Where it came from, as plain JSON values."""
+    encoding: dict[str, Any] | None = None
+    """How table columns became attributes (plain JSON values), so that new nodes can be encoded the same way."""
+
+    def __post_init__(self) -> None:
+        y = np.asarray(self.y)
+        if y.shape != (self.graph.n,) or not np.issubdtype(y.dtype, np.integer):
+            raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers of shape ({self.graph.n},)")
+        y = y.astype(np.int64)
+        if y.size and y.min() < UNKNOWN:
+            raise FewnodeError(f"label of node {int(np.argmin(y))} is {y.min()}; unknown labels are written -1")
+        y.flags.writeable = False
+        object.__setattr__(self, "y", y)
+        top = max([int(y.max(initial=-1)), *self.split.train, *self.split.valid, *self.split.test])
+        names = tuple(self.class_names) or tuple(str(c) for c in range(top + 1))
+        object.__setattr__(self, "class_names", names)
+        if top >= len(names):
+            raise FewnodeError(f"class {top} has no name: there are {len(names)} class names")
+        for what, given, expected in (
+            ("node", self.node_names, self.graph.n),
+            ("feature", self.feature_names, self.graph.n_features),
+        ):
+            if given is not None and len(given) != expected:
+                raise FewnodeError(f"{len(given)} {what} names for {expected} {what}s")
+        if self.node_names is not None and len(self.node_id) < self.graph.n:
+            twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
+            raise FewnodeError(f"node name {twice!r} is given twice")
+
+    @cached_property
+    def node_id(self) -> dict[str, int]:
+        """Row of each node name; empty if the nodes have no names."""
+        return {name: i for i, name in enumerate(self.node_names or ())}
+
+    @property
+    def class_sizes(self) -> Ints:
+        return np.bincount(self.y[self.y >= 0], minlength=len(self.class_names))
+
+    def node(self, name: str) -> int:
+        """The row a user means by `name`: a node name or, where nodes have no names, a row number."""
+        if self.node_names is not None:
+            if name in self.node_id:
+                return self.node_id[name]
+            raise FewnodeError(f"unknown node {name!r}{closest(name, self.node_names)}")
+        if name.isdecimal() and int(name) < self.graph.n:
+            return int(name)
+        raise FewnodeError(
+            f"unknown node {name!r}: nodes have no names here, expected a row number 0 to {self.graph.n - 1}"
+        )
+
+    def node_name(self, node: int) -> str:
+        return self.node_names[node] if self.node_names is not None else str(node)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Identity of what a method can see and what is scored: structure, attributes, labels and split."""
+        digest = hashlib.sha256(repr((self.split, self.class_names, self.graph.x.shape)).encode())
+        for array in (*_buffers(self.graph), self.y):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:
+    return bool(sp.issparse(x))
+
+
+def no_attributes(n: int) -> sp.csr_array:
+    return sp.csr_array((n, 0), dtype=np.float32)
+
+
+def class_index(names: Iterable[str]) -> dict[str, int]:
+    """0, 1, 2 … for the distinct names, in sorted order."""
+    return {name: i for i, name in enumerate(sorted(set(names)))}
+
+
+def _frozen(matrix: Attributes) -> Attributes:
+    """The same numbers as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
+
+    Indices are int32 where they fit: that is what the fast kernels take, and equal graphs get equal bytes.
+    """
+    if is_sparse(matrix):
+        csr = sp.csr_array(matrix)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        index = np.int32 if max(csr.nnz, *csr.shape) < 2**31 else np.int64
+        types = ((csr.data, np.float32), (csr.indices, index), (csr.indptr, index))
+        parts = [array.astype(dtype, copy=False).view() for array, dtype in types]
+        for part in parts:
+            part.flags.writeable = False
+        frozen = sp.csr_array(tuple(parts), shape=csr.shape)
+        frozen.has_canonical_format = True
+        return frozen
+    dense = np.ascontiguousarray(matrix, dtype=np.float32).view()
+    dense.flags.writeable = False
+    return dense
+
+
+def _buffers(graph: Graph) -> list[NDArray[Any]]:
+    matrices = [graph.adj, graph.x] if is_sparse(graph.x) else [graph.adj]
+    arrays = [part for m in matrices for part in (m.indptr, m.indices, m.data)]
+    return arrays if is_sparse(graph.x) else [*arrays, graph.x]
+
+
+def _row_of(x: Attributes, flat: int) -> int:
+    """The row that the flat-th stored value of x is in."""
+    if is_sparse(x):
+        return int(np.searchsorted(x.indptr, flat, side="right")) - 1
+    return flat // max(1, int(x.shape[1]))

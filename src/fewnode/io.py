@@ -1,0 +1,260 @@
+"""Files that users exchange: no pickle anywhere, a checksum on everything, every write atomic.
+
+A dataset or a model is a directory with one JSON manifest and one safetensors file. The manifest holds the
+SHA-256 of the tensors and is itself canonical: it must equal, byte for byte, what we would write for its
+content. So a flipped bit in either file is an error and never a silently different model.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as safetensors_bytes
+from torch import Tensor
+
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
+
+MAX_MANIFEST_BYTES = 1 << 28
+MAX_TABLE_BYTES = 1 << 28
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+# --- atomic writes ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears at `path` whole or not at all: temp file, fsync, rename, fsync of the directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _fsync_directory(path.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _fsync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Hold a directory for this process alone; a second one is told so instead of mixing its files in."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FewnodeError(f"{directory}: another process is writing to it") from None
+        yield
+
+
+def write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+# --- a directory of manifest and tensors --------------------------------------------------------------------------
+
+
+def write_record(directory: Path, kind: str, meta: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write `kind`.safetensors and then `kind`.json, which vouches for it."""
+    blob = safetensors_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    with atomic_write(directory / f"{kind}.safetensors") as file:
+        file.write(blob)
+    files = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
+    write_text(directory / f"{kind}.json", _canonical({"format": f"fewnode-{kind}-1", "sha256": files, **meta}))
+
+
+def read_record(directory: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The manifest and the tensors (memory-mapped) of a directory that `write_record` wrote."""
+    meta = _read_manifest(directory / f"{kind}.json", f"fewnode-{kind}-1")
+    path = directory / f"{kind}.safetensors"
+    with readable(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != meta["sha256"].get(path.name):
+        raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one in {kind}.json")
+    return meta, {name: tensor.numpy() for name, tensor in read_safetensors(path)[1].items()}
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The header's strings and the tensors, memory-mapped."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise FewnodeError(f"{path}: not a readable safetensors file ({one_line(error)})") from None
+
+
+def _canonical(meta: Mapping[str, Any]) -> str:
+    return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
+    text = _read_text(path, MAX_MANIFEST_BYTES)
+    try:
+        meta = json.loads(text)
+        intact = isinstance(meta, dict) and _canonical(meta) == text and isinstance(meta.get("sha256"), dict)
+    except (ValueError, RecursionError):
+        intact = False
+    if not intact:
+        raise FewnodeError(f"{path}: damaged or edited by hand; its text is not what fewnode writes")
+    if meta.get("format") != expected:
+        raise FewnodeError(f"{path}: format {meta.get('format')!r}, expected {expected!r}")
+    return dict(meta)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[BufferedReader]:
+    """Open a regular file for reading, or say in one line why that cannot be."""
+    if not path.exists():
+        raise FewnodeError(f"{path}: no such file")
+    if not path.is_file():
+        raise FewnodeError(f"{path}: not a regular file")
+    with path.open("rb") as file:
+        yield file
+
+
+def _read_text(path: Path, limit: int) -> str:
+    with readable(path) as file:
+        blob = file.read(limit + 1)
+    if len(blob) > limit:
+        raise FewnodeError(f"{path}: larger than {limit >> 20} MB")
+    try:
+        return blob.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FewnodeError(f"{path}: byte {error.start} is not UTF-8") from None
+
+
+# --- datasets -----------------------------------------------------------------------------------------------------
+
+
+def save_dataset(data: Dataset, directory: Path) -> None:
+    if (directory / "dataset.json").exists():
+        raise FewnodeError(f"{directory}: there is a dataset already; choose another --out")
+    graph = data.graph
+    arrays = {"adj.indptr": graph.adj.indptr, "adj.indices": graph.adj.indices, "y": data.y}
+    if is_sparse(graph.x):
+        arrays |= {"x.indptr": graph.x.indptr, "x.indices": graph.x.indices, "x.data": graph.x.data}
+    else:
+        arrays["x"] = graph.x
+    for what, names in (("node_names", data.node_names), ("feature_names", data.feature_names)):
+        if names is not None:
+            arrays |= _pack_names(what, names)
+    meta = {
+        "name": data.name,
+        "x_shape": list(graph.x.shape),
+        "class_names": list(data.class_names),
+        "split": {part: list(data.split.part(part)) for part in ("train", "valid", "test")},
+        "info": data.info,
+        "encoding": data.encoding,
+    }
+    write_record(directory, "dataset", meta, arrays)
+
+
+def load_dataset(directory: Path) -> Dataset:
+    meta, arrays = read_record(directory, "dataset")
+    try:
+        n, width = meta["x_shape"]
+        indices = arrays["adj.indices"]
+        adj = sp.csr_array((np.ones(indices.size, np.float32), indices, arrays["adj.indptr"]), shape=(n, n))
+        x = arrays.get("x")
+        if x is None:
+            x = sp.csr_array((arrays["x.data"], arrays["x.indices"], arrays["x.indptr"]), shape=(n, width))
+        return Dataset(
+            graph=Graph(adj, x),
+            y=arrays["y"],
+            split=ClassSplit(**{part: tuple(ids) for part, ids in meta["split"].items()}),
+            class_names=tuple(meta["class_names"]),
+            node_names=_unpack_names("node_names", arrays),
+            feature_names=_unpack_names("feature_names", arrays),
+            name=meta["name"],
+            info=meta["info"],
+            encoding=meta["encoding"],
+        )
+    except FewnodeError as error:
+        raise FewnodeError(f"{directory}: {error}") from None
+    except (KeyError, ValueError, TypeError) as error:
+        raise FewnodeError(f"{directory}: not a complete dataset ({one_line(error)})") from None
+
+
+def _pack_names(what: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    return {what: np.frombuffer(b"".join(encoded), np.uint8), f"{what}.ends": ends}
+
+
+def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
+    if what not in arrays:
+        return None
+    blob, ends = arrays[what].tobytes(), arrays[f"{what}.ends"].tolist()
+    return tuple(blob[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=True))
+
+
+# --- small tables -------------------------------------------------------------------------------------------------
+
+
+def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The named columns of a CSV file as (line number, values), blank lines left out."""
+    text = _read_text(path, MAX_TABLE_BYTES)
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if missing := [name for name in columns if name not in header]:
+            raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
+        places = [header.index(name) for name in columns]
+        rows = []
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) <= max(places):
+                raise FewnodeError(f"{path}: line {reader.line_num}: {len(row)} cells, expected {len(header)}")
+            rows.append((reader.line_num, [row[place].strip() for place in places]))
+    except csv.Error as error:
+        raise FewnodeError(f"{path}: line {reader.line_num}: {one_line(error)}") from None
+    return rows
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers."""
+    for number, line in enumerate(_read_text(path, MAX_TABLE_BYTES).splitlines(), 1):
+        if line.strip():
+            yield number, line
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,0 +1,308 @@
+"""Graph Prototypical Networks, sections 4.2 to 4.4 top to bottom.
+
+GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is GPN-naive with an MLP for encoder.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fewnode.attributes import Scaling, inverse_document_frequency, scale
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError, closest
+from fewnode.evaluation import Probabilities, score
+from fewnode.graph import Graph, Ints
+from fewnode.nn import CSR, Module, Prepared, build_encoder, segment_softmax
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, stream
+
+Distance = Literal["sqeuclidean", "euclidean", "cosine"]
+CHUNK = 65_536
+"""Query nodes compared with prototypes at a time: it bounds memory when every node is asked for."""
+
+
+class Valuator(nn.Module):
+    """g_φ: how informative a labelled node is, from its features, its neighbours' scores and its centrality (4.3)."""
+
+    def __init__(self, n_features: int, layers: int = 2, eps: float = 1.0) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.empty(n_features, 1))
+        self.b = nn.Parameter(torch.zeros(1))
+        self.a = nn.Parameter(torch.empty(layers, 2))  # Deviation D2: one attention vector a layer
+        self.eps = eps
+        nn.init.xavier_uniform_(self.w)
+        nn.init.xavier_uniform_(self.a)
+
+    def forward(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, " k"]:
+        """s̃ of the nodes: Eq. (10), from the scores of their two-hop neighbourhood alone."""
+        fields = [nodes]
+        hops: list[CSR] = []
+        for _ in self.a:
+            hop, around = g.hop(fields[-1])
+            hops.append(hop)
+            fields.append(around)
+        s = torch.tanh(g.features(fields[-1]) @ self.w + self.b).squeeze(1)  # Eq. (8)
+        for a, hop, inner, outer in zip(self.a, hops[::-1], fields[-2::-1], fields[:0:-1], strict=True):
+            s_i = s if inner is None or outer is None else s[torch.searchsorted(outer, inner)]
+            s = aggregate_scores(s_i, s, hop, a)
+        degree = g.degree if nodes is None else g.degree[nodes]
+        return torch.sigmoid(centrality(degree, self.eps) * s)  # Eq. (10)
+
+
+def aggregate_scores(
+    s_i: Float[Tensor, " k"], s: Float[Tensor, " m"], hop: CSR, a: Float[Tensor, " 2"]
+) -> Float[Tensor, " k"]:
+    """One score aggregation layer: Eqs. (6)-(7). `hop` says which of the m nodes each of the k nodes sees.
+
+    Deviation D1: the denominator of Eq. (7) runs over [s_i || s_k], so that α sums to 1.
+    """
+    row, s_j = hop.row, s[hop.indices]
+    alpha = segment_softmax(F.leaky_relu(a[0] * s_i[row] + a[1] * s_j, 0.2), row, s_i.numel())
+    return torch.zeros_like(s_i).index_add(0, row, alpha * s_j)
+
+
+def centrality(degree: Int[Tensor, " k"], eps: float) -> Float[Tensor, " k"]:
+    """C(i) = log(deg(i) + ε): Eq. (9)."""
+    return torch.log(degree + eps)
+
+
+def prototypes(
+    z: Float[Tensor, "k d"], importance: Float[Tensor, " k"], y: Int[Tensor, " k"], n_way: int
+) -> Float[Tensor, "{n_way} d"]:
+    """Importance-weighted class means: Eqs. (11)-(12). Equal importance gives Eq. (5).
+
+    Classes may have unequal shots: `y` says which class each of the k support nodes is in.
+    """
+    beta = segment_softmax(importance, y, n_way)
+    return z.new_zeros(n_way, z.shape[1]).index_add(0, y, beta[:, None] * z)
+
+
+def log_prob(
+    z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: Distance = "sqeuclidean"
+) -> Float[Tensor, "q n"]:
+    """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13).
+
+    A cosine lies in [-1, 1]; it is multiplied by 10 so that the softmax can be sure of something.
+    """
+    z = z[:, None, :]
+    if distance == "cosine":
+        return F.log_softmax(10 * F.cosine_similarity(z, p, dim=2), dim=1)
+    squared = (z - p).square().sum(dim=2)
+    return F.log_softmax(-squared if distance == "sqeuclidean" else -(squared + 1e-12).sqrt(), dim=1)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why: the weight β of each support node in its prototype, and the support nodes nearest to each query node."""
+
+    beta: NDArray[np.float32]
+    nearest: Ints
+
+
+class Prototypical(ABC):
+    """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
+
+    distance: Distance
+    _cache: tuple[Graph, Tensor, Tensor] | None = None
+
+    @abstractmethod
+    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        """z and importance of all nodes."""
+
+    def embedding(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        """`_embed`, computed once for a graph: every task after the first is a gather and a small product."""
+        if self._cache is None or self._cache[0] is not graph:
+            with torch.inference_mode():
+                self._cache = (graph, *self._embed(graph))
+        return self._cache[1:]
+
+    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
+        task = Episode(support, support_y, query, np.zeros_like(query))
+        return self.predict_tasks(graph, [task])[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
+        """The probabilities of many tasks; those of equal N are computed together."""
+        z, importance = self.embedding(graph)
+        answers: dict[int, Probabilities] = {}
+        for n_way in sorted({task.n_way for task in tasks}):
+            places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
+            batch = Batch([tasks[i] for i in places], n_way, z.device)
+            with torch.inference_mode():
+                p = batch.prototypes(z[batch.support], importance[batch.support])
+                parts = zip(batch.query.split(CHUNK), batch.task.split(CHUNK), strict=True)
+                rows = torch.cat([log_prob(z[q], p[t], self.distance).exp() for q, t in parts]).cpu().numpy()
+            ends = np.cumsum([tasks[i].query.size for i in places])
+            answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
+        return [answers[i] for i in range(len(tasks))]
+
+    def explain(self, graph: Graph, support: Ints, support_y: Ints, query: Ints, nearest: int = 3) -> Explanation:
+        z, importance = self.embedding(graph)
+        task = Episode(support, support_y, query, np.zeros_like(query))
+        batch = Batch([task], task.n_way, z.device)
+        with torch.inference_mode():
+            beta = segment_softmax(importance[batch.support], batch.segment, task.n_way)
+            order = []
+            for part in batch.query.split(CHUNK // max(1, support.size) + 1):
+                closeness = log_prob(z[part], z[batch.support].expand(part.numel(), -1, -1), self.distance)
+                order.append(closeness.argsort(dim=1, descending=True, stable=True)[:, :nearest])
+        return Explanation(beta.cpu().numpy(), torch.cat(order).cpu().numpy())
+
+
+class Batch:
+    """Several tasks of equal N as flat tensors; the classes of task t are segments t·N … t·N + N-1."""
+
+    def __init__(self, tasks: Sequence[Episode], n_way: int, device: torch.device | str = "cpu") -> None:
+        def flat(parts: list[Ints]) -> Tensor:
+            return torch.from_numpy(np.concatenate(parts)).to(device)
+
+        self.n_tasks, self.n_way = len(tasks), n_way
+        self.support = flat([task.support for task in tasks])
+        self.query = flat([task.query for task in tasks])
+        self.query_y = flat([task.query_y for task in tasks])
+        self.segment = flat([task.support_y + t * n_way for t, task in enumerate(tasks)])
+        self.task = flat([np.full(task.query.size, t) for t, task in enumerate(tasks)])
+
+    def prototypes(self, z: Float[Tensor, "k d"], importance: Float[Tensor, " k"]) -> Float[Tensor, "t n d"]:
+        """The prototypes of each task."""
+        return prototypes(z, importance, self.segment, self.n_tasks * self.n_way).view(self.n_tasks, self.n_way, -1)
+
+
+class Networks(nn.Module):
+    """The two learned functions, f_θ and g_φ."""
+
+    def __init__(self, encoder: nn.Module, valuator: Valuator | None) -> None:
+        super().__init__()
+        self.encoder, self.valuator = encoder, valuator
+
+    def importance(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, " k"]:
+        """s̃, or the same for every node if there is no valuator."""
+        if self.valuator is not None:
+            return self.valuator(g, nodes)  # type: ignore[no-any-return]
+        return torch.zeros(g.n if nodes is None else nodes.numel(), dtype=g.dtype, device=g.device)
+
+    def loss(self, g: Prepared, batch: Batch, distance: Distance) -> Float[Tensor, ""]:
+        """The average negative log-likelihood of the query labels: Eq. (14)."""
+        k = batch.support.numel()
+        z = self.encoder(g, torch.cat([batch.support, batch.query]))
+        p = batch.prototypes(z[:k], self.importance(g, batch.support))
+        return F.nll_loss(log_prob(z[k:], p[batch.task], distance), batch.query_y)
+
+
+class GPN(Prototypical):
+    """The paper's method. The constructor only stores; `fit` learns, and what it learns ends in `_`.
+
+    encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
+    valuator: False gives GPN-naive. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
+    scaling: of the attributes: `raw`, `l2` or `tf-idf`.
+    """
+
+    DROPOUTS = (0.0, 0.2, 0.5)
+    _ready: tuple[Graph, Prepared] | None = None
+
+    def __init__(
+        self,
+        encoder: str | nn.Module = "gcn",
+        valuator: bool = True,
+        hidden: Sequence[int] = (32, 16),
+        eps: float = 1.0,
+        distance: Distance = "sqeuclidean",
+        dropout: float | Literal["auto"] = 0.5,
+        scaling: Scaling = "raw",
+        episodes: int = 300,
+        lr: float = 0.005,
+        weight_decay: float = 5e-4,
+        patience: int = 10,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
+        self.distance, self.dropout, self.scaling = distance, dropout, scaling
+        self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
+        self.seed, self.device = seed, device
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> GPN:
+        self._check(graph)
+        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
+        pool = valid.take(VALID_TASKS)
+        rates = self.DROPOUTS if self.dropout == "auto" else (self.dropout,)
+        tried = {}
+        for rate in rates:
+            part = journal if len(rates) == 1 else journal.within(f"dropout-{rate}")
+            tried[rate] = self._train(rate, graph, train, pool, part)
+        self.dropout_ = max(rates, key=lambda rate: tried[rate][1].best.accuracy)
+        self.networks_, self.history_ = tried[self.dropout_]
+        self._cache = None
+        return self
+
+    def _check(self, graph: Graph) -> None:
+        if graph.n_features == 0:
+            raise FewnodeError("this network has no attributes, and GPN learns from them")
+        if not self.hidden or min(self.hidden) < 1:
+            raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
+        if not self.eps > 0:
+            raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
+        if self.dropout != "auto" and not 0 <= self.dropout < 1:
+            raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
+        if self.distance not in get_args(Distance):
+            raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, get_args(Distance))}")
+
+    def _train(
+        self, dropout: float, graph: Graph, train: EpisodeSampler, pool: Sequence[Episode], journal: Journal
+    ) -> tuple[Networks, History]:
+        g = self._prepared(graph)
+        self.networks_ = networks = self._build(graph.n_features, dropout).to(self.device)
+
+        def loss_of(episode: Episode) -> Tensor:
+            return networks.loss(g, Batch([episode], episode.n_way, self.device), self.distance)
+
+        def validate() -> float:
+            self._cache = None
+            return float(score(self, graph, pool)["accuracy"].mean())
+
+        schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
+        return networks, meta_train(networks, loss_of, validate, train, schedule, journal)
+
+    def _build(self, n_features: int, dropout: float) -> Networks:
+        """Networks whose first weights depend on the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(stream(self.seed))
+            if isinstance(self.encoder, nn.Module):
+                encoder = copy.deepcopy(self.encoder)
+                encoder = encoder if isinstance(encoder, Module) else Module(encoder)
+            else:
+                encoder = build_encoder(self.encoder, n_features, self.hidden, dropout)
+            return Networks(encoder, Valuator(n_features, eps=self.eps) if self.valuator else None)
+
+    def _prepared(self, graph: Graph) -> Prepared:
+        if self._ready is None or self._ready[0] is not graph:
+            x = scale(graph.x, self.scaling, self.idf_)
+            self._ready = (graph, Prepared(graph, x, device=self.device))
+        return self._ready[1]
+
+    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        g = self._prepared(graph)
+        return self.networks_.encoder(g, None), self.networks_.importance(g, None)
+
+    def state(self) -> dict[str, Tensor]:
+        """What `fit` learned, as named tensors."""
+        idf = {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
+        return {**idf, **self.networks_.state_dict(prefix="networks.")}
+
+    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPN:
+        """Become the method that gave `state`; wrong names or shapes are refused."""
+        learned = {name.removeprefix("networks."): tensor for name, tensor in state.items() if name != "idf"}
+        self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
+        self.networks_ = self._build(n_features, 0.0).to(self.device)
+        self.networks_.load_state_dict(learned)
+        self.networks_.eval()
+        return self

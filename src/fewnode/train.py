@@ -1,0 +1,202 @@
+"""Meta-training (Algorithm 1): episodes, early stopping on validation classes, checkpoints that resume exactly.
+
+What step t does depends on the weights and on (seed, t) alone, so a resumed run continues with the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save as safetensors_bytes
+from torch import Tensor, nn
+
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.io import atomic_write, read_safetensors
+
+CHECKPOINT = "checkpoint.safetensors"
+VALID_TASKS = 50
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train; the defaults are the paper's (section 5.1)."""
+
+    episodes: int = 300
+    lr: float = 0.005
+    weight_decay: float = 5e-4
+    validate_every: int = 10
+    patience: int = 10
+    """Validations without a better one before training stops."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One validation: the mean loss of the episodes since the last one, and the accuracy on validation classes."""
+
+    episode: int
+    loss: float
+    accuracy: float
+
+
+@dataclass
+class History:
+    points: list[Point] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def best(self) -> Point:
+        """The first of the most accurate points."""
+        return max(self.points, key=lambda point: point.accuracy)
+
+    @property
+    def done(self) -> int:
+        """How many episodes have been trained on."""
+        return self.points[-1].episode if self.points else 0
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Where a training writes to: a directory for checkpoints, and a function that is told each step."""
+
+    directory: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What a checkpoint must agree on to be continued."""
+    report: Callable[[str, int, float, History], None] = lambda part, episode, loss, history: None
+    part: str = ""
+
+    def within(self, part: str) -> Journal:
+        """The journal of one part of a training that has several."""
+        below = self.directory / part if self.directory else None
+        return Journal(below, {**self.settings, "part": part}, self.report, part)
+
+
+QUIET = Journal()
+
+
+def meta_train(
+    model: nn.Module,
+    loss_of: Callable[[Episode], Tensor],
+    validate: Callable[[], float],
+    train: EpisodeSampler,
+    schedule: Schedule,
+    journal: Journal,
+) -> History:
+    """Minimise the loss of Eq. (14) episode by episode; leave the weights that validated best in `model`."""
+    optimizer = torch.optim.Adam(model.parameters(), schedule.lr, weight_decay=schedule.weight_decay, fused=True)
+    history, best = _resume(model, optimizer, journal)
+    while history.done < schedule.episodes and not history.stopped:
+        start = history.done
+        stop = min(start + schedule.validate_every, schedule.episodes)
+        losses = []
+        for t in range(start, stop):
+            losses.append(_step(model, optimizer, loss_of, train, t))
+            journal.report(journal.part, t + 1, losses[-1], history)
+        model.eval()
+        history.points.append(Point(stop, float(np.mean(losses)), validate()))
+        if history.best.episode == stop:
+            best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
+        _save(model, optimizer, history, best, journal)
+        journal.report(journal.part, stop, losses[-1], history)
+    model.load_state_dict(best)
+    model.eval()
+    return history
+
+
+def _step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_of: Callable[[Episode], Tensor],
+    train: EpisodeSampler,
+    t: int,
+) -> float:
+    """Episode t. Dropout draws from a stream of its own, a function of (seed, t), and leaves the caller's alone."""
+    model.train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream(train.seed, t))
+        loss = loss_of(train[t])
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise FewnodeError(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    return value
+
+
+def stream(*key: int) -> int:
+    """A 63-bit seed for draws that belong to `key`, such as (seed, t)."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+# --- checkpoints: one safetensors file, its state and checksum in the header --------------------------------------
+
+
+def _save(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    history: History,
+    best: Mapping[str, Tensor],
+    journal: Journal,
+) -> None:
+    if journal.directory is None:
+        return
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    for i, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"adam.{i}.{name}": tensor for name, tensor in state.items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    state = json.dumps({"settings": journal.settings, "history": asdict(history)}, sort_keys=True)
+    blob = safetensors_bytes(tensors, {"state": state, "sha256": _digest(state, tensors)})
+    with atomic_write(journal.directory / CHECKPOINT) as file:
+        file.write(blob)
+
+
+def _resume(model: nn.Module, optimizer: torch.optim.Optimizer, journal: Journal) -> tuple[History, dict[str, Tensor]]:
+    """Bring model and optimiser to where the last checkpoint left them; without one, to the beginning."""
+    fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    if journal.directory is None or not (journal.directory / CHECKPOINT).exists():
+        return History(), fresh
+    path = journal.directory / CHECKPOINT
+    header, tensors = read_safetensors(path)
+    if header.get("sha256") != _digest(header.get("state", ""), tensors):
+        raise FewnodeError(f"{path}: damaged, its checksum does not match; start again in another directory")
+    state = json.loads(header["state"])
+    agreed = json.loads(json.dumps(dict(journal.settings)))
+    for key in sorted(agreed.keys() | state["settings"].keys()):
+        then, now = state["settings"].get(key), agreed.get(key)
+        if then != now:
+            raise FewnodeError(f"{path}: was trained with {key} = {then!r}, not {now!r}; resume with the same options")
+    points = [Point(**point) for point in state["history"]["points"]]
+    model.load_state_dict(_part(tensors, "model."))
+    _load_adam(optimizer, _part(tensors, "adam."))
+    return History(points, state["history"]["stopped"]), _part(tensors, "best.")
+
+
+def _load_adam(optimizer: torch.optim.Optimizer, flat: Mapping[str, Tensor]) -> None:
+    state = optimizer.state_dict()
+    for key, tensor in flat.items():
+        index, name = key.split(".", 1)
+        state["state"].setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict(state)
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _digest(state: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(state.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
+        digest.update(tensors[name].numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,348 @@
+"""The embedded network: apt's indices in, the stated graph out, and the packed file gives it back."""
+
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import lz4.frame
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewnode.datasets import debian
+from fewnode.datasets.debian import EXPECTED, MIN_CLASS, build_debian, load_debian, main, pack, unpack, version_key
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".lz4": lz4.frame.compress,
+}
+SUITE = "mirror.example_debian_dists_sid_main_"
+
+
+def stanza(name: str, section: str = "games", **fields: str) -> str:
+    """A stanza of Packages; `Pre_Depends` is written for Pre-Depends."""
+    given = {"Package": name, "Version": "1", "Section": section, "Description": "thing to play"} | fields
+    return "".join(f"{key.replace('_', '-')}: {value}\n" for key, value in given.items()) + "\n"
+
+
+def crowd(section: str, n: int = MIN_CLASS) -> str:
+    """A class just large enough to stay: a star around `section`-0."""
+    star = [stanza(f"{section}-{i}", section, Depends=f"{section}-0") for i in range(1, n)]
+    return stanza(f"{section}-0", section) + "".join(star)
+
+
+def write(folder: Path, packages: str, translation: str | None = None, packing: str = "", suite: str = SUITE) -> Path:
+    folder.mkdir(exist_ok=True)
+    for kind, text in (("binary-amd64_Packages", packages), ("i18n_Translation-en", translation)):
+        if text is not None:
+            (folder / f"{suite}{kind}{packing}").write_bytes(COMPRESS[packing](text.encode()))
+    return folder
+
+
+def neighbours(data: Dataset, name: str) -> set[str]:
+    row = data.graph.adj[[data.node(name)]]
+    return {data.node_name(i) for i in row.indices}
+
+
+def words_of(data: Dataset, name: str) -> dict[str, int]:
+    assert data.feature_names is not None
+    row = sp.csr_array(data.graph.x)[[data.node(name)]]
+    return {data.feature_names[j]: int(k) for j, k in zip(row.indices, row.data, strict=True)}
+
+
+def assert_same(one: Dataset, other: Dataset) -> None:
+    assert one.sha256 == other.sha256
+    for what in ("split", "class_names", "node_names", "feature_names", "name", "info"):
+        assert getattr(one, what) == getattr(other, what)
+
+
+# --- from stanzas to a graph ---
+
+
+def test_the_packing_of_the_indices_makes_no_difference(tmp_path: Path) -> None:
+    translation = "Package: games-1\nDescription-en: thing with a wizard\n\nPackage: games-2\nDescription-en: wizard\n"
+    folders = [write(tmp_path / f"in{p}", crowd("games"), translation, p) for p in COMPRESS]
+    first, *others = map(build_debian, folders)
+    assert first.feature_names == ("wizard",)
+    for other in others:
+        assert_same(first, other)
+
+
+def test_indices_may_lie_one_folder_deeper_and_partial_ones_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "lists", crowd("games"))
+    write(tmp_path / "partial", crowd("net"))
+    assert build_debian(tmp_path).class_names == ("games",)
+
+
+@pytest.mark.parametrize("relation", ["Depends", "Pre-Depends", "Recommends", "Suggests"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("games-1", {"games-1"}),
+        ("games-1 (>= 2:1.0~rc1), games-2(<<3)", {"games-1", "games-2"}),
+        ("games-1 | games-2 (= 1) | absent, games-3", {"games-1", "games-2", "games-3"}),
+        ("games-1:any, games-2:native (>= 1) | games-3 [amd64 !i386] <!nocheck>", {"games-1", "games-2", "games-3"}),
+        ("games-1,\n games-2,\n\tgames-3", {"games-1", "games-2", "games-3"}),
+        ("games-1, games-1 (>= 1), new, new-not", {"games-1"}),
+    ],
+)
+def test_relations(tmp_path: Path, relation: str, value: str, expected: set[str]) -> None:
+    new = stanza("new", **{relation: value})
+    data = build_debian(write(tmp_path, crowd("games") + new))
+    assert neighbours(data, "new") == expected
+    assert not data.graph.directed
+
+
+def test_a_provided_name_stands_for_its_only_provider(tmp_path: Path) -> None:
+    text = (
+        crowd("games")
+        + stanza("chess", Depends="games-0", Provides="engine (= 1), board, games-5")
+        + stanza("go", Depends="games-0", Provides="board")
+        + stanza("table", Depends="games-0, engine, board, games-5")
+    )
+    assert neighbours(build_debian(write(tmp_path, text)), "table") == {"games-0", "chess", "games-5"}
+
+
+def test_long_descriptions_are_found_by_name_and_digest(tmp_path: Path) -> None:
+    digests = {"new": "aa", "twin": "aa", "old": "bb", "bare": "cc"}
+    packages = crowd("games") + "".join(
+        stanza(name, Depends="games-0", Description="short wizard", Description_md5=digest)
+        for name, digest in digests.items()
+    )
+    long = "Description-md5: aa\nDescription-en: A wizard\n of the dragon.\n .\n  * dragon: maze\n\n"
+    outdated = "Package: old\nDescription-md5: xx\nDescription-en: dragon\n\n"
+    incomplete = "Description-en: maze\n\nPackage: bare\nDescription-md5: cc\n\nPackage: unheard\n"
+    data = build_debian(write(tmp_path, packages, f"Package: new\n{long}Package: twin\n{long}{outdated}{incomplete}"))
+    assert words_of(data, "new") == words_of(data, "twin") == {"dragon": 2, "maze": 1, "wizard": 1}
+    assert words_of(data, "old") == words_of(data, "bare") == {"short": 1, "wizard": 1}
+
+
+def test_a_long_description_may_stand_in_the_package_itself(tmp_path: Path) -> None:
+    text = "A wizard\n of the dragon.\n .\n  * dragon: maze"
+    packages = crowd("games") + "".join(stanza(n, Depends="games-0", Description=text) for n in ("a", "b"))
+    assert words_of(build_debian(write(tmp_path, packages)), "a") == {"dragon": 2, "maze": 1, "wizard": 1}
+
+
+def test_the_archive_area_is_no_part_of_the_class(tmp_path: Path) -> None:
+    text = crowd("games", MIN_CLASS - 1) + stanza("new", "non-free/games", Depends="games-0")
+    data = build_debian(write(tmp_path, text))
+    assert data.class_names == ("games",)
+    assert data.graph.n == MIN_CLASS
+
+
+def test_attributes_come_from_the_description_alone(tmp_path: Path) -> None:
+    text = crowd("zoology") + "".join(
+        stanza(f"newt{i}", "zoology", Depends="zoology-0", Tag="role::taggish", Source="sourcery", Description="owl")
+        for i in range(9)
+    )
+    assert build_debian(write(tmp_path, text)).feature_names == ("owl",)
+
+
+def test_small_classes_and_lone_packages_go_until_none_is_left(tmp_path: Path) -> None:
+    """`net` is kept at 30 by a package that hangs on a class of 29; `tail` hangs on `net`, `lone` on nothing."""
+    text = (
+        crowd("games")
+        + crowd("net", MIN_CLASS - 1)
+        + stanza("edge", "net", Depends="shells-0")
+        + crowd("shells", MIN_CLASS - 1)
+        + stanza("tail", Depends="net-0")
+        + stanza("lone", Depends="lone, absent")
+    )
+    data = build_debian(write(tmp_path, text))
+    assert data.class_names == ("games",)
+    assert set(data.node_names or ()) == {f"games-{i}" for i in range(MIN_CLASS)}
+
+
+def test_the_highest_version_counts_whatever_the_file_order(tmp_path: Path) -> None:
+    old, new = (stanza("new", Version=v, Depends=d) for v, d in (("9.0-1", "games-1"), ("10.0~rc1", "games-2")))
+    for i, texts in enumerate([(old, new), (new, old)]):
+        for suite, text in zip(("m_dists_a_", "m_dists_b_"), texts, strict=True):
+            write(tmp_path / str(i), crowd("games") + text, suite=suite)
+        assert neighbours(build_debian(tmp_path / str(i)), "new") == {"games-2"}
+
+
+def test_versions_are_ordered_as_policy_says() -> None:
+    ordered = "0~~ 0~~a 0~ 0 0a 0+b 0.9 0.10 1.0-1 1.0-1+b1 1.0-2 1.0-2-1 0:2 1:0 2:0:1"
+    assert all(version_key(a) < version_key(b) for a, b in pairwise(ordered.split()))
+    assert version_key("0:1.0-0") == version_key("1.00")
+    assert version_key("9" * 5000) < version_key("1" + "0" * 5000)
+
+
+def test_file_order_and_hash_seed_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provides = "".join(stanza(f"p{i}", Provides=f"virtual{i % 7}", Depends="virtual3, virtual5") for i in range(11))
+    for suite in ("m_dists_a_", "m_dists_b_", "flat_"):
+        write(tmp_path, crowd("games") + crowd("net") + provides, "Package: p1\nDescription-en: owl\n", suite=suite)
+    code = f"from fewnode.datasets.debian import *; print(build_debian(Path({str(tmp_path)!r})).sha256)"
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    glob = Path.glob
+
+    def backwards(folder: Path, pattern: str) -> Iterator[Path]:
+        return iter(sorted(glob(folder, pattern), reverse=True))
+
+    monkeypatch.setattr(Path, "glob", backwards)
+    assert seen == {build_debian(tmp_path).sha256.encode()}
+
+
+def test_info_says_what_it_was_made_of_but_not_which_mirror(tmp_path: Path) -> None:
+    text = "\n\n" + crowd("games") + "Package: nameless\n\nSection: games\n\nno field at all\n\n"
+    (write(tmp_path, text) / "mirror.example_flat_Packages").write_bytes(b"Package: \xff\n")
+    info = build_debian(tmp_path).info
+    assert [label for label, _ in info["indices"]] == ["Packages", "sid_main_binary-amd64_Packages"]
+    assert (info["packages"], info["stanzas_skipped"]) == (MIN_CLASS, 4)
+    assert "mirror" not in json.dumps(info)
+
+
+def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
+    folder = write(tmp_path, crowd("games"))
+    (path,) = folder.iterdir()
+    path.write_bytes(path.read_bytes().replace(b"thing", b"\xff\xfething\r"))
+    assert build_debian(folder).graph.n == MIN_CLASS
+
+
+# --- what users get wrong ---
+
+
+@pytest.mark.parametrize("packing", [".gz", ".xz", ".lz4"])
+@pytest.mark.parametrize("keep", [0.05, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("kind", ["binary-amd64_Packages", "i18n_Translation-en"])
+def test_a_truncated_index_is_named(tmp_path: Path, packing: str, keep: float, kind: str) -> None:
+    translation = "".join(f"Package: p{i}\nDescription-en: {i**9}\n\n" for i in range(500))
+    path = write(tmp_path, crowd("games"), translation, packing) / f"{SUITE}{kind}{packing}"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * keep)])
+    with pytest.raises(FewnodeError, match=rf"{kind}{packing}: line \d+: cannot be read further: .*\Z"):
+        build_debian(tmp_path)
+
+
+@pytest.mark.parametrize("packing", [".gz", ".xz", ".lz4"])
+def test_a_damaged_index_is_named(tmp_path: Path, packing: str) -> None:
+    path = write(tmp_path, crowd("games"), packing=packing) / f"{SUITE}binary-amd64_Packages{packing}"
+    path.write_bytes(b"<html>no such file</html>" * 9)
+    with pytest.raises(FewnodeError, match=rf"Packages{packing}: line 1: cannot be read"):
+        build_debian(tmp_path)
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "\n".join(["x" * 99] * 999), packing=".xz")
+    monkeypatch.setattr(debian, "MAX_BYTES", 5000)
+    with pytest.raises(FewnodeError, match="line 51: too much data"):
+        build_debian(tmp_path)
+    monkeypatch.setattr(debian, "MAX_LINE", 50)
+    with pytest.raises(FewnodeError, match="line 1: too much data"):
+        build_debian(tmp_path)
+
+
+def test_missing_indices_say_how_to_get_them(tmp_path: Path) -> None:
+    (tmp_path / "Packages").mkdir()
+    (tmp_path / "InRelease").touch()
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(FewnodeError, match=r"no file ending in Packages .*apt-get .*Languages=en update"):
+            build_debian(folder)
+
+
+@pytest.mark.parametrize("text", ["", crowd("games", MIN_CLASS - 1), "Package: x\nSection: y\n"])
+def test_indices_without_a_network_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FewnodeError, match="no section has 30 of them"):
+        build_debian(write(tmp_path, text))
+
+
+# --- the packed file ---
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> Dataset:
+    """Small random networks, some nodes without a label, with counts of one to five bytes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d, k = draw(st.integers(1, 40)), draw(st.integers(0, 9)), draw(st.integers(1, 6))
+    x = sp.random_array((n, d), density=0.3, rng=rng, format="csr", dtype=np.float32)
+    x.data = np.ceil(x.data * draw(st.sampled_from([2, 300, 70_000, 2.0**35]))).astype(np.float32)
+    y = rng.integers(-1, k, n)
+    return Dataset(
+        Graph.from_edges(rng.integers(0, n, (2, draw(st.integers(0, 90)))), n, x),
+        y,
+        ClassSplit.random(y, seed=1, min_nodes=1),
+        tuple(f"ç{c}" for c in range(k)),
+        draw(st.sampled_from([None, tuple(f"node\n{i}" for i in range(n))])),
+        draw(st.sampled_from([None, tuple(f"ß{j}" for j in range(d))])),
+        draw(st.text(max_size=3)),
+        {"a": [1, "ü", None]},
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(datasets())
+def test_what_is_packed_comes_back(data: Dataset) -> None:
+    assert_same(unpack(pack(data)), data)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph.from_edges([[0], [1]], 2, directed=True),
+        Graph.from_edges([[0], [1]], 2, np.ones((2, 3), np.float32)),
+        Graph.from_edges([[0], [1]], 2, sp.csr_array([[0.5], [0]], dtype=np.float32)),
+        Graph.from_edges([[0], [1]], 2, sp.csr_array([[-1.0], [0]], dtype=np.float32)),
+    ],
+    ids=["directed", "dense", "fraction", "negative"],
+)
+def test_what_would_not_come_back_is_refused(graph: Graph) -> None:
+    with pytest.raises(FewnodeError, match="cannot be packed"):
+        pack(Dataset(graph, np.zeros(2, np.int64), ClassSplit((0,), (), ())))
+
+
+def test_a_damaged_file_is_an_error_in_a_line() -> None:
+    with pytest.raises(FewnodeError, match="damaged"):
+        unpack(b"not xz")
+
+
+def test_the_program_replaces_the_file_in_one_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.xz"
+    output.write_bytes(b"old")
+    raw = write(tmp_path / "raw", crowd("games"))
+    main([str(raw), "--output", str(output)])
+    assert_same(unpack(output.read_bytes()), build_debian(raw))
+    assert f"'nodes': {MIN_CLASS}, 'edges': {MIN_CLASS - 1}" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"error: .*no file ending in Packages"):
+        main([str(tmp_path / "absent"), "--output", str(output)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.xz", "raw"]
+
+
+def test_the_embedded_network_is_as_stated() -> None:
+    data = load_debian()
+    assert load_debian() is data
+    assert data.name == "debian"
+    assert debian.counts(data) == EXPECTED
+    assert not data.graph.directed
+    assert data.graph.degree.min() > 0
+    assert data.class_sizes.min() >= MIN_CLASS
+    assert data.y.min() == 0
+    assert data.split == ClassSplit.random(data.y, seed=0)
+    assert tuple(map(len, (data.split.train, data.split.valid, data.split.test))) == (27, 11, 16)
+    assert data.node_names == tuple(sorted(data.node_id))
+    assert data.feature_names == tuple(sorted(set(data.feature_names or ())))
+    assert data.class_names == tuple(sorted(data.class_names))
+
+
+def test_a_known_package_of_the_embedded_network() -> None:
+    data = load_debian()
+    assert data.class_names[data.y[data.node("python3-numpy")]] == "python"
+    assert {"libc6", "python3", "python3-scipy"} <= neighbours(data, "python3-numpy")
+    assert words_of(data, "python3-numpy")["numpy"] > 1
+    assert data.graph.degree.argmax() == data.node("libc6")
