@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -11,16 +9,16 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
 
-Scaling = Literal["raw", "l2", "tf-idf"]
+SCALINGS = ("raw", "l2", "tf-idf")
 
 
-def scale(x: Attributes, scaling: Scaling, idf: NDArray[np.float32] | None = None) -> Attributes:
+def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -> Attributes:
     """The attributes as a method reads them: `raw`, rows of unit length (`l2`), or `tf-idf` rows of unit length.
 
     `idf` is that of the network the method was trained on, so that a node looks the same in another network.
     """
-    if scaling not in get_args(Scaling):
-        raise FewnodeError(f"unknown scaling {scaling!r}{closest(scaling, get_args(Scaling))}")
+    if scaling not in SCALINGS:
+        raise FewnodeError(f"unknown scaling {scaling!r}{closest(scaling, SCALINGS)}")
     if scaling == "raw":
         return x
     if scaling == "tf-idf":

@@ -49,7 +49,7 @@ class EpisodeSampler:
         self.n_way, self.k_shot, self.m_query, self.seed = n_way, k_shot, m_query or k_shot, seed
         self.part = part
         classes = data.split.part(part)
-        self._members = [np.flatnonzero(data.y == c) for c in classes]
+        self.members = [np.flatnonzero(data.y == c) for c in classes]
         self._check([data.class_names[c] for c in classes])
 
     def _check(self, names: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class EpisodeSampler:
         if self.n_way > len(names):
             raise FewnodeError(f"{self.n_way}-way tasks need {self.n_way} {self.part} classes, there are {len(names)}")
         need = self.k_shot + self.m_query
-        for name, members in zip(names, self._members, strict=True):
+        for name, members in zip(names, self.members, strict=True):
             if members.size < need:
                 raise FewnodeError(
                     f"{self.part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
@@ -70,7 +70,7 @@ class EpisodeSampler:
     def __getitem__(self, t: int) -> Episode:
         each = self.k_shot + self.m_query
         draw = _uniform(self.seed, t, self.n_way * (1 + each))
-        chosen = [self._members[c] for c in _choose(draw, len(self._members), self.n_way)]
+        chosen = [self.members[c] for c in _choose(draw, len(self.members), self.n_way)]
         nodes = np.stack([members[_choose(draw, members.size, each)] for members in chosen])
         label = np.arange(self.n_way)
         return Episode(

@@ -23,6 +23,9 @@ Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
 UNKNOWN = -1
 """The label of a node whose class nobody told us."""
 
+_PARTS = ("train", "valid", "test")
+_NAMES = ("class_names", "node_names", "feature_names")
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -129,7 +132,8 @@ class ClassSplit:
             raise FewnodeError(f"split {'/'.join(map(str, fractions))}: expected three shares such as 50/20/30")
         counts = np.bincount(y[y >= 0]) if (y >= 0).any() else np.zeros(0, int)
         large = np.flatnonzero(counts >= min_nodes)
-        order = np.random.default_rng(seed).permutation(large).tolist()
+        # Raw words of PCG64 never change between NumPy releases; `Generator.permutation` may.
+        order = large[np.argsort(np.random.PCG64(seed).random_raw(large.size), kind="stable")].tolist()
         share = np.cumsum(fractions) / sum(fractions) * len(order)
         first, second = (round(s) for s in share[:2].tolist())
         return cls(*(tuple(sorted(part)) for part in (order[:first], order[first:second], order[second:])))
@@ -178,6 +182,103 @@ class Dataset:
         if self.node_names is not None and len(self.node_id) < self.graph.n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adj: Any,
+        x: Any = None,
+        y: Any = None,
+        *,
+        split: ClassSplit | None = None,
+        directed: bool = False,
+        **more: Any,
+    ) -> Dataset:
+        """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
+
+        `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
+        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`.
+        """
+        matrix = sp.coo_array(adj)
+        n = max(matrix.shape)
+        if min(matrix.shape) < n:
+            raise FewnodeError(f"the adjacency matrix is {' x '.join(map(str, matrix.shape))}, expected a square one")
+        edges = np.stack(matrix.coords).astype(np.int64)[:, matrix.data != 0]
+        return cls._labelled(Graph.from_edges(edges, n, x, directed=directed), y, split, **more)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        network: Any,
+        label: str | None = "label",
+        attributes: Sequence[str] = (),
+        *,
+        split: ClassSplit | None = None,
+        directed: bool = False,
+        **more: Any,
+    ) -> Dataset:
+        """A dataset from a NetworkX graph whose nodes carry their class under `label` (None: no labels).
+
+        `attributes` are keys whose values are numbers or equally long rows of them. Text and categories are for
+        `read_tables`, which takes the frames that pandas makes of such a graph. The rest is as in `from_scipy`.
+        """
+        row = {node: i for i, node in enumerate(network)}
+        keys = {key for node in row for key in network.nodes[node]}
+        for key in (label, *attributes):
+            if key is not None and key not in keys:
+                raise FewnodeError(f"no node has {key!r}{closest(str(key), map(str, keys))}")
+        edges = np.array([(row[u], row[v]) for u, v in network.edges()], np.int64).reshape(-1, 2).T
+        x = np.concatenate([_vectors(network, key) for key in attributes], axis=1) if attributes else None
+        y = [network.nodes[node].get(label) for node in row] if label is not None else None
+        graph = Graph.from_edges(edges, len(row), x, directed=directed)
+        return cls._labelled(graph, y, split, **{"node_names": tuple(str(node) for node in row), **more})
+
+    @classmethod
+    def from_pyg(cls, source: Any, split: ClassSplit | None = None, *, directed: bool = False, **more: Any) -> Dataset:
+        """A dataset from a PyG `Data` or an `InMemoryDataset` of one; what `to_pyg` made comes back whole.
+
+        The rest is as in `from_scipy`.
+        """
+        if hasattr(type(source), "len"):  # a PyG dataset has the method, a graph has not
+            if len(source) != 1:
+                raise FewnodeError(f"{type(source).__name__} holds {len(source)} graphs, expected one")
+            more = {"name": str(getattr(source, "name", type(source).__name__)), **more}
+            source = source[0]
+        if getattr(source, "edge_index", None) is None:
+            raise FewnodeError(f"{type(source).__name__} has no edge_index, expected a homogeneous Data object")
+        found = {name: getattr(source, name, None) for name in _NAMES}
+        more = {**{name: tuple(values) for name, values in found.items() if values is not None}, **more}
+        if split is None and getattr(source, "train_classes", None) is not None:
+            split = ClassSplit(*(tuple(getattr(source, f"{part}_classes").tolist()) for part in _PARTS))
+        x, y = _array(source.x), _array(source.y)
+        y = y.reshape(-1) if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
+        graph = Graph.from_edges(_array(source.edge_index), source.num_nodes, x, directed=directed)
+        return cls._labelled(graph, y, split, **more)
+
+    @classmethod
+    def _labelled(cls, graph: Graph, y: Any, split: ClassSplit | None, seed: int = 0, **more: Any) -> Dataset:
+        ids, names = _class_ids(y, graph.n)
+        chosen = ClassSplit.random(ids, seed=seed) if split is None else split
+        return cls(graph, ids, chosen, **({"class_names": names} | more if names else more))
+
+    def to_pyg(self, sparse: bool = False) -> Any:
+        """A PyG `Data`: `x`, `edge_index`, `y`, the class split and the names.
+
+        `x` is dense, as PyG's layers expect, unless `sparse` asks for the CSR tensor of sparse attributes.
+        """
+        import torch
+        from torch_geometric.data import Data
+
+        x = self.graph.x
+        if sparse and is_sparse(x):
+            indptr, indices, values = (torch.from_numpy(part.copy()) for part in (x.indptr, x.indices, x.data))
+            tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape)
+        else:
+            tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
+        parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in _PARTS}
+        names = {name: list(getattr(self, name)) for name in _NAMES if getattr(self, name) is not None}
+        edge_index, y = torch.from_numpy(self.graph.edge_index()), torch.from_numpy(self.y.copy())
+        return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names)
 
     @cached_property
     def node_id(self) -> dict[str, int]:
@@ -259,3 +360,44 @@ def _row_of(x: Attributes, flat: int) -> int:
     if is_sparse(x):
         return int(np.searchsorted(x.indptr, flat, side="right")) - 1
     return flat // max(1, int(x.shape[1]))
+
+
+def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
+    """Labels as class ids, and class names if they were no ids already. None and NaN are unknown."""
+    if y is None:
+        return np.full(n, UNKNOWN), ()
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise FewnodeError(f"labels have shape {labels.shape}, expected one class for each of {n} nodes")
+    if np.issubdtype(labels.dtype, np.integer):
+        if labels.max(initial=0) >= max(n, 1):  # ids count from 0: larger ones would only make empty classes
+            raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}, expected ids below {n}")
+        return labels.astype(np.int64), ()
+    known = [None if label is None or label != label else str(label) for label in labels.tolist()]
+    index = class_index(label for label in known if label is not None)
+    return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index)
+
+
+def _vectors(network: Any, key: str) -> NDArray[np.float32]:
+    """The values of a NetworkX attribute, a row a node."""
+    rows: list[NDArray[np.float32]] = []
+    for node, found in network.nodes(data=key):
+        try:
+            rows.append(np.asarray(found, dtype=np.float32).reshape(-1))
+        except (TypeError, ValueError):
+            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected numbers") from None
+        if found is None or rows[-1].size != rows[0].size:
+            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected {rows[0].size} number(s)")
+    return np.stack(rows)
+
+
+def _array(tensor: Any) -> Any:
+    """A torch tensor as a NumPy array or, if it is sparse, a SciPy one."""
+    if tensor is None:
+        return None
+    tensor = tensor.detach().cpu()
+    layout = str(tensor.layout)
+    if layout == "torch.strided":
+        return tensor.numpy()
+    coo = (tensor if layout == "torch.sparse_coo" else tensor.to_sparse_coo()).coalesce()
+    return sp.coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(tensor.shape)).tocsr()

@@ -1,8 +1,8 @@
-"""Files that users exchange: no pickle anywhere, a checksum on everything, every write atomic.
+"""Files that users exchange: numbers and text only, a checksum on everything, every write atomic.
 
 A dataset or a model is a directory with one JSON manifest and one safetensors file. The manifest holds the
-SHA-256 of the tensors and is itself canonical: it must equal, byte for byte, what we would write for its
-content. So a flipped bit in either file is an error and never a silently different model.
+SHA-256 of the tensors and of itself, and must equal, byte for byte, what we would write for its content. So a
+flipped bit in either file is an error and never a silently different model.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def write_record(directory: Path, kind: str, meta: Mapping[str, Any], arrays: Ar
     with atomic_write(directory / f"{kind}.safetensors") as file:
         file.write(blob)
     files = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
-    write_text(directory / f"{kind}.json", _canonical({"format": f"fewnode-{kind}-1", "sha256": files, **meta}))
+    manifest = {**meta, "format": f"fewnode-{kind}-1", "sha256": files}
+    manifest["sha256"] = {**files, "manifest": hashlib.sha256(_canonical(manifest).encode()).hexdigest()}
+    write_text(directory / f"{kind}.json", _canonical(manifest))
 
 
 def read_record(directory: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -128,11 +130,13 @@ def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
     text = _read_text(path, MAX_MANIFEST_BYTES)
     try:
         meta = json.loads(text)
-        intact = isinstance(meta, dict) and _canonical(meta) == text and isinstance(meta.get("sha256"), dict)
-    except (ValueError, RecursionError):
+        intact = _canonical(meta) == text
+        claimed = meta["sha256"].pop("manifest")
+        intact &= hashlib.sha256(_canonical(meta).encode()).hexdigest() == claimed
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         intact = False
     if not intact:
-        raise FewnodeError(f"{path}: damaged or edited by hand; its text is not what fewnode writes")
+        raise FewnodeError(f"{path}: damaged or edited by hand; its checksum does not match")
     if meta.get("format") != expected:
         raise FewnodeError(f"{path}: format {meta.get('format')!r}, expected {expected!r}")
     return dict(meta)

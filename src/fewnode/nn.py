@@ -136,7 +136,7 @@ class Prepared:
     ) -> None:
         self.n, self.n_features = graph.n, graph.n_features
         self.dtype, self.device = dtype, device
-        self.degree = torch.from_numpy(graph.degree.copy()).to(device)
+        self.degree = torch.from_numpy(graph.degree).to(device=device, dtype=dtype)
         numpy_dtype = np.float64 if dtype == torch.float64 else np.float32
         self._normal, self._x = normalised(graph).astype(numpy_dtype), x.astype(numpy_dtype, copy=False)
         self.adj = CSR.from_scipy(self._normal, dtype, device)
@@ -164,9 +164,9 @@ class Prepared:
     def features(self, nodes: Int[Tensor, " k"] | None) -> CSR | Tensor:
         return self.x if nodes is None else _take(self.x, nodes)
 
-    def propagate(self, nodes: Int[Tensor, " k"] | None, weight: Float[Tensor, "d h"]) -> Float[Tensor, "k h"]:
-        """Rows of Â X W: for some nodes as (Â X) W, for all of them as Â (X W), which is narrower."""
-        return self.adj @ (self.x @ weight) if nodes is None else _take(self.p, nodes) @ weight
+    def propagated(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
+        """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
+        return (self.x, self.adj) if nodes is None else (_take(self.p, nodes), None)
 
     def ball(self, nodes: Int[Tensor, " k"], hops: int) -> Int[Tensor, " m"]:
         """All nodes within `hops` of `nodes`, sorted."""
@@ -209,6 +209,17 @@ class Encoder(Protocol):
     def __call__(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, "k d"]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class Field:
+    """What an encoder reads of a graph for some nodes: constants, so that weights can change without slicing again.
+
+    A layer multiplies by its weight and then by its hop, if it has one; the first layer's input is `rows`.
+    """
+
+    rows: CSR | Tensor
+    hops: tuple[CSR | None, ...]
+
+
 class GCN(nn.Module):
     """The paper's network encoder: GCN layers of the given widths, each activated by ReLU (section 5.1).
 
@@ -225,16 +236,25 @@ class GCN(nn.Module):
             nn.init.xavier_uniform_(weight)
 
     def forward(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, "k d"]:
-        hops: list[CSR] = []
-        for _ in self.weight[1:] if self.graph else ():
+        return self.apply_to(self.read(g, nodes))
+
+    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Field:
+        """The receptive field of the nodes."""
+        if not self.graph:
+            return Field(g.features(nodes), (None,) * len(self.weight))
+        hops: list[CSR | None] = []
+        for _ in self.weight[1:]:
             hop, nodes = g.hop(nodes)
             hops.append(hop)
-        first = self.weight[0]
-        h = g.propagate(nodes, first) if self.graph else g.features(nodes) @ first
-        h = F.relu(h + self.bias[0])
-        for weight, bias in zip(self.weight[1:], self.bias[1:], strict=True):
-            h = F.dropout(h, self.dropout, self.training) @ weight
-            h = F.relu((hops.pop() @ h if self.graph else h) + bias)
+        rows, first = g.propagated(nodes)
+        return Field(rows, (first, *reversed(hops)))
+
+    def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
+        h: Tensor = field.rows @ self.weight[0]
+        for layer, (bias, hop) in enumerate(zip(self.bias, field.hops, strict=True)):
+            if layer > 0:
+                h = F.dropout(h, self.dropout, self.training) @ self.weight[layer]
+            h = F.relu((h if hop is None else hop @ h) + bias)
         return h
 
 
@@ -251,11 +271,20 @@ class Module(nn.Module):
         self.hops = hops or _count_hops(module)
 
     def forward(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, "k d"]:
+        return self.apply_to(self.read(g, nodes))
+
+    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The subgraph as `x, edge_index`, and the place of each of `nodes` in it."""
         everyone = torch.arange(g.n, device=g.degree.device)
         around = everyone if nodes is None else g.ball(nodes, self.hops + 1)
         x = g.features(around)
-        z: Tensor = self.module(x.to_dense() if isinstance(x, CSR) else x, _arcs(g, around))
-        return z if nodes is None else z[torch.searchsorted(around, nodes)]
+        place = everyone if nodes is None else torch.searchsorted(around, nodes)
+        return x.to_dense() if isinstance(x, CSR) else x, _arcs(g, around), place
+
+    def apply_to(self, field: tuple[Tensor, Tensor, Tensor]) -> Float[Tensor, "k d"]:
+        x, edge_index, place = field
+        z: Tensor = self.module(x, edge_index)
+        return z[place]
 
 
 def _count_hops(module: nn.Module) -> int:

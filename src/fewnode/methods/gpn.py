@@ -9,7 +9,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.attributes import Scaling, inverse_document_frequency, scale
+from fewnode.attributes import inverse_document_frequency, scale
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
@@ -26,7 +25,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.nn import CSR, Module, Prepared, build_encoder, segment_softmax
 from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, stream
 
-Distance = Literal["sqeuclidean", "euclidean", "cosine"]
+DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 65_536
 """Query nodes compared with prototypes at a time: it bounds memory when every node is asked for."""
 
@@ -71,7 +70,7 @@ def aggregate_scores(
     return torch.zeros_like(s_i).index_add(0, row, alpha * s_j)
 
 
-def centrality(degree: Int[Tensor, " k"], eps: float) -> Float[Tensor, " k"]:
+def centrality(degree: Float[Tensor, " k"], eps: float) -> Float[Tensor, " k"]:
     """C(i) = log(deg(i) + ε): Eq. (9)."""
     return torch.log(degree + eps)
 
@@ -88,7 +87,7 @@ def prototypes(
 
 
 def log_prob(
-    z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: Distance = "sqeuclidean"
+    z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean"
 ) -> Float[Tensor, "q n"]:
     """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13).
 
@@ -112,7 +111,7 @@ class Explanation:
 class Prototypical(ABC):
     """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
 
-    distance: Distance
+    distance: str
     _cache: tuple[Graph, Tensor, Tensor] | None = None
 
     @abstractmethod
@@ -190,7 +189,7 @@ class Networks(nn.Module):
             return self.valuator(g, nodes)  # type: ignore[no-any-return]
         return torch.zeros(g.n if nodes is None else nodes.numel(), dtype=g.dtype, device=g.device)
 
-    def loss(self, g: Prepared, batch: Batch, distance: Distance) -> Float[Tensor, ""]:
+    def loss(self, g: Prepared, batch: Batch, distance: str) -> Float[Tensor, ""]:
         """The average negative log-likelihood of the query labels: Eq. (14)."""
         k = batch.support.numel()
         z = self.encoder(g, torch.cat([batch.support, batch.query]))
@@ -215,9 +214,9 @@ class GPN(Prototypical):
         valuator: bool = True,
         hidden: Sequence[int] = (32, 16),
         eps: float = 1.0,
-        distance: Distance = "sqeuclidean",
-        dropout: float | Literal["auto"] = 0.5,
-        scaling: Scaling = "raw",
+        distance: str = "sqeuclidean",
+        dropout: float | str = 0.5,
+        scaling: str = "raw",
         episodes: int = 300,
         lr: float = 0.005,
         weight_decay: float = 5e-4,
@@ -234,7 +233,7 @@ class GPN(Prototypical):
         self._check(graph)
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         pool = valid.take(VALID_TASKS)
-        rates = self.DROPOUTS if self.dropout == "auto" else (self.dropout,)
+        rates = self.DROPOUTS if isinstance(self.dropout, str) else (self.dropout,)
         tried = {}
         for rate in rates:
             part = journal if len(rates) == 1 else journal.within(f"dropout-{rate}")
@@ -251,10 +250,10 @@ class GPN(Prototypical):
             raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
         if not self.eps > 0:
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
-        if self.dropout != "auto" and not 0 <= self.dropout < 1:
+        if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
-        if self.distance not in get_args(Distance):
-            raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, get_args(Distance))}")
+        if self.distance not in DISTANCES:
+            raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
 
     def _train(
         self, dropout: float, graph: Graph, train: EpisodeSampler, pool: Sequence[Episode], journal: Journal

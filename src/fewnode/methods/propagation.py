@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.attributes import Scaling, inverse_document_frequency, scale
+from fewnode.attributes import inverse_document_frequency, scale
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.methods.gpn import Distance, Prototypical
+from fewnode.methods.gpn import Prototypical
 from fewnode.nn import CSR, as_tensor, normalised
 from fewnode.train import stream
 
@@ -26,9 +26,9 @@ from fewnode.train import stream
 class Propagation(Prototypical):
     """Scaled attributes, their leading `rank` directions, `steps` steps of Â, cosine to the class mean."""
 
-    distance: Distance = "cosine"
+    distance: str = "cosine"
 
-    def __init__(self, steps: int = 2, scaling: Scaling = "tf-idf", rank: int = 256, seed: int = 0) -> None:
+    def __init__(self, steps: int = 2, scaling: str = "tf-idf", rank: int = 256, seed: int = 0) -> None:
         self.steps, self.scaling, self.rank, self.seed = steps, scaling, rank, seed
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:

@@ -1,0 +1,5 @@
+"""`python -m fewnode` is `fewnode`."""
+
+from fewnode.cli import main
+
+main()

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import csv
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.graph import Dataset
+
+TRAIN = ("--way", 3, "--shot", 3, "--episodes", 20)
+
+
+def test_train_evaluate_predict(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    trained = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run, "--json")
+    assert (trained.code, trained.json["episodes"]) == (0, 20)
+    assert sorted(p.name for p in run.iterdir()) == [".lock", "model.json", "model.safetensors"]
+    scored = fewnode("evaluate", "--run", run, "--tasks", 7, "--json")
+    assert scored.code == 0
+    assert scored.json["tasks"] == 7
+    assert scored.json["accuracy"]["mean"] > 0.34
+    assert (scored.json["way"], scored.json["shot"], scored.json["query"]) == (3, 3, 3)
+    assert "accuracy" in fewnode("evaluate", "--run", run, "--tasks", 7).out
+
+
+def test_the_same_command_gives_the_same_numbers(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    scores = []
+    for name in "ab":
+        fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / name, "-q")
+        scores.append(fewnode("evaluate", "--run", tmp_path / name, "--json").json["per_task"])
+    assert scores[0] == scores[1]
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
+    assert weights[0] == weights[1]
+
+
+def test_a_pool_of_somebody_else(fewnode, run_dir: Path, tmp_path: Path) -> None:
+    pool = tmp_path / "pool.jsonl"
+    drawn = fewnode("evaluate", "--run", run_dir, "--tasks", 9, "--save-pool", pool, "--json").json
+    read = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--json").json
+    assert read["per_task"]["accuracy"] == drawn["per_task"]["accuracy"]
+    other = fewnode("evaluate", "--run", run_dir, "--tasks", 9, "--pool-seed", 1, "--json").json
+    assert other["per_task"]["accuracy"] != drawn["per_task"]["accuracy"]
+
+
+def test_repeats_train_again_on_the_same_tasks(fewnode, run_dir: Path) -> None:
+    result = fewnode("evaluate", "--run", run_dir, "--tasks", 5, "--repeats", 2, "--json", "-q").json
+    once = fewnode("evaluate", "--run", run_dir, "--tasks", 5, "--json").json
+    assert result["repeats"] == 2
+    assert result["per_task"]["accuracy"][0] == once["per_task"]["accuracy"][0]
+    assert result["per_task"]["accuracy"][0] != result["per_task"]["accuracy"][1]
+
+
+def test_predict_with_new_class_names_and_unequal_shots(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
+    support, query = _tables(tmp_path, planted)
+    out = tmp_path / "p.csv"
+    assert fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--out", out).code == 0
+    rows = _rows(out)
+    assert list(rows[0]) == ["node", "label", "new, one", "two"]
+    for row in rows:
+        chances = {name: float(row[name]) for name in ("new, one", "two")}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["label"] == max(chances, key=lambda name: chances[name])
+
+
+def test_predict_explains(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
+    support, query = _tables(tmp_path, planted)
+    out = tmp_path / "p.csv"
+    done = fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--out", out, "--explain")
+    assert "β = 1.000  two" in done.err, "the only support node of its class"
+    betas = _rows(tmp_path / "p.support.csv")
+    assert sum(float(row["beta"]) for row in betas if row["class"] == "new, one") == pytest.approx(1, abs=1e-5)
+    given = {row["node"] for row in betas}
+    assert all(set(row["nearest"].split()) <= given for row in _rows(out))
+    told = fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--explain", "--json").json
+    assert {"node", "class", "beta"} == set(told["support"][0])
+    assert {"node", "label", "probability", "nearest"} == set(told["predictions"][0])
+
+
+def test_predict_all(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
+    support, _ = _tables(tmp_path, planted)
+    done = fewnode("predict", "--run", run_dir, "--support", support, "--all")
+    assert len(done.out.splitlines()) == planted.graph.n + 1
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def _tables(folder: Path, data: Dataset) -> tuple[Path, Path]:
+    one, two = (np.flatnonzero(data.y == c) for c in data.split.test[:2])
+    rows = [(v, "new, one") for v in one[:3]] + [(two[0], "two")]
+    with (folder / "support.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("node", "class"), *((data.node_name(v), c) for v, c in rows)])
+    (folder / "query.csv").write_text("node\n" + "".join(f"{data.node_name(v)}\n" for v in [*one[5:9], *two[5:9]]))
+    return folder / "support.csv", folder / "query.csv"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--data", "nowhere"), "nowhere: no such dataset"),
+        (("--method", "gnp"), "unknown method 'gnp' (did you mean 'gpn'?)"),
+        (("--way", 6), "6-way tasks need 6 train classes, there are 5"),
+        (("--shot", 20, "--query", 5), "has 24 nodes, but 20 shots and 5 queries need 25"),
+        (("--hidden", "a"), "expected widths such as 32,16"),
+        (("--dropout", "much"), "expected a rate such as 0.5, or auto"),
+        (("--scaling", "tfidf"), "unknown scaling 'tfidf' (did you mean 'tf-idf'?)"),
+        (("--encoder", "gpt"), "unknown encoder 'gpt'"),
+        (("--method", "propagation", "--eps", 1), "method propagation has no option 'eps'"),
+        (("--episodes", "many"), "Invalid value for '--episodes'"),
+        (("--nonsense",), "No such option"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_2(
+    fewnode, dataset_dir: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
+) -> None:
+    first = () if "--data" in arguments else ("--data", dataset_dir)
+    done = fewnode("train", *first, "--out", tmp_path / "run", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1 + done.err.count("attributes\n"), done.err
+    assert not (tmp_path / "run" / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("support", "query", "message"),
+    [
+        ("node,class\nnode-0,a\nnode-0,b\n", None, "support.csv: line 3: node 'node-0' is in 'b', but in 'a' on line 2"),
+        ("node,class\nnodee-7,a\n", None, "support.csv: line 2: unknown node 'nodee-7' (did you mean 'node-7'?)"),
+        ("node,class\n", None, "support.csv: no support node in it"),
+        ("node,class\nnode-0,\n", None, "support.csv: line 2: node 'node-0' has no class"),
+        ("node,klass\nnode-0,a\n", None, "support.csv: line 1: column 'class' is missing"),
+        (None, "node\nnope\n", "query.csv: line 2: unknown node 'nope'"),
+        (None, "node\n", "query.csv: no node in it"),
+    ],
+)
+def test_wrong_tables_are_named_with_their_place(
+    fewnode, run_dir: Path, planted: Dataset, tmp_path: Path, support: str | None, query: str | None, message: str
+) -> None:
+    _tables(tmp_path, planted)
+    for name, text in (("support.csv", support), ("query.csv", query)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    paths = ("--support", tmp_path / "support.csv", "--query", tmp_path / "query.csv")
+    done = fewnode("predict", "--run", run_dir, *paths, "--out", tmp_path / "out.csv")
+    assert done.code == 2
+    assert message in done.err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_query_or_all_but_not_both(fewnode, run_dir: Path, tmp_path: Path) -> None:
+    assert "either --query nodes.csv or --all" in fewnode("predict", "--run", run_dir, "--support", "x").err
+
+
+def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path) -> None:
+    before = (run_dir / "model.json").read_bytes()
+    done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir)
+    assert (done.code, (run_dir / "model.json").read_bytes()) == (2, before)
+    assert "there is a run already" in done.err
+    again = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir, "--resume")
+    assert again.code == 0
+    assert "finished already" in again.err
+
+
+def test_a_dataset_that_changed_is_noticed(fewnode, run_dir: Path, dataset_dir: Path, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from fewnode.io import load_dataset, save_dataset
+
+    run = tmp_path / "run"
+    data = tmp_path / "data"
+    save_dataset(load_dataset(dataset_dir), data)
+    fewnode("train", "--data", data, *TRAIN, "--out", run, "-q")
+    old = load_dataset(data)
+    for path in data.iterdir():
+        path.unlink()
+    save_dataset(replace(old, y=np.roll(old.y, 1)), data)
+    done = fewnode("evaluate", "--run", run)
+    assert done.code == 2
+    assert "has changed since" in done.err
+    assert fewnode("evaluate", "--run", run, "--data", data).code == 0
+
+
+def test_an_unwritable_place_is_the_machines_failure(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / "file" / "run")
+    assert done.code == 3
+    assert "Traceback" not in done.err
+
+
+def _train_command(data: Path, run: Path, *more: object) -> list[str]:
+    options = map(str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 200, "--patience", 99, "--out", run))
+    return [sys.executable, "-m", "fewnode", "train", *options, *map(str, more)]
+
+
+def test_a_killed_training_resumes_to_the_same_bytes(dataset_dir: Path, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    subprocess.run(_train_command(dataset_dir, whole, "-q"), check=True)
+    process = subprocess.Popen(_train_command(dataset_dir, parts), stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (parts / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (parts / "model.json").exists(), "it was killed too late to mean anything"
+    unfinished = subprocess.run(_train_command(dataset_dir, parts), capture_output=True, text=True, check=False)
+    assert unfinished.returncode == 2
+    assert "--resume" in unfinished.stderr
+    subprocess.run(_train_command(dataset_dir, parts, "--resume", "-q"), check=True)
+    ends = [(run / "model.safetensors").read_bytes() for run in (whole, parts)]
+    assert ends[0] == ends[1]
+    assert sorted(p.name for p in parts.iterdir()) == [".lock", "model.json", "model.safetensors"]
+
+
+def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_path: Path) -> None:
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    command = _train_command(dataset_dir, tmp_path / "run", "-q")
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, check=False)
+    assert done.returncode == 3, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [p.name for p in (tmp_path / "run").iterdir()] == [".lock"], "no half-written file is left"
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys, fewnode.cli as c\nsys.argv=['fewnode','--help']\ntry: c.main()\nfinally: print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
+    assert done.stdout.rstrip().endswith("False")
+
+
+@pytest.mark.parametrize("command", [(), ("demo",), ("train",), ("evaluate",), ("predict",)])
+def test_every_command_has_help_with_an_example(fewnode, command: tuple[str, ...]) -> None:
+    done = fewnode(*command, "--help")
+    assert done.code == 0
+    assert "fewnode " in done.out
+    assert command == () or "Example:" in done.out

@@ -1,0 +1,114 @@
+"""What every method must do, present and future: STYLE of the interface, not of the method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode.estimator import METHODS, Estimator
+from fewnode.evaluation import evaluate
+from fewnode.graph import Dataset
+
+QUICK: dict[str, dict[str, Any]] = {"propagation": {}}
+"""Options that make a method quick to fit here; any other method is given fewer episodes."""
+
+fitted: dict[str, Estimator] = {}
+
+
+@pytest.fixture(params=METHODS)
+def model(request: pytest.FixtureRequest, planted: Dataset) -> Estimator:
+    name = request.param
+    if name not in fitted:
+        fitted[name] = fit(name, planted)
+    return fitted[name]
+
+
+def fit(name: str, data: Dataset) -> Estimator:
+    return Estimator(name, way=3, shot=3, seed=1, **QUICK.get(name, {"episodes": 60})).fit(data)
+
+
+def task(data: Dataset) -> tuple[list[int], list[int], list[int]]:
+    """Unequal shots of three test classes, and ten queries."""
+    nodes = [np.flatnonzero(data.y == c) for c in data.split.test[:3]]
+    support = [*nodes[0][:1], *nodes[1][:4], *nodes[2][:2]]
+    query = [int(v) for members in nodes for v in members[10:14]]
+    return [int(v) for v in support], [0, 1, 1, 1, 1, 2, 2], query
+
+
+def test_rows_are_probabilities(model: Estimator, planted: Dataset) -> None:
+    p = model.predict_proba(planted.graph, *task(planted))
+    assert p.shape == (12, 3)
+    assert p.dtype == np.float32
+    assert (p >= 0).all()
+    assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
+
+
+def test_order_of_support_is_irrelevant(model: Estimator, planted: Dataset) -> None:
+    support, labels, query = task(planted)
+    order = np.random.default_rng(0).permutation(len(support))
+    shuffled = model.predict_proba(planted.graph, [support[i] for i in order], [labels[i] for i in order], query)
+    assert np.allclose(model.predict_proba(planted.graph, support, labels, query), shuffled, atol=1e-4)
+
+
+def test_renaming_labels_permutes_columns(model: Estimator, planted: Dataset) -> None:
+    support, labels, query = task(planted)
+    rename = [2, 0, 1]
+    renamed = model.predict_proba(planted.graph, support, [rename[c] for c in labels], query)
+    assert np.allclose(model.predict_proba(planted.graph, support, labels, query), renamed[:, rename], atol=1e-4)
+
+
+def test_order_of_queries_is_irrelevant(model: Estimator, planted: Dataset) -> None:
+    support, labels, query = task(planted)
+    backwards = model.predict_proba(planted.graph, support, labels, query[::-1])[::-1]
+    assert np.allclose(model.predict_proba(planted.graph, support, labels, query), backwards, atol=1e-5)
+
+
+def test_one_shot_and_one_query(model: Estimator, planted: Dataset) -> None:
+    support, _, query = task(planted)
+    p = model.predict_proba(planted.graph, [support[0], support[1]], [0, 1], query[:1])
+    assert p.shape == (1, 2)
+    assert np.isfinite(p).all()
+
+
+def test_same_seed_same_bits(model: Estimator, planted: Dataset) -> None:
+    torch.manual_seed(99)
+    np.random.seed(99)  # noqa: NPY002
+    again = fit(model.method, planted)
+    assert np.array_equal(
+        model.predict_proba(planted.graph, *task(planted)), again.predict_proba(planted.graph, *task(planted))
+    )
+
+
+def test_graph_is_untouched(model: Estimator, planted: Dataset) -> None:
+    before = planted.sha256
+    model.predict_proba(planted.graph, *task(planted))
+    assert replace(planted).sha256 == before
+
+
+def test_above_chance_on_a_planted_graph(model: Estimator, planted: Dataset) -> None:
+    result = evaluate(model, planted, way=5, shot=5, tasks=40)
+    assert result.accuracy.mean - result.accuracy.ci95 > 0.3
+
+
+def test_no_leak_the_same_model_when_test_labels_are_shuffled(model: Estimator, planted: Dataset) -> None:
+    tested = np.isin(planted.y, planted.split.test)
+    y = planted.y.copy()
+    y[tested] = np.random.default_rng(0).permutation(y[tested])
+    shuffled = fit(model.method, replace(planted, y=y))
+    assert np.array_equal(
+        model.predict_proba(planted.graph, *task(planted)), shuffled.predict_proba(planted.graph, *task(planted))
+    )
+
+
+def test_renumbering_nodes_permutes_answers(model: Estimator, planted: Dataset) -> None:
+    """Inductive methods see no node numbers. The fitted model is asked about the renumbered graph."""
+    order = np.random.default_rng(3).permutation(planted.graph.n)
+    place = np.argsort(order)
+    graph = type(planted.graph)(planted.graph.adj[order][:, order], planted.graph.x[order])
+    support, labels, query = task(planted)
+    moved = model.predict_proba(graph, place[support], labels, place[query])
+    assert np.allclose(model.predict_proba(planted.graph, support, labels, query), moved, atol=1e-4)

@@ -1,0 +1,135 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fewnode
+from fewnode.errors import FewnodeError
+from fewnode.estimator import METHODS, Estimator, classes, load_model
+from fewnode.graph import Dataset
+
+
+@pytest.fixture(scope="module", name="model")
+def _model(planted: Dataset) -> Estimator:
+    return fewnode.GPN(way=3, shot=2, episodes=30).fit(planted)
+
+
+def test_labels_may_be_any_names(model: Estimator, planted: Dataset) -> None:
+    support, query = [0, 1, 2, 3], [4, 5, 6]
+    by_name = model.predict_proba(planted.graph, support, ["vpn", "mail", "vpn", "mail"], query)
+    by_number = model.predict_proba(planted.graph, support, [1, 0, 1, 0], query)
+    assert np.array_equal(by_name, by_number)
+    assert by_name.shape == (3, 2)
+    labels = model.predict(planted.graph, support, ["vpn", "mail", "vpn", "mail"], query)
+    assert labels == [["mail", "vpn"][row.argmax()] for row in by_name]
+    assert classes(["b", "a", "b"]) == ["a", "b"]
+    assert classes([2, "a"]) == [2, "a"], "labels without an order are ordered by their text"
+
+
+def test_beta_sums_to_one_a_class_and_the_nearest_support_node_of_a_support_node_is_itself(
+    model: Estimator, planted: Dataset
+) -> None:
+    support, labels = [0, 1, 2, 3, 4], ["a", "a", "b", "b", "b"]
+    why = model.explain(planted.graph, support, labels, [3, 0])
+    assert why.beta[:2].sum() == pytest.approx(1)
+    assert why.beta[2:].sum() == pytest.approx(1)
+    assert why.nearest[:, 0].tolist() == [3, 0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_model_gives_the_same_answers(method: str, planted: Dataset, tmp_path: Path) -> None:
+    options = {} if method == "propagation" else {"episodes": 10}
+    model = Estimator(method, way=3, shot=2, **options).fit(planted)
+    model.save(tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))
+    assert np.array_equal(model.predict_proba(planted.graph, *task), again.predict_proba(planted.graph, *task))
+    assert again.trained_ == model.trained_
+    assert (again.way, again.shot, again.seed) == (3, 2, 0)
+
+
+def test_a_model_is_never_overwritten(model: Estimator, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    with pytest.raises(FewnodeError, match="there is a model already"):
+        model.save(tmp_path / "run")
+
+
+def test_an_unfitted_model_says_so(planted: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(FewnodeError, match="not fitted"):
+        fewnode.GPN().predict_proba(planted.graph, [0], ["a"], [1])
+    with pytest.raises(FewnodeError, match="not fitted"):
+        fewnode.GPN().save(tmp_path / "run")
+
+
+def test_an_encoder_of_ones_own_comes_back_with_the_model(planted: Dataset, tmp_path: Path) -> None:
+    from torch_geometric.nn.models import GIN
+
+    def encoder() -> torch.nn.Module:
+        return GIN(planted.graph.n_features, 8, 2, 4)
+
+    model = fewnode.GPN(way=3, shot=2, episodes=10, encoder=encoder()).fit(planted)
+    model.save(tmp_path / "run")
+    with pytest.raises(FewnodeError, match="trained with a GIN as encoder"):
+        load_model(tmp_path / "run")
+    again = load_model(tmp_path / "run", encoder=encoder())
+    task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))
+    assert np.allclose(model.predict_proba(planted.graph, *task), again.predict_proba(planted.graph, *task), atol=1e-6)
+
+
+def test_flipped_bits_in_a_model_are_noticed(model: Estimator, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    for path in sorted((tmp_path / "run").iterdir()):
+        good = path.read_bytes()
+        for place in np.random.default_rng(1).integers(0, 8 * len(good), 150):
+            bad = bytearray(good)
+            bad[place // 8] ^= 1 << place % 8
+            path.write_bytes(bad)
+            with pytest.raises(FewnodeError):
+                load_model(tmp_path / "run")
+        path.write_bytes(good)
+    load_model(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 0], ["a", "b"], [1]), "support node 0 is in two classes, 'a' and 'b'"),
+        (([0], ["a", "b"], [1]), "1 support nodes and 2 labels"),
+        (([], [], [1]), "0 support nodes"),
+        (([0, 360], ["a", "b"], [1]), "node 360 is out of range, expected 0 to 359"),
+        (([0, 1], ["a", "b"], [-1]), "node -1 is out of range"),
+    ],
+)
+def test_a_malformed_task_is_refused(
+    model: Estimator, planted: Dataset, arguments: tuple[list[int], list[str], list[int]], message: str
+) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        model.predict_proba(planted.graph, *arguments)
+
+
+def test_unknown_methods_and_options_suggest_the_closest() -> None:
+    with pytest.raises(FewnodeError, match=r"unknown method 'gnp' .did you mean 'gpn'"):
+        Estimator("gnp")
+    with pytest.raises(FewnodeError, match=r"no option 'droput' .did you mean 'dropout'"):
+        Estimator("gpn", droput=0.1)
+
+
+def test_another_network_with_the_same_attributes_is_fine(model: Estimator) -> None:
+    from graphs import planted
+
+    other = planted(seed=5)
+    result = fewnode.evaluate(model, other, way=5, shot=5, tasks=20)
+    assert result.accuracy.mean > 0.4
+
+
+def test_another_width_is_refused(model: Estimator, star: fewnode.Graph) -> None:
+    with pytest.raises(FewnodeError, match="2 attributes, the model reads 90"):
+        model.predict_proba(star, [0], ["a"], [1])
+
+
+def test_models_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FewnodeError, match="no such run"):
+        load_model(tmp_path / "nowhere")
+    with pytest.raises(FewnodeError, match="no model in it"):
+        load_model(tmp_path)

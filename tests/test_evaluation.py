@@ -1,0 +1,134 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score
+
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import Result, evaluate, interval, join, measure, read_pool, save_pool, score
+from fewnode.graph import Dataset, Graph, Ints
+
+
+class Guess:
+    """Answers at random, but always the same for the same task."""
+
+    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
+        rng = np.random.default_rng(int(support.sum()))
+        p = rng.random((query.size, int(support_y.max()) + 1), dtype=np.float32)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+class Peek:
+    """Knows the truth."""
+
+    def __init__(self, y: Ints) -> None:
+        self.y = y
+
+    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
+        of = {int(self.y[v]): int(c) for v, c in zip(support, support_y, strict=True)}
+        return np.eye(len(of), dtype=np.float32)[[of[int(self.y[v])] for v in query]]
+
+
+def test_metrics_equal_scikit_learns(planted: Dataset) -> None:
+    pool = [EpisodeSampler(planted, "test", n, 2, 6)[t] for t, n in enumerate((2, 3, 5, 5))]
+    ours = score(Guess(), planted.graph, pool)
+    for i, task in enumerate(pool):
+        predicted = Guess().predict_proba(planted.graph, task.support, task.support_y, task.query).argmax(axis=1)
+        assert ours["accuracy"][i] == pytest.approx(accuracy_score(task.query_y, predicted))
+        assert ours["macro_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="macro"))
+        assert ours["weighted_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="weighted"))
+
+
+def test_micro_f1_would_be_accuracy() -> None:
+    truth, predicted = np.array([0, 1, 2, 2, 1]), np.array([0, 2, 2, 2, 0])
+    assert f1_score(truth, predicted, average="micro") == accuracy_score(truth, predicted)
+
+
+def test_measure_by_hand() -> None:
+    got = measure(np.array([[[3, 1], [0, 4]]]))
+    assert got["accuracy"][0] == pytest.approx(7 / 8)
+    assert got["macro_f1"][0] == pytest.approx((6 / 7 + 8 / 9) / 2)
+
+
+def test_interval_by_hand() -> None:
+    scores = np.array([[0.2, 0.4, 0.6, 0.8]])
+    got = interval(scores)
+    assert got.mean == pytest.approx(0.5)
+    assert got.ci95 == pytest.approx(3.1824463 * scores.std(ddof=1) / 2)
+    assert str(got) == "50.0 ± 41.1"
+
+
+def test_interval_counts_the_variance_of_seeds_too() -> None:
+    tasks = np.linspace(0, 1, 100)
+    alone, apart = interval(tasks[None]), interval(np.stack([tasks - 0.1, tasks + 0.1]))
+    assert apart.ci95 > alone.ci95
+    assert interval(np.array([[0.5]])).ci95 == 0
+
+
+def test_interval_covers_the_truth_95_times_of_100() -> None:
+    rng = np.random.default_rng(0)
+    hits = [abs((got := interval(rng.normal(0.3, 0.1, (1, 20)))).mean - 0.3) < got.ci95 for _ in range(2000)]
+    assert 0.935 < np.mean(hits) < 0.965
+
+
+def test_perfect_and_random_methods_score_as_they_should(planted: Dataset) -> None:
+    assert evaluate(Peek(planted.y), planted, 5, 3, tasks=20).accuracy.mean == 1
+    assert abs(evaluate(Guess(), planted, 5, 3, tasks=300).accuracy.mean - 0.2) < 0.03
+
+
+def test_repeats_are_joined_over_the_same_tasks(planted: Dataset) -> None:
+    one = evaluate(Guess(), planted, 3, 2, tasks=10)
+    both = join([one, one])
+    assert both.per_task["accuracy"].shape == (2, 10)
+    assert both.accuracy.mean == pytest.approx(one.accuracy.mean)
+
+
+def test_json_has_the_contract_keys(planted: Dataset) -> None:
+    value = json.loads(json.dumps(evaluate(Guess(), planted, 3, 2, tasks=10).to_json()))
+    assert {"accuracy", "macro_f1", "weighted_f1", "tasks", "seconds", "data_sha256", "per_task"} <= set(value)
+    assert set(value["accuracy"]) == {"mean", "ci95"}
+    assert value["tasks"] == len(value["per_task"]["accuracy"][0]) == 10
+
+
+def test_a_pool_can_be_saved_and_read(planted: Dataset, tmp_path) -> None:
+    pool = EpisodeSampler(planted, "test", 3, 2, 4).take(5)
+    save_pool(tmp_path / "pool.jsonl", pool, planted)
+    again = read_pool(tmp_path / "pool.jsonl", planted)
+    for one, other in zip(pool, again, strict=True):
+        assert np.array_equal(one.support, other.support)
+        assert np.array_equal(one.query, other.query)
+        same = one.support_y[:, None] == one.query_y[None]
+        assert np.array_equal(same, other.support_y[:, None] == other.query_y[None])
+    peek = Peek(planted.y)
+    assert score(peek, planted.graph, again)["accuracy"].min() == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2: not a JSON object"),
+        ("[1]", "line 2: not a JSON object"),
+        ('{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"]}', "line 2: 'query_y' is missing"),
+        ('{"support": ["nod-0"], "support_y": ["a"], "query": [], "query_y": []}', "line 2: unknown node 'nod-0'"),
+        ('{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"], "query_y": ["b"]}', "line 2: 'b' is missing"),
+        ('{"support": ["node-0"], "support_y": [], "query": [], "query_y": []}', "line 2: a task needs one label"),
+        ("[" * 100_000, "line 2: not a JSON object"),
+    ],
+)
+def test_a_broken_pool_is_named_with_its_line(planted: Dataset, tmp_path, line: str, message: str) -> None:
+    good = '{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"], "query_y": ["a"]}'
+    (tmp_path / "pool.jsonl").write_text(f"{good}\n{line}\n")
+    with pytest.raises(FewnodeError, match=message):
+        read_pool(tmp_path / "pool.jsonl", planted)
+
+
+def test_an_empty_pool_is_refused(planted: Dataset, tmp_path) -> None:
+    (tmp_path / "pool.jsonl").write_text("\n")
+    with pytest.raises(FewnodeError, match="no task"):
+        read_pool(tmp_path / "pool.jsonl", planted)
+
+
+def test_results_compare_by_metric() -> None:
+    result = Result({"accuracy": np.array([[1.0, 0.5]])})
+    assert result.accuracy.mean == result["accuracy"].mean == 0.75

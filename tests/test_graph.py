@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph
+
+
+def test_edges_become_symmetric_without_loops_or_duplicates() -> None:
+    graph = Graph.from_edges([[0, 0, 1, 2, 2], [1, 1, 0, 2, 0]], 3)
+    assert graph.adj.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    assert (graph.n_edges, graph.directed) == (2, False)
+    assert graph.degree.tolist() == [2, 1, 1]
+
+
+def test_directed_edges_point_from_source_to_target() -> None:
+    graph = Graph.from_edges([[0, 0], [1, 2]], 3, directed=True)
+    assert graph.adj.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [1, 0, 0]]
+    assert graph.degree.tolist() == [0, 1, 1], "degrees are in-degrees"
+    assert graph.directed
+    assert graph.edge_index().tolist() == [[0, 0], [1, 2]]
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 4_000_000_000])
+def test_a_node_id_out_of_range_is_named_with_its_place(bad: int) -> None:
+    with pytest.raises(FewnodeError, match=rf"edge 1: node {bad} is out of range, expected 0 to 2"):
+        Graph.from_edges(np.array([[0, bad], [1, 2]]), 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_attributes_that_are_no_numbers_are_named_with_their_node(value: float, sparse: bool) -> None:
+    x = np.array([[0, 1], [1, 0], [1, value]], np.float32)
+    with pytest.raises(FewnodeError, match="attribute of node 2"):
+        Graph.from_edges([[0], [1]], 3, sp.csr_array(x) if sparse else x)
+
+
+def test_a_graph_is_read_only_and_leaves_its_input_writable() -> None:
+    x = np.ones((2, 2), np.float32)
+    graph = Graph.from_edges([[0], [1]], 2, x)
+    x[0, 0] = 5
+    with pytest.raises(ValueError, match="read-only"):
+        graph.x[0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        graph.adj.indices[0] = 1
+
+
+def test_equal_graphs_have_equal_identity_whatever_their_index_type(star: Graph) -> None:
+    x32, x64 = (sp.csr_array(star.x) for _ in range(2))
+    x64.indices, x64.indptr = x64.indices.astype(np.int64), x64.indptr.astype(np.int64)
+    split = ClassSplit((0,), (), ())
+    one, other = (
+        Dataset(Graph.from_edges(star.edge_index(), 4, x), np.zeros(4, int), split).sha256 for x in (x32, x64)
+    )
+    assert one == other
+
+
+def test_identity_depends_on_labels_and_split(star: Graph) -> None:
+    y = np.array([0, 0, 1, 1])
+    seen = {
+        Dataset(star, labels, split).sha256
+        for labels in (y, 1 - y)
+        for split in (ClassSplit((0,), (), (1,)), ClassSplit((1,), (), (0,)))
+    }
+    assert len(seen) == 4
+
+
+def test_labels_of_a_wrong_length_are_refused(star: Graph) -> None:
+    with pytest.raises(FewnodeError, match=r"labels are int64 \(3,\), expected integers of shape \(4,\)"):
+        Dataset(star, np.zeros(3, np.int64), ClassSplit((0,), (), ()))
+
+
+def test_unknown_labels_are_minus_one_and_nothing_below(star: Graph) -> None:
+    split = ClassSplit((0,), (), ())
+    assert Dataset(star, np.array([-1, -1, 0, 0]), split).class_sizes.tolist() == [2]
+    with pytest.raises(FewnodeError, match="unknown labels are written -1"):
+        Dataset(star, np.array([-2, 0, 0, 0]), split)
+
+
+def test_a_class_in_two_parts_is_refused() -> None:
+    with pytest.raises(FewnodeError, match="class 3 is in the split twice"):
+        ClassSplit((1, 3), (2,), (3,))
+
+
+def test_random_split_is_disjoint_complete_and_reproducible() -> None:
+    y = np.repeat(np.arange(20), 12)
+    split = ClassSplit.random(y, (50, 20, 30), seed=4)
+    assert [len(part) for part in (split.train, split.valid, split.test)] == [10, 4, 6]
+    assert sorted(split.train + split.valid + split.test) == list(range(20))
+    assert split == ClassSplit.random(y, (50, 20, 30), seed=4)
+    assert split != ClassSplit.random(y, (50, 20, 30), seed=5)
+
+
+def test_random_split_leaves_out_tiny_classes() -> None:
+    split = ClassSplit.random(np.r_[np.zeros(9, int), np.repeat([1, 2], 10), [-1]])
+    assert 0 not in split.train + split.valid + split.test
+
+
+def test_an_unknown_node_name_suggests_the_closest(star: Graph) -> None:
+    data = Dataset(star, np.zeros(4, int), ClassSplit((0,), (), ()), node_names=("openvpn", "exim4", "vim", "git"))
+    assert data.node("vim") == 2
+    with pytest.raises(FewnodeError, match="unknown node 'openvpm' .did you mean 'openvpn'"):
+        data.node("openvpm")
+
+
+@pytest.mark.parametrize("name", ["4", "-1", "x", "1.0", ""])
+def test_nodes_without_names_are_row_numbers(star: Graph, name: str) -> None:
+    data = Dataset(star, np.zeros(4, int), ClassSplit((0,), (), ()))
+    assert data.node("3") == 3
+    with pytest.raises(FewnodeError, match="expected a row number 0 to 3"):
+        data.node(name)
+
+
+def test_node_names_must_be_distinct(star: Graph) -> None:
+    with pytest.raises(FewnodeError, match="'a' is given twice"):
+        Dataset(star, np.zeros(4, int), ClassSplit((0,), (), ()), node_names=("a", "b", "a", "c"))

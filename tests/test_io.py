@@ -1,0 +1,102 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.io import atomic_write, exclusive, load_dataset, read_table, save_dataset
+
+
+@pytest.fixture
+def dense(star: Graph) -> Dataset:
+    return Dataset(star, np.array([0, -1, 1, 1]), ClassSplit((0,), (), (1,)), ("ä,b", 'q"'), ("α", "b", "", "\n"))
+
+
+def same(one: Dataset, other: Dataset) -> bool:
+    names = [(d.class_names, d.node_names, d.feature_names, d.name, d.info, d.encoding, d.split) for d in (one, other)]
+    return one.sha256 == other.sha256 and names[0] == names[1]
+
+
+def test_a_dataset_comes_back_as_it_was(planted: Dataset, dense: Dataset, tmp_path: Path) -> None:
+    for i, data in enumerate((planted, dense)):
+        save_dataset(data, tmp_path / str(i))
+        again = load_dataset(tmp_path / str(i))
+        assert same(again, data)
+        assert sp.issparse(again.graph.x) == sp.issparse(data.graph.x)
+
+
+def test_a_dataset_is_never_overwritten(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    with pytest.raises(FewnodeError, match="there is a dataset already"):
+        save_dataset(dense, tmp_path / "d")
+
+
+def test_every_flipped_bit_and_every_truncation_is_noticed(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    for path in sorted((tmp_path / "d").iterdir()):
+        good = path.read_bytes()
+        for place in range(0, len(good) * 8, 7):
+            bad = bytearray(good)
+            bad[place // 8] ^= 1 << place % 8
+            path.write_bytes(bad)
+            with pytest.raises(FewnodeError):
+                load_dataset(tmp_path / "d")
+        for length in range(0, len(good), 11):
+            path.write_bytes(good[:length])
+            with pytest.raises(FewnodeError):
+                load_dataset(tmp_path / "d")
+        path.write_bytes(good)
+    assert same(load_dataset(tmp_path / "d"), dense)
+
+
+def test_a_missing_or_strange_file_is_named(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    (tmp_path / "d" / "dataset.safetensors").unlink()
+    with pytest.raises(FewnodeError, match=r"dataset\.safetensors: no such file"):
+        load_dataset(tmp_path / "d")
+    os.mkfifo(tmp_path / "d" / "dataset.safetensors")
+    with pytest.raises(FewnodeError, match="not a regular file"):
+        load_dataset(tmp_path / "d")
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_write(path) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_directory_has_one_writer(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "run"):  # noqa: SIM117
+        with pytest.raises(FewnodeError, match="another process"), exclusive(tmp_path / "run"):
+            pass
+    with exclusive(tmp_path / "run"):
+        pass
+
+
+def test_tables(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffclass,node\r\n"a, b",x\r\n\r\n c , y \r\n')
+    assert read_table(path, ["node", "class"]) == [(2, ["x", "a, b"]), (4, ["y", "c"])]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"nodes,class\n", "line 1: column 'node' is missing"),
+        (b"", "line 1: column 'node' is missing"),
+        (b"node,class\nx\n", "line 2: 1 cells, expected 2"),
+        (b"node,class\n\xff,x\n", "byte 11 is not UTF-8"),
+        (b"node,class\n" + b"x" * 200_000 + b",a\n", "line 2: field larger than field limit"),
+    ],
+)
+def test_a_broken_table_is_named_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(FewnodeError, match=message):
+        read_table(tmp_path / "t.csv", ["node", "class"])

@@ -1,0 +1,58 @@
+"""Who may import whom: a module knows only the layers below it, so that nothing can go round in a circle."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
+LAYERS = [
+    {"errors", "__init__"},
+    {"graph"},
+    {"attributes", "io", "episodes", "nn"},
+    {"datasets", "train", "evaluation"},
+    {"methods"},
+    {"estimator"},
+    {"predictions", "report"},
+    {"cli"},
+]
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def level(name: str) -> int:
+    return next(i for i, layer in enumerate(LAYERS) if name in layer)
+
+
+def imported(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fewnode":
+            names = node.module.split(".")[1:2] or [alias.name for alias in node.names]
+            found |= set(names)
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("fewnode.")}
+    return found
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if part(p) != "__init__"], ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_imports_only_what_is_below_it(path: Path) -> None:
+    own = part(path)
+    for name in imported(ast.parse(path.read_text())) - {own, "__version__"}:
+        assert level(name) <= level(own), f"{own} imports {name}"
+        assert level(name) < level(own) or {own, name} <= {"io", "attributes", "datasets", "train", "evaluation"}, (
+            f"{own} imports {name} of its own layer"
+        )
+
+
+def test_no_file_is_a_drawer() -> None:
+    assert not [p for p in MODULES if p.stem in {"util", "utils", "helper", "helpers", "common", "misc"}]
+
+
+def test_nothing_unsafe_is_read_or_run() -> None:
+    unsafe = re.compile(r"pickle|torch\.load|(?<![\w.])(eval|exec)\(|shell=True|yaml")
+    assert [(p.name, hit.group()) for p in MODULES for hit in unsafe.finditer(p.read_text())] == []

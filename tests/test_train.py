@@ -1,0 +1,111 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset
+from fewnode.methods.gpn import GPN
+from fewnode.train import CHECKPOINT, Journal, Schedule, meta_train
+
+
+class Killed(Exception):
+    """Stands for the power going off in the middle of training."""
+
+
+def fit(data: Dataset, journal: Journal, **options: object) -> GPN:
+    train, valid = (EpisodeSampler(data, part, 3, 2, 4) for part in ("train", "valid"))
+    return GPN(**{"episodes": 60, "dropout": 0.5, **options}).fit(data.graph, train, valid, journal)
+
+
+def kill_at(episode: int) -> Callable[..., None]:
+    def report(part: str, done: int, loss: float, history: object) -> None:
+        if done == episode:
+            raise Killed
+
+    return report
+
+
+@pytest.mark.parametrize("killed", [1, 10, 37, 60])
+def test_a_resumed_training_has_the_bits_of_an_uninterrupted_one(planted: Dataset, tmp_path: Path, killed: int) -> None:
+    whole = fit(planted, Journal(tmp_path / "whole"))
+    with pytest.raises(Killed):
+        fit(planted, Journal(tmp_path / "parts", report=kill_at(killed)))
+    torch.manual_seed(12345)  # the caller's own stream must not matter
+    resumed = fit(planted, Journal(tmp_path / "parts"))
+    assert resumed.history_ == whole.history_
+    for name, tensor in whole.state().items():
+        assert torch.equal(tensor, resumed.state()[name]), name
+    ends = [(tmp_path / name / CHECKPOINT).read_bytes() for name in ("whole", "parts")]
+    assert ends[0] == ends[1], "optimiser state and log included"
+
+
+def test_training_leaves_the_callers_random_stream_alone(planted: Dataset) -> None:
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    fit(planted, Journal(), episodes=10)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_checkpoint_of_other_options_is_refused(planted: Dataset, tmp_path: Path) -> None:
+    fit(planted, Journal(tmp_path, {"shot": 2, "data": "a"}), episodes=10)
+    with pytest.raises(FewnodeError, match="was trained with shot = 2, not 3"):
+        fit(planted, Journal(tmp_path, {"shot": 3, "data": "a"}), episodes=10)
+
+
+def test_a_damaged_checkpoint_is_refused(planted: Dataset, tmp_path: Path) -> None:
+    fit(planted, Journal(tmp_path), episodes=10)
+    path = tmp_path / CHECKPOINT
+    good = path.read_bytes()
+    for place in np.random.default_rng(0).integers(0, len(good), 60):
+        bad = bytearray(good)
+        bad[place] ^= 4
+        path.write_bytes(bad)
+        with pytest.raises(FewnodeError, match=CHECKPOINT):
+            fit(planted, Journal(tmp_path), episodes=10)
+
+
+class Scripted:
+    """A model of one weight whose validation accuracy follows a script."""
+
+    def __init__(self, accuracies: list[float]) -> None:
+        self.model = nn.Linear(1, 1, bias=False)
+        self.accuracies = iter(accuracies)
+        self.weights: list[float] = []
+
+    def loss_of(self, episode: Episode) -> torch.Tensor:
+        return self.model(torch.ones(1, 1)).sum()
+
+    def validate(self) -> float:
+        self.weights.append(self.model.weight.item())
+        return next(self.accuracies)
+
+
+def test_best_weights_are_kept_and_training_stops_early(planted: Dataset) -> None:
+    script = Scripted([0.3, 0.6, 0.5, 0.6, 0.4])
+    schedule = Schedule(episodes=1000, patience=3)
+    history = meta_train(
+        script.model, script.loss_of, script.validate, EpisodeSampler(planted, "train", 2, 1), schedule, Journal()
+    )
+    assert (history.done, history.stopped, history.best.episode) == (50, True, 20), "a tie is no gain"
+    assert script.model.weight.item() == script.weights[1]
+
+
+def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(planted: Dataset, tmp_path: Path) -> None:
+    script = Scripted([0.5] * 10)
+    calls = iter(range(100))
+
+    def loss_of(episode: Episode) -> torch.Tensor:
+        return script.loss_of(episode) * (float("nan") if next(calls) == 13 else 1)
+
+    train = EpisodeSampler(planted, "train", 2, 1)
+    with pytest.raises(FewnodeError, match="loss of episode 14 is nan"):
+        meta_train(script.model, loss_of, script.validate, train, Schedule(), Journal(tmp_path))
+    fresh = Scripted([0.5] * 100)
+    again = meta_train(fresh.model, fresh.loss_of, fresh.validate, train, Schedule(episodes=20), Journal(tmp_path))
+    assert [point.episode for point in again.points] == [10, 20]
