@@ -10,7 +10,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
-from fewnode.train import CHECKPOINT, Journal, Schedule, meta_train
+from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, meta_train
 
 
 class Killed(Exception):
@@ -94,6 +94,21 @@ def test_best_weights_are_kept_and_training_stops_early(planted: Dataset) -> Non
     )
     assert (history.done, history.stopped, history.best.episode) == (50, True, 20), "a tie is no gain"
     assert script.model.weight.item() == script.weights[1]
+
+
+def test_adam_is_torchs() -> None:
+    torch.manual_seed(0)
+    ours = [nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.randn(3))]
+    theirs = [nn.Parameter(p.detach().clone()) for p in ours]
+    adam, reference = Adam(ours, 0.01, 0.1), torch.optim.Adam(theirs, 0.01, weight_decay=0.1)
+    for _ in range(20):
+        gradients = [torch.randn_like(p) for p in ours]
+        adam.step(gradients)
+        for p, gradient in zip(theirs, gradients, strict=True):
+            p.grad = gradient
+        reference.step()
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
 
 
 def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(planted: Dataset, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -95,7 +97,7 @@ def meta_train(
     journal: Journal,
 ) -> History:
     """Minimise the loss of Eq. (14) episode by episode; leave the weights that validated best in `model`."""
-    optimizer = torch.optim.Adam(model.parameters(), schedule.lr, weight_decay=schedule.weight_decay, fused=True)
+    optimizer = Adam(list(model.parameters()), schedule.lr, schedule.weight_decay)
     history, best = _resume(model, optimizer, journal)
     while history.done < schedule.episodes and not history.stopped:
         start = history.done
@@ -118,46 +120,83 @@ def meta_train(
 
 def _step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Adam,
     loss_of: Callable[[Episode], Tensor],
     train: EpisodeSampler,
     t: int,
 ) -> float:
     """Episode t. Dropout draws from a stream of its own, a function of (seed, t), and leaves the caller's alone."""
     model.train()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream(train.seed, t))
+    with seeded(train.seed, t):
         loss = loss_of(train[t])
     value = float(loss.detach())
     if not math.isfinite(value):
         raise Diverged(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
+    optimizer.step(torch.autograd.grad(loss, optimizer.parameters, allow_unused=True, materialize_grads=True))
     return value
 
 
-def stream(*key: int) -> int:
-    """A 63-bit seed for draws that belong to `key`, such as (seed, t)."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+class Adam:
+    """Adam (Kingma & Ba, 2015) with L2 weight decay: torch's fused kernel, without torch's optimizer classes.
+
+    Building one of those imports the compiler, which takes longer than the first hundred episodes.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float) -> None:
+        self.parameters, self.lr, self.weight_decay = parameters, lr, weight_decay
+        self.state = {
+            "exp_avg": [torch.zeros_like(p, requires_grad=False) for p in parameters],
+            "exp_avg_sq": [torch.zeros_like(p, requires_grad=False) for p in parameters],
+            "step": [torch.zeros((), device=p.device) for p in parameters],
+        }
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        adam(
+            params=list(self.parameters),
+            grads=list(gradients),
+            exp_avgs=self.state["exp_avg"],
+            exp_avg_sqs=self.state["exp_avg_sq"],
+            max_exp_avg_sqs=[],
+            state_steps=self.state["step"],
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+            fused=True,
+        )
+
+    def flat(self) -> dict[str, Tensor]:
+        """The state as named tensors; writing to them is writing to the state."""
+        return {f"{name}.{i}": tensor for name, tensors in self.state.items() for i, tensor in enumerate(tensors)}
+
+
+@contextmanager
+def seeded(*key: int) -> Iterator[None]:
+    """Draws of torch inside depend on `key`, such as (seed, t), alone; the caller's stream is left as it was.
+
+    `torch.manual_seed` would do, but without a GPU it keeps a stack trace of every call for later.
+    """
+    stream = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
+        torch.default_generator.manual_seed(stream)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(stream)
+        yield
 
 
 # --- checkpoints: one safetensors file, its state and checksum in the header --------------------------------------
 
 
-def _save(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    history: History,
-    best: Mapping[str, Tensor],
-    journal: Journal,
-) -> None:
+def _save(model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor], journal: Journal) -> None:
     if journal.directory is None:
         return
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-    for i, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{i}.{name}": tensor for name, tensor in state.items()}
+    tensors |= {f"adam.{name}": tensor for name, tensor in optimizer.flat().items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     state = json.dumps({"settings": journal.settings, "history": asdict(history)}, sort_keys=True)
     # One header entry: with two, safetensors writes them in an order of its own, and equal states get unequal bytes.
@@ -166,7 +205,7 @@ def _save(
         file.write(blob)
 
 
-def _resume(model: nn.Module, optimizer: torch.optim.Optimizer, journal: Journal) -> tuple[History, dict[str, Tensor]]:
+def _resume(model: nn.Module, optimizer: Adam, journal: Journal) -> tuple[History, dict[str, Tensor]]:
     """Bring model and optimiser to where the last checkpoint left them; without one, to the beginning."""
     fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     if journal.directory is None or not (journal.directory / CHECKPOINT).exists():
@@ -184,16 +223,10 @@ def _resume(model: nn.Module, optimizer: torch.optim.Optimizer, journal: Journal
             raise FewnodeError(f"{path}: was trained with {key} = {then!r}, not {now!r}; resume with the same options")
     points = [Point(**point) for point in state["history"]["points"]]
     model.load_state_dict(_part(tensors, "model."))
-    _load_adam(optimizer, _part(tensors, "adam."))
+    saved = _part(tensors, "adam.")
+    for name, tensor in optimizer.flat().items():
+        tensor.copy_(saved[name])
     return History(points, state["history"]["stopped"]), _part(tensors, "best.")
-
-
-def _load_adam(optimizer: torch.optim.Optimizer, flat: Mapping[str, Tensor]) -> None:
-    state = optimizer.state_dict()
-    for key, tensor in flat.items():
-        index, name = key.split(".", 1)
-        state["state"].setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict(state)
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

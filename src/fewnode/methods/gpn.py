@@ -23,7 +23,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
 from fewnode.graph import Graph, Ints
 from fewnode.nn import CSR, Module, Prepared, build_encoder, segment_softmax
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, stream
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 65_536
@@ -273,8 +273,7 @@ class GPN(Prototypical):
 
     def _build(self, n_features: int, dropout: float) -> Networks:
         """Networks whose first weights depend on the seed alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(stream(self.seed))
+        with seeded(self.seed):
             if isinstance(self.encoder, nn.Module):
                 encoder = copy.deepcopy(self.encoder)
                 encoder = encoder if isinstance(encoder, Module) else Module(encoder)

@@ -20,7 +20,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import Prototypical
 from fewnode.nn import CSR, as_tensor, normalised
-from fewnode.train import stream
+from fewnode.train import seeded
 
 
 class Propagation(Prototypical):
@@ -67,8 +67,7 @@ def leading_directions(x: Attributes, rank: int, seed: int, rounds: int = 4, ext
     if d <= rank:
         return np.eye(d, dtype=np.float32)
     forward, back = (_operator(m) for m in (x, x.T.tocsr() if is_sparse(x) else x.T))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream(seed))
+    with seeded(seed):
         q = torch.randn(d, min(rank + extra, d))
     for _ in range(rounds):
         q = torch.linalg.qr(back @ (forward @ q))[0]
