@@ -76,7 +76,7 @@ def test_one_shot_and_one_query(model: Estimator, planted: Dataset) -> None:
 
 def test_same_seed_same_bits(model: Estimator, planted: Dataset) -> None:
     torch.manual_seed(99)
-    np.random.seed(99)  # noqa: NPY002
+    np.random.seed(99)
     again = fit(model.method, planted)
     assert np.array_equal(
         model.predict_proba(planted.graph, *task(planted)), again.predict_proba(planted.graph, *task(planted))

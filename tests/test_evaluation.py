@@ -111,7 +111,10 @@ def test_a_pool_can_be_saved_and_read(planted: Dataset, tmp_path) -> None:
         ("[1]", "line 2: not a JSON object"),
         ('{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"]}', "line 2: 'query_y' is missing"),
         ('{"support": ["nod-0"], "support_y": ["a"], "query": [], "query_y": []}', "line 2: unknown node 'nod-0'"),
-        ('{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"], "query_y": ["b"]}', "line 2: 'b' is missing"),
+        (
+            '{"support": ["node-0"], "support_y": ["a"], "query": ["node-1"], "query_y": ["b"]}',
+            "line 2: 'b' is missing",
+        ),
         ('{"support": ["node-0"], "support_y": [], "query": [], "query_y": []}', "line 2: a task needs one label"),
         ("[" * 100_000, "line 2: not a JSON object"),
     ],

@@ -23,6 +23,7 @@ from fewnode.io import one_line, read_record, write_record
 from fewnode.methods import gpn
 from fewnode.methods.gpn import Explanation
 from fewnode.methods.propagation import Propagation
+from fewnode.plugins import is_plugin, is_trusted, load_class, resolved, sign
 from fewnode.train import QUIET, Journal
 
 Nodes: TypeAlias = Sequence[int] | Ints
@@ -47,10 +48,12 @@ class Estimator:
     def __init__(
         self, method: str = "gpn", way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any
     ) -> None:
-        self.method, self.way, self.shot, self.query, self.seed = method, way, shot, query or shot, seed
+        self.method = resolved(method)
+        self.way, self.shot, self.query, self.seed = way, shot, query or shot, seed
         self.options = options
         self.method_: Any = _build(method, seed, options)
         self.trained_: dict[str, Any] = {}
+        self.needs_fit = True
 
     def fit(self, data: Dataset, journal: Journal = QUIET) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at."""
@@ -79,6 +82,7 @@ class Estimator:
                 "python": platform.python_version(),
             },
         }
+        self.needs_fit = False
         return self
 
     def predict_proba(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
@@ -119,7 +123,7 @@ class Estimator:
         return Estimator(self.method, self.way, self.shot, self.query, seed, **self.options)
 
     def _method(self, graph: Graph) -> Predictor:
-        if not self.trained_:
+        if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         if graph.n_features != self.trained_["n_features"]:
             raise FewnodeError(
@@ -128,7 +132,7 @@ class Estimator:
         return self.method_  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
-        options = {**METHODS[self.method][1], **self.options}
+        options = dict(self.options)
         if isinstance(options.get("encoder"), nn.Module):
             options["encoder"] = f"a {type(options['encoder']).__name__}"
         shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed}
@@ -139,10 +143,13 @@ class Estimator:
         directory = Path(directory)
         if (directory / "model.json").exists():
             raise FewnodeError(f"{directory}: there is a model already; choose another directory")
-        if not self.trained_:
+        if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
-        state = {name: tensor.detach().cpu().numpy() for name, tensor in self.method_.state().items()}
-        write_record(directory, "model", {**self._settings(), "trained": self.trained_}, state)
+        state = self.method_.state() if hasattr(self.method_, "state") else {}
+        meta = {**self._settings(), "trained": self.trained_}
+        if is_plugin(self.method):
+            meta["signature"] = sign(self.method)
+        write_record(directory, "model", meta, {name: tensor.detach().cpu().numpy() for name, tensor in state.items()})
 
 
 class GPN(Estimator):
@@ -152,8 +159,12 @@ class GPN(Estimator):
         super().__init__("gpn", way, shot, query, seed, **options)
 
 
-def load_model(directory: str | Path, encoder: nn.Module | None = None) -> Estimator:
-    """A model that `save` wrote. One that was trained with an encoder of your own needs it again, as `encoder`."""
+def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | None = None) -> Estimator:
+    """A model that `save` wrote.
+
+    One that was trained with an `encoder` of your own needs it again. One that was trained elsewhere with a `method`
+    of somebody's own needs that named, as file.py:Class. A method that keeps no state comes back with `needs_fit`.
+    """
     directory = Path(directory)
     if not directory.is_dir():
         raise FewnodeError(f"{directory}: no such run")
@@ -166,12 +177,17 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None) -> Estim
             options["encoder"] = encoder
         elif str(options.get("encoder")).startswith("a "):
             raise FewnodeError(f"was trained with {options['encoder']} as encoder; pass load_model(…, encoder=…)")
-        model = Estimator(meta["method"], meta["way"], meta["shot"], meta["query"], meta["seed"], **options)
+        if method is None and is_plugin(meta["method"]) and not is_trusted(meta["method"], meta.get("signature")):
+            raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
+        name = method or meta["method"]
+        model = Estimator(name, meta["way"], meta["shot"], meta["query"], meta["seed"], **options)
         if bad := [name for name, array in state.items() if not np.isfinite(array).all()]:
             raise FewnodeError(f"tensor {bad[0]!r} is not finite")
         tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
-        model.method_.restore(meta["trained"]["n_features"], tensors)
         model.trained_ = dict(meta["trained"])
+        if hasattr(model.method_, "restore"):
+            model.method_.restore(model.trained_["n_features"], tensors)
+            model.needs_fit = False
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -205,12 +221,24 @@ def _task(graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> tupl
     return arrays[0], np.array([index[name] for name in support_y], np.int64), arrays[1]
 
 
+def has_option(name: str, option: str) -> bool:
+    """Whether a method takes that option."""
+    return option in inspect.signature(_class_of(name)[0]).parameters
+
+
+def _class_of(name: str) -> tuple[type, dict[str, Any]]:
+    """The class of a method and the options that make it that method."""
+    if is_plugin(name):
+        return load_class(name), {}
+    if name in METHODS:
+        return METHODS[name]
+    raise FewnodeError(f"unknown method {name!r}{closest(name, METHODS)}; known are {', '.join(METHODS)}")
+
+
 def _build(name: str, seed: int, options: Mapping[str, Any]) -> Any:
-    if name not in METHODS:
-        raise FewnodeError(f"unknown method {name!r}{closest(name, METHODS)}; known are {', '.join(METHODS)}")
-    method, preset = METHODS[name]
+    method, preset = _class_of(name)
     known = list(inspect.signature(method).parameters)
     for option in options:
         if option not in known or option == "seed":
             raise FewnodeError(f"method {name} has no option {option!r}{closest(option, known)}")
-    return method(**{**preset, **options, "seed": seed})
+    return method(**{**preset, **options, **({"seed": seed} if "seed" in known else {})})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import resource
 import signal
 import subprocess
@@ -57,7 +56,9 @@ def test_repeats_train_again_on_the_same_tasks(fewnode, run_dir: Path) -> None:
     assert result["per_task"]["accuracy"][0] != result["per_task"]["accuracy"][1]
 
 
-def test_predict_with_new_class_names_and_unequal_shots(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
+def test_predict_with_new_class_names_and_unequal_shots(
+    fewnode, run_dir: Path, planted: Dataset, tmp_path: Path
+) -> None:
     support, query = _tables(tmp_path, planted)
     out = tmp_path / "p.csv"
     assert fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--out", out).code == 0
@@ -132,7 +133,11 @@ def test_wrong_arguments_are_one_line_and_exit_2(
 @pytest.mark.parametrize(
     ("support", "query", "message"),
     [
-        ("node,class\nnode-0,a\nnode-0,b\n", None, "support.csv: line 3: node 'node-0' is in 'b', but in 'a' on line 2"),
+        (
+            "node,class\nnode-0,a\nnode-0,b\n",
+            None,
+            "support.csv: line 3: node 'node-0' is in 'b', but in 'a' on line 2",
+        ),
         ("node,class\nnodee-7,a\n", None, "support.csv: line 2: unknown node 'nodee-7' (did you mean 'node-7'?)"),
         ("node,class\n", None, "support.csv: no support node in it"),
         ("node,class\nnode-0,\n", None, "support.csv: line 2: node 'node-0' has no class"),
@@ -232,8 +237,15 @@ def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_pat
 
 
 def test_help_needs_no_torch() -> None:
-    code = "import sys, fewnode.cli as c\nsys.argv=['fewnode','--help']\ntry: c.main()\nfinally: print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
+    code = """
+import sys, fewnode.cli
+sys.argv = ["fewnode", "--help"]
+try:
+    fewnode.cli.main()
+finally:
+    print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("False")
 
 

@@ -71,7 +71,9 @@ def test_score_aggregation_by_hand(star: Graph) -> None:
         return v if v > 0 else 0.2 * v
 
     weight = [math.exp(leaky(0.5 - 2 * s_k)) for s_k in (0.5, -0.5, 0.0, 1.0)]
-    assert ours[0].item() == pytest.approx(sum(w * s_k for w, s_k in zip(weight, s.tolist(), strict=True)) / sum(weight))
+    assert ours[0].item() == pytest.approx(
+        sum(w * s_k for w, s_k in zip(weight, s.tolist(), strict=True)) / sum(weight)
+    )
     weight = [math.exp(leaky(1.0 - 2 * 0.5)), math.exp(leaky(1.0 - 2 * 1.0))]
     assert ours[3].item() == pytest.approx((weight[0] * 0.5 + weight[1] * 1.0) / sum(weight))
 
@@ -128,6 +130,24 @@ def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:
     assert torch.allclose(networks.loss(g, batch, "sqeuclidean"), naive.loss(g, batch, "sqeuclidean"))
 
 
+def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
+    graph = random_graph(11)
+    rng = np.random.default_rng(0)
+    x = np.asarray(graph.x.todense() if hasattr(graph.x, "todense") else graph.x)
+    edges = graph.edge_index()
+    island = rng.integers(graph.n, graph.n + 20, (2, 60))
+    bigger = Graph.from_edges(
+        np.concatenate([edges, edges[:, ::2], island], axis=1),
+        graph.n + 20,
+        np.concatenate([x, rng.normal(size=(20, x.shape[1])).astype(np.float32)]),
+        directed=graph.directed,
+    )
+    networks, task = _networks(graph, 0, torch.float64), _random_task(graph, 0)
+    batch = Batch([task], task.n_way)
+    before, after = (networks.loss(Prepared(g, g.x, torch.float64), batch, "sqeuclidean") for g in (graph, bigger))
+    assert torch.allclose(before, after, atol=1e-12)
+
+
 def test_a_batch_of_tasks_equals_the_tasks_one_by_one(planted: Dataset) -> None:
     model = _fit(planted)
     tasks = [EpisodeSampler(planted, "test", n, k, 3)[t] for n, k, t in ((3, 2, 0), (4, 1, 1), (3, 5, 2))]
@@ -162,7 +182,12 @@ def test_a_module_encoder_is_copied_and_trained(planted: Dataset) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
-    [("eps", 0.0, "eps"), ("dropout", 1.0, "dropout"), ("distance", "cosin", "did you mean 'cosine'"), ("hidden", (), "hidden")],
+    [
+        ("eps", 0.0, "eps"),
+        ("dropout", 1.0, "dropout"),
+        ("distance", "cosin", "did you mean 'cosine'"),
+        ("hidden", (), "hidden"),
+    ],
 )
 def test_impossible_options_are_refused(planted: Dataset, option: str, value: object, message: str) -> None:
     with pytest.raises(FewnodeError, match=message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
 Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
+OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
 OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
 
 
@@ -27,7 +29,7 @@ def train(
     way: int = typer.Option(5, "--way", help="N: classes in a training task."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class."),
     query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
-    episodes: int = typer.Option(300, "--episodes", min=1, help="Training tasks at most; validation may stop earlier."),
+    episodes: int = typer.Option(None, "--episodes", min=1, help="Training tasks at most; default 300 for most."),
     seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
     resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
     encoder: str = typer.Option(None, "--encoder", help="gcn (default), mlp, sage, gat or gin."),
@@ -40,6 +42,7 @@ def train(
     weight_decay: float = typer.Option(None, "--weight-decay", help="Default 0.0005."),
     patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
     device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
+    option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -55,12 +58,13 @@ def train(
       fewnode evaluate --run run
     """
     from fewnode.datasets import load
-    from fewnode.estimator import Estimator
+    from fewnode.estimator import Estimator, has_option
     from fewnode.io import exclusive
     from fewnode.train import CHECKPOINT, Journal
 
     options = {
-        "episodes": episodes if method != "propagation" else None,
+        **_options(option),
+        "episodes": episodes,
         "encoder": encoder,
         "hidden": _widths(hidden),
         "eps": eps,
@@ -73,6 +77,9 @@ def train(
         "device": device,
     }
     given = {name: value for name, value in options.items() if value is not None}
+    if episodes is not None and not has_option(method, "episodes"):
+        note(f"{method} does not train by episodes: --episodes is ignored", quiet)
+        del given["episodes"]
     model = Estimator(method, way, shot, query, seed, **given)
     if (out / "model.json").exists():
         if not resume:
@@ -84,7 +91,7 @@ def train(
     _set_threads(threads)
     dataset = load(data)
     note(f"{dataset.name}: {dataset.graph}", quiet)
-    with exclusive(out), training_bar(episodes, quiet) as report:
+    with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet) as report:
         model.fit(dataset, Journal(out, report=report))
         model.trained_["data"]["path"] = _remembered(data)
         model.save(out)
@@ -119,6 +126,7 @@ def evaluate(
     save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
     pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
     data: str = OtherData,
+    method: str = OwnMethod,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -134,11 +142,9 @@ def evaluate(
     """
     from fewnode import evaluation
     from fewnode.episodes import EpisodeSampler
-    from fewnode.estimator import load_model
 
     _set_threads(threads)
-    model = load_model(run)
-    dataset = _dataset_of(model, run, data)
+    model, dataset = _open_run(run, data, method, quiet)
     n, k = way or model.way, shot or model.shot
     chosen = (
         evaluation.read_pool(pool, dataset)
@@ -159,7 +165,7 @@ def evaluate(
         emit({**result.to_json(), **shape, "method": model.method, "run": str(run), "seed": model.seed})
         return
     asked = f"tasks of {pool}" if pool else f"{n}-way {k}-shot, {query or k} queries a class"
-    typer.echo(f"{model.method} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)")
+    typer.echo(f"{Path(model.method).name} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)")
     names = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
     typer.echo(table(["metric", "% ± 95 %"], [(label, result[metric]) for metric, label in names.items()]))
 
@@ -172,6 +178,7 @@ def predict(
     out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
     explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
     data: str = OtherData,
+    method: str = OwnMethod,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -188,14 +195,12 @@ def predict(
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
     """
-    from fewnode.estimator import load_model
     from fewnode.predictions import Predictions, read_query, read_support
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     _set_threads(threads)
-    model = load_model(run)
-    dataset = _dataset_of(model, run, data)
+    model, dataset = _open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
     answer = Predictions.of(model, dataset, nodes, labels, asked, explain)
@@ -216,8 +221,19 @@ def _journal(report: Any, part: str) -> Any:
     return Journal(report=report, part=part)
 
 
+def _open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
+    """The model of a run, and the dataset it remembers or another one with the same attributes."""
+    from fewnode.estimator import load_model
+
+    model = load_model(run, method=method)
+    dataset = _dataset_of(model, run, data)
+    if model.needs_fit:
+        note(f"{Path(model.method).name} keeps no state: it is fitted again", quiet)
+        model.fit(dataset)
+    return model, dataset
+
+
 def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
-    """The dataset that a run remembers, or another one with the same attributes."""
     from fewnode.datasets import load
 
     remembered = model.trained_["data"]
@@ -243,6 +259,20 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
         return tuple(int(width) for width in hidden.split(","))
     except ValueError:
         raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is a JSON value or, failing that, text."""
+    options: dict[str, Any] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise FewnodeError(f"--option {pair!r}: expected NAME=VALUE")
+        try:
+            options[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            options[name.replace("-", "_")] = value
+    return options
 
 
 def _rate(dropout: str | None) -> float | str | None:

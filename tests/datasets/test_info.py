@@ -1,0 +1,122 @@
+"""The facts about a dataset, by hand, and that they fit a terminal."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewnode.datasets.info import count_by_size, describe, describe_source, name_some, statistics
+from fewnode.datasets.tables import extend, read_tables
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.report.histogram import write_long_tail
+
+
+def small() -> Dataset:
+    """A star of 13 nodes and a lone one. Class a: the middle and 3 leaves, b: 6 leaves, c: 2 leaves; two unknown."""
+    graph = Graph.from_edges([[0] * 12, range(1, 13)], 14, np.ones((14, 2), np.float32))
+    y = np.array([0, 0, 0, 0, *[1] * 6, 2, 2, -1, -1])
+    return Dataset(graph, y, ClassSplit((0, 1), (), ()), ("a", "b", "c"), name="star")
+
+
+def test_facts_by_hand() -> None:
+    facts = statistics(small())
+    assert (facts["nodes"], facts["edges"], facts["labelled"], facts["isolated"]) == (14, 12, 12, 1)
+    assert facts["homophily"] == 3 / 11  # of the 11 edges with a labelled leaf
+    assert facts["degree"] == {
+        "mean": 24 / 14,
+        "median": 1,
+        "max": 12,
+        "histogram": [
+            {"from": 0, "to": 0, "count": 1},
+            {"from": 1, "to": 2, "count": 12},
+            {"from": 3, "to": 9, "count": 0},
+            {"from": 10, "to": 29, "count": 1},
+        ],
+    }
+    assert facts["class_sizes"] == {"b": 6, "a": 4, "c": 2}
+    assert facts["class_size_histogram"] == [{"from": 1, "to": 2, "count": 1}, {"from": 3, "to": 9, "count": 2}]
+    assert facts["few_shot_classes"] == {"under": 10, "share": 1.0}
+    assert facts["outside_split"] == {"c": 2}
+    assert facts["largest_tasks"]["train"] == {"way": 2, "shot": 2, "smallest_class": "a", "nodes": 4}
+    assert facts["largest_tasks"]["test"] == {"way": 0, "shot": 0, "smallest_class": None, "nodes": 0}
+    json.dumps(facts, allow_nan=False)
+
+
+@given(st.lists(st.integers(0, 10**6)))
+def test_every_value_is_in_one_bin(values: list[int]) -> None:
+    bins = count_by_size(np.array(values, np.int64))
+    assert sum(each["count"] for each in bins) == len(values)
+    for each in bins:
+        assert each["count"] == sum(each["from"] <= value <= each["to"] for value in values)
+    assert all(one["to"] + 1 == other["from"] for one, other in zip(bins, bins[1:], strict=False))
+
+
+def test_the_text_fits_eighty_columns_and_moves_no_cursor() -> None:
+    names = tuple(f"\x1b[31m class {'long ' * 20}{i}" for i in range(40))
+    y = np.repeat(np.arange(40), 30)
+    data = Dataset(Graph.from_edges([[0], [1]], y.size), y, ClassSplit((0,), (1,), tuple(range(2, 9))), names)
+    for text in (describe(statistics(data)), describe(statistics(small()))):
+        assert max(map(len, text.splitlines())) <= 80
+        assert "\x1b" not in text
+    text = describe(statistics(small()))
+    assert "train classes     up to 2-way 2-shot, as many queries (a has 4)" in text
+    assert "valid classes     none" in text
+    assert "in no part        c (2)" in text
+    assert "100 % of classes have under 10" in text
+
+
+def test_an_empty_dataset_can_be_described() -> None:
+    data = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()))
+    assert "0 nodes, 0 undirected edges" in describe(statistics(data))
+
+
+def test_a_list_too_long_for_the_line_says_how_many_more() -> None:
+    assert name_some(["a", "b"]) == "a, b"
+    names = [f"class{i}" for i in range(50)]
+    some = name_some(names)
+    assert len(some) <= 62
+    assert some.endswith(f" and {50 - some.count('class')} more")
+
+
+def test_what_was_understood_of_tables() -> None:
+    nodes = {"id": ["a", "b", "c"], "label": ["x", "x", None], "size": ["1", "", "3"], "url": ["u", "v", "w"]}
+    data = read_tables({"s": ["a", "a", "b", "z"], "t": ["a", "b", "a", "a"]}, nodes, unknown_ends="drop")
+    text = describe_source(data.info)
+    assert "  size   numeric (numbers)\n" in text
+    assert "  url    ignored (3 distinct values of 1.0 words)\n" in text
+    assert "  1 cells of size are empty or unknown\n" in text
+    assert "4 edges from the edges table, columns s and t\n" in text
+    assert "  dropped: 1 self-loops, 1 repeated, 1 with an unknown end" in text
+    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2]}).info)
+    assert more.splitlines() == ["1 new nodes from the nodes table", "no edges", "new classes, in no part: new"]
+    assert describe_source({}) == ""
+
+
+def test_the_difference_to_the_paper_is_told() -> None:
+    info = {
+        "skipped": {"not JSON": 3},
+        "expected": {"nodes": 24919, "split": [40, 17, 20]},
+        "difference": {"nodes": -12, "split": [0, 1, -1]},
+    }
+    lines = describe_source(info).splitlines()
+    assert lines[1].split() == ["3", "not", "JSON"]
+    assert lines[3].split() == ["nodes", "24,919", "-12"]
+    assert lines[4].split() == ["split", "40/17/20", "+0/+1/-1"]
+
+
+def test_the_figure_is_drawn_and_the_same_each_time(tmp_path: Path) -> None:
+    facts = {**statistics(small()), "name": "costs $1 and $x^2"}
+    for name in ("a.svg", "b.svg", "c.png"):
+        write_long_tail(facts, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert ET.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(FewnodeError, match=r"expected a file name that ends in \.svg or \.png"):
+        write_long_tail(facts, tmp_path / "d.pdf")

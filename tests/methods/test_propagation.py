@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset, Graph
+from fewnode.methods.propagation import Propagation, leading_directions
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_leading_directions_span_what_the_svd_does(sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(80, 4)) @ rng.normal(size=(4, 50)) + 0.01 * rng.normal(size=(80, 50))).astype(np.float32)
+    ours = leading_directions(sp.csr_array(x) if sparse else x, 4, seed=0, extra=4)
+    theirs = np.linalg.svd(x)[2][:4].T
+    assert np.allclose(ours.T @ ours, np.eye(4), atol=1e-4)
+    assert np.allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-3)
+
+
+def test_embedding_by_hand(star: Graph) -> None:
+    """Two attributes are fewer than the rank, so nothing is projected: unit rows of Â applied to unit rows of X."""
+    data = EpisodeSampler.__new__(EpisodeSampler)
+    method = Propagation(steps=1, scaling="l2").fit(star, data, data)
+    z, importance = method.embedding(star)
+    unit = star.x / np.linalg.norm(star.x, axis=1, keepdims=True)
+    middle, leaf, edge = 1 / 4, 1 / 2, 8**-0.5
+    expected = np.array([middle * unit[0] + edge * (unit[1] + unit[2] + unit[3])])
+    assert np.allclose(z[0], expected / np.linalg.norm(expected), atol=1e-6)
+    expected = leaf * unit[3] + edge * unit[0]
+    assert np.allclose(z[3], expected / np.linalg.norm(expected), atol=1e-6)
+    assert torch.equal(importance, torch.zeros(4)), "every support node weighs the same"
+
+
+def test_tf_idf_by_hand() -> None:
+    x = np.array([[1, 2], [0, 1], [0, 0]], np.float32)
+    idf = np.log(np.array([4 / 2, 4 / 3])) + 1
+    assert np.allclose(inverse_document_frequency(x), idf)
+    expected = np.array([1, 2]) * idf
+    for form in (x, sp.csr_array(x)):
+        scaled = scale(form, "tf-idf")
+        scaled = scaled.toarray() if sp.issparse(scaled) else scaled
+        assert np.allclose(scaled[0], expected / np.linalg.norm(expected))
+        assert scaled[2].tolist() == [0, 0], "a node without attributes stays one"
+
+
+def test_idf_is_the_training_networks(planted: Dataset) -> None:
+    train = EpisodeSampler(planted, "train", 2, 1)
+    method = Propagation(rank=8).fit(planted.graph, train, train)
+    half = Graph(planted.graph.adj[:180][:, :180], planted.graph.x[:180])
+    alone = Propagation(rank=8).fit(half, train, train)
+    assert not np.allclose(method.idf_, alone.idf_)
+    before = method.idf_.copy()
+    method.embedding(half)
+    assert np.array_equal(before, method.idf_)
+
+
+def test_no_attributes_are_refused(planted: Dataset) -> None:
+    train = EpisodeSampler(planted, "train", 2, 1)
+    with pytest.raises(FewnodeError, match="no attributes"):
+        Propagation().fit(Graph.from_edges([[0], [1]], 2), train, train)

@@ -1,0 +1,82 @@
+"""Methods of one's own, and runs of strangers that name some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
+from fewnode.evaluation import evaluate
+from fewnode.graph import Dataset
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "my_method.py"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+
+
+def test_the_example_is_a_method_of_thirty_lines(planted: Dataset) -> None:
+    assert len(EXAMPLE.read_text().splitlines()) <= 30
+    model = Estimator(f"{EXAMPLE}:WordOverlap", way=3, shot=3, power=1.0).fit(planted)
+    assert evaluate(model, planted, 5, 5, tasks=30).accuracy.mean > 0.5
+
+
+def test_a_run_comes_back_for_its_author_and_is_fitted_again(planted: Dataset, tmp_path: Path) -> None:
+    model = Estimator(f"{EXAMPLE}:WordOverlap", way=3, shot=3).fit(planted)
+    model.save(tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert again.needs_fit
+    task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))
+    again.fit(planted)
+    assert np.array_equal(again.predict_proba(planted.graph, *task), model.predict_proba(planted.graph, *task))
+
+
+def test_a_strangers_run_runs_nothing(planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = tmp_path / "canary"
+    plugin = tmp_path / "evil.py"
+    plugin.write_text(EXAMPLE.read_text() + f"\nopen({str(canary)!r}, 'w').close()\n")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
+    Estimator(f"{plugin}:WordOverlap", way=3, shot=3).fit(planted).save(tmp_path / "run")
+    canary.unlink()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    with pytest.raises(FewnodeError, match="which is code; name the file"):
+        load_model(tmp_path / "run")
+    assert not canary.exists()
+    load_model(tmp_path / "run", method=f"{plugin}:WordOverlap")
+    assert canary.exists(), "naming the file is consent"
+
+
+def test_a_changed_file_is_no_longer_trusted(planted: Dataset, tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(EXAMPLE.read_text())
+    Estimator(f"{plugin}:WordOverlap", way=3, shot=3).fit(planted).save(tmp_path / "run")
+    load_model(tmp_path / "run")
+    plugin.write_text(EXAMPLE.read_text() + "\n# changed\n")
+    with pytest.raises(FewnodeError, match="which is code"):
+        load_model(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("", "Nothing", "there is no class 'Nothing' in it"),
+        ("class Mine: pass", "Mine", r"has no fit\(\)"),
+        ("class Mine:\n  def fit(self): ...", "Mien", "did you mean 'Mine'"),
+        ("import nowhere", "Mine", "cannot be imported: ModuleNotFoundError"),
+        ("def", "Mine", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_file_that_holds_no_method_is_named(tmp_path: Path, text: str, name: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(FewnodeError, match=message):
+        Estimator(f"{tmp_path / 'mine.py'}:{name}")
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(FewnodeError, match=r"nowhere\.py: no such file"):
+        Estimator("nowhere.py:Mine")
