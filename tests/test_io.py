@@ -65,7 +65,7 @@ def test_a_missing_or_strange_file_is_named(dense: Dataset, tmp_path: Path) -> N
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(ValueError, match="closed"), atomic_write(path) as file:
+    with pytest.raises(ValueError, match="closed"), atomic_write(path) as file:  # noqa: PT012
         file.write(b"half")
         file.close()
     assert path.read_text() == "old"
