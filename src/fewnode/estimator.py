@@ -56,9 +56,14 @@ class Estimator:
         self.needs_fit = True
 
     def fit(self, data: Dataset, journal: Journal = QUIET) -> Estimator:
-        """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at."""
+        """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
+
+        Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
+        """
         train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
-        valid = EpisodeSampler(data, "valid", self.way, self.shot, self.shot)
+        if len(data.split.valid) < 2:
+            raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")
+        valid = EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
         start = time.perf_counter()
         if "journal" in inspect.signature(self.method_.fit).parameters:
             settings = {**self._settings(), "data": data.sha256, "threads": torch.get_num_threads()}

@@ -26,7 +26,7 @@ def train(
     data: str = Data,
     out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
     method: str = typer.Option("gpn", "--method", help="gpn, gpn-naive, pn or propagation."),
-    way: int = typer.Option(5, "--way", help="N: classes in a training task."),
+    way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class."),
     query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
     episodes: int = typer.Option(None, "--episodes", min=1, help="Training tasks at most; default 300 for most."),
@@ -80,7 +80,7 @@ def train(
     if episodes is not None and not has_option(method, "episodes"):
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
-    model = Estimator(method, way, shot, query, seed, **given)
+    model = Estimator(method, way or 5, shot, query, seed, **given)
     if (out / "model.json").exists():
         if not resume:
             raise FewnodeError(f"{out}: there is a run already; choose another --out")
@@ -91,6 +91,13 @@ def train(
     _set_threads(threads)
     dataset = load(data)
     note(f"{dataset.name}: {dataset.graph}", quiet)
+    if way is None:
+        model.way = max(2, min(5, len(dataset.split.train)))
+    if len(dataset.split.valid) < model.way:
+        note(
+            f"{len(dataset.split.valid)} validation classes: validation tasks are that many ways, not {model.way}",
+            quiet,
+        )
     with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet) as report:
         model.fit(dataset, Journal(out, report=report))
         model.trained_["data"]["path"] = _remembered(data)
@@ -117,7 +124,7 @@ def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> Non
 
 def evaluate(
     run: Path = Run,
-    way: int = typer.Option(None, "--way", help="N; default: as trained."),
+    way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
     shot: int = typer.Option(None, "--shot", help="K; default: as trained."),
     query: int = typer.Option(None, "--query", help="M; default: as many as --shot."),
     tasks: int = typer.Option(50, "--tasks", min=1, help="Tasks in the pool."),
@@ -145,7 +152,7 @@ def evaluate(
 
     _set_threads(threads)
     model, dataset = _open_run(run, data, method, quiet)
-    n, k = way or model.way, shot or model.shot
+    n, k = way or max(2, min(model.way, len(dataset.split.test))), shot or model.shot
     chosen = (
         evaluation.read_pool(pool, dataset)
         if pool

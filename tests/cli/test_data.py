@@ -1,0 +1,258 @@
+"""`fewnode data`: from a stranger's two tables to predictions about nodes that came later."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fewnode.datasets import load
+from fewnode.graph import ClassSplit, Dataset
+from fewnode.io import load_dataset
+
+Fewnode = Callable[..., Any]
+HEADER = ["package", "section", "summary", "description", "size", "maintainer"]
+SECTIONS = [f"section{c:02d}" for c in range(9)]
+
+
+def write(path: Path, rows: list[list[Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Packages in nine sections that their words and links tell apart, and some more that come later."""
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+
+    def words(c: int) -> str:
+        return " ".join([*(f"topic{c}word{i}" for i in rng.integers(0, 5, 6)), f"common{rng.integers(0, 30)}"])
+
+    rows = [
+        [f"p{i}", SECTIONS[i % 9], words(i % 9), words(i % 9), 100 * (i % 9) + i % 7 if i % 11 else "", f"m{i}@x.org"]
+        for i in range(198)
+    ]
+    links = [[f"p{i}", f"p{j}"] for i in range(198) for j in ((i + 9) % 180, (i + 18) % 180)]
+    old = [link for link in links if all(int(end[1:]) < 180 for end in link)]
+    write(folder / "nodes.csv", [HEADER, *rows[:180]])
+    write(folder / "edges.csv", [["from", "to"], *old, ["p0", "p0"], old[0]])
+    write(folder / "new.csv", [HEADER, *([*row[:1], "", *row[2:]] for row in rows[180:])])
+    write(folder / "new_edges.csv", [["from", "to"], *(link for link in links if link not in old)])
+    for part, names in (("train", SECTIONS[:3]), ("valid", SECTIONS[3:6]), ("test", SECTIONS[6:])):
+        (folder / f"{part}.txt").write_text("\n".join(names))
+    return folder
+
+
+def roles() -> list[str]:
+    return ["--id", "package", "--label", "section", "--text", "summary", "--text", "description", "--numeric", "size"]
+
+
+def lists(folder: Path) -> list[object]:
+    return [word for part in ("train", "valid", "test") for word in (f"--{part}-classes", folder / f"{part}.txt")]
+
+
+def pair(folder: Path) -> list[object]:
+    return ["--nodes", folder / "nodes.csv", "--edges", folder / "edges.csv"]
+
+
+@pytest.fixture
+def imported(fewnode: Fewnode, tables: Path, tmp_path: Path) -> Path:
+    done = fewnode("data", "import", *pair(tables), *roles(), *lists(tables), "--out", tmp_path / "d", "-q")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    return tmp_path / "d"
+
+
+def test_two_tables_to_predictions_about_new_nodes(
+    fewnode: Fewnode, tables: Path, imported: Path, tmp_path: Path
+) -> None:
+    run, later = tmp_path / "run", tmp_path / "d2"
+    trained = fewnode("train", "--data", imported, "--way", 3, "--shot", 3, "--episodes", 40, "--out", run, "-q")
+    assert trained.code == 0
+    new = ["--nodes", tables / "new.csv", "--edges", tables / "new_edges.csv"]
+    extended = fewnode("data", "extend", imported, *new, "--out", later)
+    assert extended.code == 0
+    assert "18 new nodes from new.csv" in extended.err
+    assert f"predict --run run --data {later}" in extended.err
+    support = write(tmp_path / "s.csv", [["node", "class"], *([f"p{9 * k + c}", SECTIONS[c]] for k in range(3) for c in (6, 7, 8))])  # fmt: skip  # noqa: E501
+    query = write(tmp_path / "q.csv", [["node"], *([f"p{i}"] for i in range(180, 198) if i % 9 > 5)])
+    asked = fewnode("predict", "--run", run, "--data", later, "--support", support, "--query", query, "-q")
+    assert asked.code == 0
+    answers = {row["node"]: row["label"] for row in csv.DictReader(asked.out.splitlines())}
+    assert answers == {f"p{i}": SECTIONS[i % 9] for i in range(180, 198) if i % 9 > 5}
+
+
+def test_import_says_what_it_understood_before_it_writes(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    done = fewnode("data", "import", *pair(tables), "--id", "package", "--label", "section", "--out", tmp_path / "d")
+    assert done.code == 0
+    for line in [
+        "  package      id",
+        "  section      label",
+        "  summary      text (7.0 words a cell)",
+        "  size         numeric (numbers)",
+        "  maintainer   ignored (180 distinct values of 1.0 words)",
+        "  17 cells of size are empty or unknown",
+        "  dropped: 1 self-loops, 1 repeated, 0 with an unknown end",
+        "isolated nodes    0",
+        "edge homophily    1.00",
+        "valid classes     up to 2-way 10-shot, as many queries",
+        "section00                         20",
+        f"written to {tmp_path / 'd'}; next: fewnode train",
+    ]:
+        assert line in done.err
+    assert done.out == ""
+    assert max(map(len, done.err.splitlines()[:-1])) <= 80
+
+
+def test_nothing_is_written_if_the_disk_refuses(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = fewnode("data", "import", *pair(tables), *roles(), "--out", tmp_path / "file" / "d")
+    assert done.code == 3
+    assert "edge homophily" in done.err  # it was understood, and then it could not be written
+
+
+def test_import_as_json(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    done = fewnode("data", "import", *pair(tables), *roles(), "--split", "4,2,2", "--out", tmp_path / "d", "--json")
+    facts = done.json
+    assert (facts["nodes"], facts["classes"]) == (180, {"train": 4, "valid": 2, "test": 2})
+    assert len(facts["outside_split"]) == 1
+    assert facts["source"]["columns"]["summary"] == "text"
+    assert facts["name"] == "d"
+    assert done.err == ""
+
+
+def test_split_lists_and_vocabulary_options(fewnode: Fewnode, imported: Path, tables: Path, tmp_path: Path) -> None:
+    data = load_dataset(imported)
+    assert data.split == ClassSplit((0, 1, 2), (3, 4, 5), (6, 7, 8))
+    (tmp_path / "stop.txt").write_text("Common1\ntopic0word0\n")
+    words = ["--vocabulary", 10, "--min-count", 3, "--max-share", 0.9, "--stop-words", tmp_path / "stop.txt"]
+    done = fewnode("data", "import", *pair(tables), *roles(), *words, "--directed", "--out", tmp_path / "e", "-q")
+    assert done.code == 0
+    other = load_dataset(tmp_path / "e")
+    assert other.graph.n_features == 11
+    assert other.graph.directed
+    assert "topic0word0" not in (other.feature_names or ())
+
+
+def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted: Dataset, tmp_path: Path) -> None:
+    split = {f"{part}_classes": np.array(planted.split.part(part)) for part in ("train", "valid", "test")}
+    np.savez(tmp_path / "p.npz", edge_index=planted.graph.edge_index(), y=planted.y, **split)
+    for options, expected in [((), planted.split), (("--split", "3,2,1"), None)]:
+        out = tmp_path / f"d{len(options)}"
+        done = fewnode("data", "import", tmp_path / "p.npz", "--out", out, *options, "-q")
+        assert done.code == 0
+        found = load_dataset(out).split
+        assert (found == planted.split) == (expected is not None)
+    assert list(map(len, (found.train, found.valid, found.test))) == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
+        (("--nodes", "NODES"), "give a file, or a table of nodes"),
+        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and their columns are for two tables"),
+        (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
+        (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
+        (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
+        (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),
+        (("PAIR", "ROLES", "--split", "40,17,20"), "split 40,17,20: only 9 classes have 10 nodes or more"),
+        (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "--split deals the classes and --train-classes"),
+        (("PAIR", "ROLES", "--test-classes", "x"), "--train-classes is missing; three lists are needed"),
+        (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected refuse or drop"),
+        (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
+        (("PAIR", "ROLES", "--vocabulary", "0"), "vocabulary of 0 words, expected at least 1"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_one_line(
+    fewnode: Fewnode, tables: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    places = {"PAIR": pair(tables), "ROLES": roles(), "NODES": [tables / "nodes.csv"]}
+    words = [word for argument in arguments for word in places.get(argument, [argument])]
+    done = fewnode("data", "import", *words, "--out", tmp_path / "d")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_cut_gzip_leaves_nothing_behind(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    whole = gzip.compress((tables / "edges.csv").read_bytes())
+    (tmp_path / "e.csv.gz").write_bytes(whole[: len(whole) // 2])
+    nodes = ["--nodes", tables / "nodes.csv", *roles()]
+    done = fewnode("data", "import", *nodes, "--edges", tmp_path / "e.csv.gz", "--out", tmp_path / "d")
+    assert done.code == 2
+    assert "the gzip file is cut short or damaged" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.csv.gz"]
+
+
+def test_a_dataset_is_never_overwritten(fewnode: Fewnode, imported: Path, tables: Path) -> None:
+    before = (imported / "dataset.json").read_bytes()
+    for command in (
+        ["import", *pair(tables), *roles()],
+        ["extend", imported, "--nodes", tables / "new.csv"],
+        ["build", "debian", "--raw", tables],
+    ):
+        done = fewnode("data", *command, "--out", imported)
+        assert done.code == 2
+        assert "there is a dataset already" in done.err
+    assert (imported / "dataset.json").read_bytes() == before
+
+
+def test_info_and_its_figure(fewnode: Fewnode, imported: Path, tmp_path: Path) -> None:
+    shown = fewnode("data", "info", imported, "--figure", tmp_path / "tail.svg")
+    assert shown.code == 0
+    assert "nodes by degree" in shown.out
+    assert "classes by labelled nodes" in shown.out
+    assert "<svg" in (tmp_path / "tail.svg").read_text()
+    facts = fewnode("data", "info", imported, "--json").json
+    assert facts["degree"]["max"] == max(load(imported).graph.degree)
+    bad = fewnode("data", "info", imported, "--figure", tmp_path / "tail.pdf")
+    assert bad.code == 2
+    assert "ends in .svg or .png" in bad.err
+
+
+def test_extend_needs_an_encoding(fewnode: Fewnode, dataset_dir: Path, tables: Path, tmp_path: Path) -> None:
+    done = fewnode("data", "extend", dataset_dir, "--nodes", tables / "new.csv", "--out", tmp_path / "d")
+    assert done.code == 2
+    assert "planted was not imported from tables" in done.err
+
+
+def test_another_network_with_the_same_encoding(fewnode: Fewnode, imported: Path, tables: Path, tmp_path: Path) -> None:
+    done = fewnode("data", "extend", imported, *pair(tables), "--alone", "--out", tmp_path / "d2", "--json")
+    assert done.json["nodes"] == 180
+    assert load_dataset(tmp_path / "d2").graph.x.toarray().tolist() == load_dataset(imported).graph.x.toarray().tolist()
+
+
+def test_export_gives_tables_that_come_back(fewnode: Fewnode, imported: Path, tables: Path, tmp_path: Path) -> None:
+    done = fewnode("data", "export", imported, "--format", "parquet", "--out", tmp_path / "t", "--json")
+    files = [Path(path) for path in done.json["files"]]
+    assert [path.name for path in files] == [f"{n}.parquet" for n in ("nodes", "edges", "classes", "attributes")]
+    assert pq.read_table(files[0]).num_rows == 180
+    again = ["--nodes", files[0], "--edges", files[1], *lists(tables)]
+    assert fewnode("data", "import", *again, "--out", tmp_path / "again", "-q").code == 0
+    one, other = load_dataset(imported), load_dataset(tmp_path / "again")
+    assert (other.graph.adj != one.graph.adj).nnz == 0
+    assert other.y.tolist() == one.y.tolist()
+    assert fewnode("data", "export", imported, "--format", "xml", "--out", tmp_path / "x").code == 2
+
+
+def test_list_and_build_name_what_there_is(fewnode: Fewnode, tmp_path: Path) -> None:
+    assert fewnode("data", "list", "--json").json["datasets"][0]["name"] == "debian"
+    assert "debian" in fewnode("data", "list").out
+    done = fewnode("data", "build", "debain", "--raw", tmp_path, "--out", tmp_path / "d")
+    assert done.code == 2
+    assert "unknown network 'debain' (did you mean 'debian'?)" in done.err
+
+
+def test_every_command_has_an_example(fewnode: Fewnode) -> None:
+    for command in ("list", "info", "import", "build", "extend", "download", "export"):
+        shown = fewnode("data", command, "--help")
+        assert shown.code == 0
+        assert f"fewnode data {command}" in shown.out.split("Example:")[1]
