@@ -77,6 +77,11 @@ def test_unknown_labels_are_minus_one_and_nothing_below(star: Graph) -> None:
         Dataset(star, np.array([-2, 0, 0, 0]), split)
 
 
+def test_a_class_id_of_billions_allocates_nothing(star: Graph) -> None:
+    with pytest.raises(FewnodeError, match="class id 4000000000"):
+        Dataset(star, np.array([0, 0, 0, 4_000_000_000]), ClassSplit((0,), (), ()))
+
+
 def test_a_class_in_two_parts_is_refused() -> None:
     with pytest.raises(FewnodeError, match="class 3 is in the split twice"):
         ClassSplit((1, 3), (2,), (3,))

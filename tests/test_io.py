@@ -28,6 +28,12 @@ def test_a_dataset_comes_back_as_it_was(planted: Dataset, dense: Dataset, tmp_pa
         assert sp.issparse(again.graph.x) == sp.issparse(data.graph.x)
 
 
+def test_no_names_at_all_come_back(tmp_path: Path) -> None:
+    empty = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()), (), (), ())
+    save_dataset(empty, tmp_path / "d")
+    assert same(load_dataset(tmp_path / "d"), empty)
+
+
 def test_a_dataset_is_never_overwritten(dense: Dataset, tmp_path: Path) -> None:
     save_dataset(dense, tmp_path / "d")
     with pytest.raises(FewnodeError, match="there is a dataset already"):

@@ -9,6 +9,8 @@ from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.datasets import load
+    from fewnode.datasets.encode import Words
+    from fewnode.datasets.tables import extend, read_tables
     from fewnode.episodes import Episode, EpisodeSampler
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Method, Result, evaluate
@@ -18,6 +20,8 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "fewnode.datasets": ["load"],
+    "fewnode.datasets.encode": ["Words"],
+    "fewnode.datasets.tables": ["extend", "read_tables"],
     "fewnode.episodes": ["Episode", "EpisodeSampler"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Method", "Result", "evaluate"],
@@ -35,9 +39,12 @@ __all__ = [
     "Graph",
     "Method",
     "Result",
+    "Words",
     "evaluate",
+    "extend",
     "load",
     "load_model",
+    "read_tables",
 ]
 
 

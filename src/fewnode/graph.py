@@ -20,6 +20,7 @@ from fewnode.errors import FewnodeError, closest
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
 
+MAX_CLASSES = 1 << 20
 UNKNOWN = -1
 """The label of a node whose class nobody told us."""
 
@@ -169,6 +170,8 @@ class Dataset:
         y.flags.writeable = False
         object.__setattr__(self, "y", y)
         top = max([int(y.max(initial=-1)), *self.split.train, *self.split.valid, *self.split.test])
+        if not self.class_names and top >= MAX_CLASSES:
+            raise FewnodeError(f"there is a class id {top}; ids count from 0 and stay below {MAX_CLASSES}")
         names = tuple(self.class_names) or tuple(str(c) for c in range(top + 1))
         object.__setattr__(self, "class_names", names)
         if top >= len(names):
@@ -235,10 +238,7 @@ class Dataset:
 
     @classmethod
     def from_pyg(cls, source: Any, split: ClassSplit | None = None, *, directed: bool = False, **more: Any) -> Dataset:
-        """A dataset from a PyG `Data` or an `InMemoryDataset` of one; what `to_pyg` made comes back whole.
-
-        The rest is as in `from_scipy`.
-        """
+        """A dataset from a PyG `Data` or an `InMemoryDataset` of one. What `to_pyg` made comes back whole."""
         if hasattr(type(source), "len"):  # a PyG dataset has the method, a graph has not
             if len(source) != 1:
                 raise FewnodeError(f"{type(source).__name__} holds {len(source)} graphs, expected one")
@@ -262,17 +262,14 @@ class Dataset:
         return cls(graph, ids, chosen, **({"class_names": names} | more if names else more))
 
     def to_pyg(self, sparse: bool = False) -> Any:
-        """A PyG `Data`: `x`, `edge_index`, `y`, the class split and the names.
-
-        `x` is dense, as PyG's layers expect, unless `sparse` asks for the CSR tensor of sparse attributes.
-        """
+        """A PyG `Data` with split and names; `x` is dense, as PyG's layers expect, or a CSR tensor if `sparse`."""
         import torch
         from torch_geometric.data import Data
 
         x = self.graph.x
         if sparse and is_sparse(x):
             indptr, indices, values = (torch.from_numpy(part.copy()) for part in (x.indptr, x.indices, x.data))
-            tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape)
+            tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape, check_invariants=True)
         else:
             tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
         parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in _PARTS}
@@ -370,8 +367,8 @@ def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
     if labels.shape != (n,):
         raise FewnodeError(f"labels have shape {labels.shape}, expected one class for each of {n} nodes")
     if np.issubdtype(labels.dtype, np.integer):
-        if labels.max(initial=0) >= max(n, 1):  # ids count from 0: larger ones would only make empty classes
-            raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}, expected ids below {n}")
+        if labels.max(initial=0) > 1 << 20:  # each id up to the largest takes memory
+            raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}; class ids count from 0")
         return labels.astype(np.int64), ()
     known = [None if label is None or label != label else str(label) for label in labels.tolist()]
     index = class_index(label for label in known if label is not None)

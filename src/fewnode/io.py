@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -226,7 +227,7 @@ def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
     if what not in arrays:
         return None
     blob, ends = arrays[what].tobytes(), arrays[f"{what}.ends"].tolist()
-    return tuple(blob[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=True))
+    return tuple(blob[start:end].decode() for start, end in pairwise([0, *ends]))
 
 
 # --- small tables -------------------------------------------------------------------------------------------------

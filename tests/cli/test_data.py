@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -249,6 +250,26 @@ def test_list_and_build_name_what_there_is(fewnode: Fewnode, tmp_path: Path) -> 
     done = fewnode("data", "build", "debain", "--raw", tmp_path, "--out", tmp_path / "d")
     assert done.code == 2
     assert "unknown network 'debain' (did you mean 'debian'?)" in done.err
+
+
+def test_download_says_what_to_do_next(fewnode: Fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(name: str, out: Path, base: str, progress: Callable[[str, int, int], None]) -> list[Path]:
+        progress("file", 1, 2)
+        return [out / f"{name} from {urlsplit(base).netloc}"]
+
+    monkeypatch.setattr("fewnode.datasets.download.download", fetch)
+    arguments = ("data", "download", "dblp", "--out", tmp_path, "--from", "https://mirror.example")
+    done = fewnode(*arguments)
+    assert done.code == 0
+    assert f"next: fewnode data import {tmp_path} --name dblp --out dblp" in done.err
+    assert fewnode(*arguments, "-q").err == ""
+    assert fewnode(*arguments, "--json").json["files"] == [f"{tmp_path}/dblp from mirror.example"]
+
+
+def test_only_published_networks_can_be_downloaded(fewnode: Fewnode, tmp_path: Path) -> None:
+    done = fewnode("data", "download", "reddit", "--out", tmp_path)
+    assert done.code == 2
+    assert "reddit: no published files" in done.err
 
 
 def test_every_command_has_an_example(fewnode: Fewnode) -> None:

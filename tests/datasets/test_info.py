@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +55,7 @@ def test_every_value_is_in_one_bin(values: list[int]) -> None:
     assert sum(each["count"] for each in bins) == len(values)
     for each in bins:
         assert each["count"] == sum(each["from"] <= value <= each["to"] for value in values)
-    assert all(one["to"] + 1 == other["from"] for one, other in zip(bins, bins[1:], strict=False))
+    assert all(one["to"] + 1 == other["from"] for one, other in pairwise(bins))
 
 
 def test_the_text_fits_eighty_columns_and_moves_no_cursor() -> None:
@@ -116,7 +116,7 @@ def test_the_figure_is_drawn_and_the_same_each_time(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg", "c.png"):
         write_long_tail(facts, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert ET.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "a.svg").read_text().endswith("</svg>\n")
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(FewnodeError, match=r"expected a file name that ends in \.svg or \.png"):
         write_long_tail(facts, tmp_path / "d.pdf")

@@ -1,7 +1,11 @@
-"""`fewnode data list | info | import | build`."""
+"""`fewnode data list | info | import | build | extend | download | export`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,80 +15,172 @@ from fewnode.cli.show import Json, Quiet, emit, note, table
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from fewnode.datasets.splits import Split
     from fewnode.graph import Dataset
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, inspect, import and build datasets.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, inspect, import, build and extend datasets.")
+Source = typer.Argument(..., metavar="D", help="A built-in name, a dataset directory or a file.")
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
+Edges = typer.Option(None, "--edges", help="Table of edges: two columns of node ids.")
+IdColumn = typer.Option(None, "--id", help="Column of node ids; default: id, node, name or the first.")
+LabelColumn = typer.Option(None, "--label", help="Column of classes; default: label or class. Empty cell: unknown.")
+SourceColumn = typer.Option(None, "--source-column", help="Of the edges; default: source, from, src or the first.")
+TargetColumn = typer.Option(None, "--target-column", help="Of the edges; default: target, to, dst or the second.")
+UnknownEnds = typer.Option("refuse", "--unknown-ends", help="Edges to unknown nodes: refuse or drop.")
 
 
 @app.command("list")
-def list_(as_json: bool = Json) -> None:
-    """The datasets that come with the package.
+def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
+    """The datasets that come with the package, and those that can be built or downloaded.
 
     \b
     Example:
       fewnode data list
     """
-    from fewnode.datasets import BUILT_IN
+    from fewnode.datasets import BUILDERS, BUILT_IN
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
     if as_json:
-        emit({"datasets": [{"name": d.name, "nodes": d.graph.n, "classes": len(d.class_names)} for d in loaded]})
+        found = [{"name": d.name, "nodes": d.graph.n, "classes": len(d.class_names)} for d in loaded]
+        emit({"datasets": found, "builders": list(BUILDERS)})
         return
     rows = [
         (d.name, f"{d.graph.n:,}", f"{d.graph.n_edges:,}", f"{d.graph.n_features:,}", len(d.class_names))
         for d in loaded
     ]
     typer.echo(table(["name", "nodes", "edges", "attributes", "classes"], rows))
+    note(f"fewnode data build makes {', '.join(BUILDERS)} from raw files", quiet)
 
 
 @app.command()
 def info(
-    source: str = typer.Argument(..., metavar="D", help="A built-in name, a dataset directory or a file."),
+    source: str = Source,
+    figure: Path = typer.Option(None, "--figure", help="Draw the long tail of class sizes: FILE.svg or FILE.png."),
+    quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """What is in a dataset: counts, class sizes, homophily, and which tasks its classes allow.
+    """What is in a dataset: counts, degrees, class sizes, homophily, and which tasks its classes allow.
 
     \b
     Example:
-      fewnode data info debian
+      fewnode data info debian --figure classes.svg
     """
     from fewnode.datasets import load
-    from fewnode.datasets.info import statistics
+    from fewnode.datasets.info import describe, statistics
 
     facts = statistics(load(source))
+    if figure:
+        from fewnode.report.histogram import write_long_tail
+
+        write_long_tail(facts, figure)
     if as_json:
         emit(facts)
     else:
         typer.echo(describe(facts))
+        note(f"class sizes drawn to {figure}", quiet or not figure)
 
 
 @app.command("import")
 def import_(
-    source: Path = typer.Argument(..., metavar="SRC", help="An .npz file."),
+    source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
     out: Path = Out,
-    split: str = typer.Option("50/20/30", "--split", help="Shares of train/valid/test classes, if the file has none."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Of that split."),
+    nodes: Path = typer.Option(None, "--nodes", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet."),
+    edges: Path = Edges,
+    id_column: str = IdColumn,
+    label: str = LabelColumn,
+    text: list[str] = typer.Option([], "--text", help="A column of text: its words are counted. Repeatable."),
+    numeric: list[str] = typer.Option([], "--numeric", help="A column of numbers, standardised. Repeatable."),
+    categorical: list[str] = typer.Option([], "--categorical", help="A column of categories, one-hot. Repeatable."),
+    source_column: str = SourceColumn,
+    target_column: str = TargetColumn,
+    unknown_ends: str = UnknownEnds,
     directed: bool = typer.Option(False, "--directed", help="Keep the direction of edges."),
+    split: str = typer.Option(
+        None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Of that split."),
+    min_nodes: int = typer.Option(10, "--min-nodes", min=1, help="Smaller classes are in no part of that split."),
+    train_classes: Path = typer.Option(None, "--train-classes", help="File of class names, one a line."),
+    valid_classes: Path = typer.Option(None, "--valid-classes", help="The same for validation."),
+    test_classes: Path = typer.Option(None, "--test-classes", help="The same for test."),
+    vocabulary: int = typer.Option(10_000, "--vocabulary", help="Words at most."),
+    min_count: int = typer.Option(2, "--min-count", help="Nodes that a word is in at least."),
+    max_share: float = typer.Option(0.5, "--max-share", help="Share of nodes that a word is in at most."),
+    stop_words: str = typer.Option("english", "--stop-words", help="english, none, or a file with one a line."),
+    name: str = typer.Option(None, "--name", help="Of the network; in a folder of published files: which one."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """Read a network from a file and write it as a dataset directory.
+    """Read a network from a file, or from a table of nodes and one of edges, and write it as a dataset directory.
+
+    What was understood is printed before anything is written. If no --text, --numeric or --categorical is given,
+    every column is used as what it looks like; the label never becomes an attribute. Numbers that are missing count
+    as the mean; numbers, words and categories are encoded the same way when `fewnode data extend` adds nodes later.
 
     \b
     Example:
       fewnode data import network.npz --out mydata
+      fewnode data import --nodes nodes.csv --edges edges.csv --id package --label section \\
+          --text summary --text description --numeric size --out mydata
       fewnode train --data mydata --out run
     """
-    from fewnode.datasets import import_dataset
+    _check_free(out)
+    lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
+    chosen = _split(split, lists)
+    if source is not None:
+        if nodes or edges or id_column or label or text or numeric or categorical or source_column or target_column:
+            raise FewnodeError(f"{source} is one file; --nodes, --edges and their columns are for two tables")
+        data = _import_file(source, chosen, seed, min_nodes, directed, name)
+    else:
+        if not (nodes and edges):
+            raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
+        from fewnode.datasets.encode import Words
+        from fewnode.datasets.tables import read_tables
 
-    data = import_dataset(source, _fractions(split), seed, directed)
+        data = read_tables(
+            edges,
+            nodes,
+            id=id_column,
+            label=label,
+            text=text,
+            numeric=numeric,
+            categorical=categorical,
+            source=source_column,
+            target=target_column,
+            directed=directed,
+            unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
+            split=chosen or "50/20/30",
+            seed=seed,
+            min_nodes=min_nodes,
+            words=Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
+            name=name or out.name,
+        )
+        if data.encoding and data.encoding["label"] is None:
+            columns = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
+            raise FewnodeError(f"{nodes}: which column holds the class? Name it with --label: {columns}")
     _keep(data, out, quiet, as_json)
+
+
+def _import_file(
+    source: Path, split: Split | None, seed: int, min_nodes: int, directed: bool, name: str | None
+) -> Dataset:
+    """A file's own class split stays unless another is asked for."""
+    from fewnode.datasets import import_dataset
+    from fewnode.datasets.splits import choose_split
+
+    data = import_dataset(source, seed=seed, directed=directed, name=name)
+    if split is None:
+        return data
+    return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
 
 
 @app.command()
 def build(
-    name: str = typer.Argument(..., metavar="NAME", help="debian."),
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="debian, amazon-clothing, amazon-electronics, dblp or reddit."
+    ),
     raw: Path = typer.Option(..., "--raw", help="Directory with the raw files."),
     out: Path = Out,
     quiet: bool = Quiet,
@@ -92,8 +188,13 @@ def build(
 ) -> None:
     """Build a network from the raw files of its source.
 
-    debian: the index files of apt, Packages and Translation-en (plain, .gz, .xz or .lz4), as fetched by
-    `apt-get -o Acquire::Languages=en update`.
+    \b
+    debian              the index files of apt, Packages and Translation-en (plain, .gz, .xz or .lz4),
+                        as fetched by `apt-get -o Acquire::Languages=en update`
+    amazon-clothing     meta_Clothing_Shoes_and_Jewelry.json.gz of the Amazon product data
+    amazon-electronics  meta_Electronics.json.gz of the same
+    dblp                the AMiner v11 dump
+    reddit              the GraphSAGE archive: reddit-G.json and the files beside it
 
     \b
     Example:
@@ -103,57 +204,159 @@ def build(
 
     if name not in BUILDERS:
         raise FewnodeError(f"unknown network {name!r}{closest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")
+    _check_free(out)
     _keep(BUILDERS[name](raw), out, quiet, as_json)
 
 
-def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool) -> None:
-    from fewnode.datasets.info import statistics
+@app.command()
+def extend(
+    source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
+    nodes: Path = typer.Option(..., "--nodes", help="Table of new nodes with the columns of the first one."),
+    out: Path = Out,
+    edges: Path = Edges,
+    id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
+    label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
+    source_column: str = SourceColumn,
+    target_column: str = TargetColumn,
+    unknown_ends: str = UnknownEnds,
+    alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
+
+    Edges may join new nodes with each other and with those of D. The class split stays: a class that D does not have
+    is in no part of it.
+
+    \b
+    Example:
+      fewnode data extend mydata --nodes new.csv --edges new_edges.csv --out mydata2
+      fewnode predict --run run --data mydata2 --support support.csv --query nodes.csv
+    """
+    from fewnode.datasets import load
+    from fewnode.datasets.tables import extend as extend_tables
+
+    _check_free(out)
+    data = extend_tables(
+        load(source),
+        nodes,
+        edges,
+        id=id_column,
+        label=label,
+        source=source_column,
+        target=target_column,
+        unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
+        alone=alone,
+    )
+    _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
+
+
+@app.command()
+def download(
+    name: str = typer.Argument(..., metavar="NAME", help="amazon-clothing, amazon-electronics or dblp."),
+    out: Path = typer.Option(..., "--out", help="Directory for the files; a partial download there is continued."),
+    base: str = typer.Option(None, "--from", help="The https address of a mirror; default: the authors' repository."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Fetch the files that the paper's authors publish, and check each against its known id.
+
+    \b
+    Example:
+      fewnode data download amazon-clothing --out published
+      fewnode data import published --name amazon-clothing --out clothing
+    """
+    from fewnode.datasets.download import DEFAULT_BASE
+    from fewnode.datasets.download import download as fetch
+
+    with _download_bars(quiet or as_json) as report:
+        paths = fetch(name, out, base or DEFAULT_BASE, report)
+    if as_json:
+        emit({"name": name, "files": [str(path) for path in paths]})
+    else:
+        note("\n".join(str(path) for path in paths), quiet)
+        note(f"all as published; next: fewnode data import {out} --name {name} --out {name}", quiet)
+
+
+@contextmanager
+def _download_bars(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar a file on a terminal; nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda name, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bars: dict[str, Any] = {}
+
+        def report(name: str, done: int, total: int) -> None:
+            if name not in bars:
+                bars[name] = progress.add_task(name, total=total or None)
+            progress.update(bars[name], completed=done)
+
+        yield report
+
+
+@app.command()
+def export(
+    source: str = Source,
+    out: Path = typer.Option(..., "--out", help="Directory for the tables; it must not hold them yet."),
+    format_: str = typer.Option("parquet", "--format", help="parquet or csv."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Write a dataset as plain tables: nodes, edges, classes and attributes.
+
+    \b
+    Example:
+      fewnode data export debian --format parquet --out debian-tables
+    """
+    from fewnode.datasets import load
+    from fewnode.datasets.convert import export_tables
+
+    paths = export_tables(load(source), out, format_)
+    if as_json:
+        emit({"files": [str(path) for path in paths]})
+    else:
+        note("\n".join(str(path) for path in paths), quiet)
+
+
+def _check_free(out: Path) -> None:
+    """Say before a long reading, not after it, that the result cannot be written."""
+    if (out / "dataset.json").exists():
+        raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
+
+
+def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --out run") -> None:
+    from fewnode.datasets.info import describe, describe_source, statistics
     from fewnode.io import save_dataset
 
-    facts = statistics(data)
+    facts: dict[str, Any] = statistics(data)
     if not as_json:
-        note(describe(facts), quiet)
+        note("\n".join(filter(None, [describe_source(data.info), describe(facts)])), quiet)
     save_dataset(data, out)
     if as_json:
-        emit({**facts, "out": str(out)})
+        emit({**facts, "source": data.info, "out": str(out)})
     else:
-        note(f"written to {out}; next: fewnode train --data {out} --out run", quiet)
+        note(f"written to {out}; next: fewnode {then.format(out)}", quiet)
 
 
-def describe(facts: dict[str, Any], bars: int = 12) -> str:
-    """The facts for a terminal of 80 columns."""
-    kind = "directed" if facts["directed"] else "undirected"
-    homophily = "unknown" if facts["homophily"] is None else f"{facts['homophily']:.2f}"
-    degree = facts["degree"]
-    lines = [
-        f"{facts['name']}: {facts['nodes']:,} nodes, {facts['edges']:,} {kind} edges",
-        f"attributes        {facts['attributes']:,}, {facts['attributes_per_node']:.1f} of them a node",
-        f"labelled nodes    {facts['labelled']:,} in {len(facts['class_sizes'])} classes",
-        f"isolated nodes    {facts['isolated']:,}",
-        f"degree            mean {degree['mean']:.1f}, median {degree['median']:.0f}, max {degree['max']:,}",
-        f"edge homophily    {homophily}",
-    ]
-    for part, task in facts["largest_tasks"].items():
-        size = facts["classes"][part]
-        lines.append(
-            f"{part + ' classes':<18}{size}: up to {task['way']}-way, {task['shot']}-shot with as many queries"
-        )
-    return "\n".join([*lines, "", *_histogram(facts["class_sizes"], bars)])
+def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
+    given = {part: path for part, path in lists.items() if path is not None}
+    if given and split is not None:
+        raise FewnodeError("--split deals the classes and --train-classes, --valid-classes, --test-classes list them")
+    if given and len(given) < len(lists):
+        missing = next(part for part in lists if part not in given)
+        raise FewnodeError(f"--{missing}-classes is missing; three lists are needed, or --split")
+    return given or split
 
 
-def _histogram(sizes: dict[str, int], bars: int) -> list[str]:
-    """The long tail: the largest and the smallest classes as bars."""
-    rows = list(sizes.items())
-    shown = rows if len(rows) <= bars else [*rows[: bars // 2], *rows[-(bars - bars // 2) :]]
-    top = max(sizes.values(), default=1)
-    lines = [f"{name[:24]:<24} {size:>7,} {'█' * max(1, round(40 * size / top))}" for name, size in shown]
-    if len(rows) > bars:
-        lines.insert(bars // 2, f"… {len(rows) - bars} classes between")
-    return lines
+def _stop_words(option: str) -> Collection[str]:
+    from fewnode.datasets.bag import STOP_WORDS
+    from fewnode.io import read_lines
 
-
-def _fractions(split: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(share) for share in split.split("/"))
-    except ValueError:
-        raise FewnodeError(f"--split {split!r}: expected three shares such as 50/20/30") from None
+    if option in ("english", "none"):
+        return STOP_WORDS if option == "english" else ()
+    return {line.strip().lower() for _, line in read_lines(Path(option))}

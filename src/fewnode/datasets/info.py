@@ -1,21 +1,25 @@
-"""What is in a dataset: counts, the class histogram, homophily, and which tasks its classes allow."""
+"""What is in a dataset: counts, degrees, the long tail of class sizes, homophily, and which tasks its classes allow."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
 
-from fewnode.graph import Dataset
+from fewnode.graph import Dataset, Ints
 
 PARTS = ("train", "valid", "test")
+FEW = 10
+"""The paper's Figure 1 counts the classes with fewer labelled nodes than this."""
 
 
 def statistics(data: Dataset) -> dict[str, Any]:
     """Everything `fewnode data info` shows, as plain values."""
     graph, sizes = data.graph, data.class_sizes
-    degree = graph.degree
     stored = graph.x.nnz if hasattr(graph.x, "nnz") else graph.x.size
+    inside = [c for part in PARTS for c in data.split.part(part)]
+    by_size = [int(c) for c in np.argsort(-sizes, kind="stable") if sizes[c]]
     return {
         "name": data.name,
         "nodes": graph.n,
@@ -24,18 +28,39 @@ def statistics(data: Dataset) -> dict[str, Any]:
         "attributes": graph.n_features,
         "attributes_per_node": float(stored / max(1, graph.n)),
         "labelled": int((data.y >= 0).sum()),
-        "isolated": int((degree == 0).sum()),
-        "degree": {
-            "mean": float(degree.mean()) if degree.size else 0.0,
-            "median": float(np.median(degree)) if degree.size else 0.0,
-            "max": int(degree.max(initial=0)),
-        },
+        "isolated": int((graph.degree == 0).sum()),
+        "degree": degrees(graph.degree),
         "homophily": edge_homophily(data),
         "classes": {part: len(data.split.part(part)) for part in PARTS},
-        "class_sizes": {data.class_names[c]: int(sizes[c]) for c in np.argsort(-sizes, kind="stable") if sizes[c]},
+        "class_sizes": {data.class_names[c]: int(sizes[c]) for c in by_size},
+        "class_size_histogram": count_by_size(sizes[sizes > 0]),
+        "few_shot_classes": {"under": FEW, "share": float((sizes[by_size] < FEW).mean()) if by_size else 0.0},
+        "outside_split": {data.class_names[c]: int(sizes[c]) for c in by_size if c not in inside},
         "largest_tasks": {part: possible_tasks(data, part) for part in PARTS},
         "sha256": data.sha256,
     }
+
+
+def degrees(degree: Ints) -> dict[str, Any]:
+    return {
+        "mean": float(degree.mean()) if degree.size else 0.0,
+        "median": float(np.median(degree)) if degree.size else 0.0,
+        "max": int(degree.max(initial=0)),
+        "histogram": count_by_size(degree),
+    }
+
+
+def count_by_size(values: Ints) -> list[dict[str, int]]:
+    """How many values are 0, 1 to 2, 3 to 9, 10 to 29, 30 to 99 …: two bins a decade, up to the largest value."""
+    edges = [0, 1]
+    while edges[-1] <= values.max(initial=0):
+        edges.append(edges[-1] * 3 if len(edges) % 2 == 0 else edges[-2] * 10)
+    counts = np.histogram(values, edges)[0]
+    start = 0 if counts[0] else 1
+    return [
+        {"from": low, "to": high - 1, "count": int(count)}
+        for low, high, count in list(zip(edges[:-1], edges[1:], counts, strict=True))[start:]
+    ]
 
 
 def edge_homophily(data: Dataset) -> float | None:
@@ -45,7 +70,141 @@ def edge_homophily(data: Dataset) -> float | None:
     return float((source[known] == target[known]).mean()) if known.any() else None
 
 
-def possible_tasks(data: Dataset, part: str) -> dict[str, int]:
-    """The most ways, and the most shots with as many queries, that every class of a part allows."""
-    sizes = data.class_sizes[list(data.split.part(part))]
-    return {"way": int(sizes.size), "shot": int(sizes.min(initial=1 << 30) // 2) if sizes.size else 0}
+def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:
+    """The most ways, and the most shots with as many queries, that every class of a part allows; its smallest class."""
+    classes = list(data.split.part(part))
+    if not classes:
+        return {"way": 0, "shot": 0, "smallest_class": None, "nodes": 0}
+    sizes = data.class_sizes[classes]
+    smallest = int(sizes.argmin())
+    nodes = int(sizes[smallest])
+    return {
+        "way": len(classes),
+        "shot": nodes // 2,
+        "smallest_class": data.class_names[classes[smallest]],
+        "nodes": nodes,
+    }
+
+
+# --- for a terminal of 80 columns ---------------------------------------------------------------------------------
+
+
+def describe_source(info: dict[str, Any]) -> str:
+    """What was understood of the files that a dataset was made from; empty if there is nothing to tell."""
+    lines = []
+    if "columns" in info:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in info["attributes"].items())
+        lines += [f"nodes from {info['nodes']}", *_columns(info), f"  attributes: {kinds}", "", *_edges(info)]
+    if "extended" in info:
+        last = info["extended"][-1]
+        lines = [f"{last['node_rows']:,} new nodes from {last['nodes']}", *_cells(last["missing"]), *_edges(last)]
+        if last["new_classes"]:
+            lines.append(f"new classes, in no part: {name_some(last['new_classes'], 50)}")
+    lines += [line for note in info.get("notes", []) for line in textwrap.wrap(note, 80)]
+    if info.get("skipped"):
+        lines += ["lines skipped", *(f"  {count:>9,}  {kind}" for kind, count in info["skipped"].items())]
+    if "difference" in info:
+        lines += ["against the paper's network", *_differences(info)]
+    return "\n".join(lines)
+
+
+def _columns(info: dict[str, Any]) -> list[str]:
+    width = min(24, max(len(name) for name in info["columns"]))
+    lines = []
+    for name, role in info["columns"].items():
+        why = f" ({info['guessed'][name]})" if name in info["guessed"] else ""
+        lines.append(f"  {printable(name, width):<{width}}  {role}{why}"[:80])
+    return [*lines, *_cells(info["missing"])]
+
+
+def _cells(missing: dict[str, int]) -> list[str]:
+    """What became of cells without a usable value: a number is the mean then, and a category is none."""
+    return [f"  {count:,} cells of {printable(name)} are empty or unknown" for name, count in missing.items() if count]
+
+
+def _edges(info: dict[str, Any]) -> list[str]:
+    if info["edges"] is None:
+        return ["no edges"]
+    ends = " and ".join(printable(name) for name in info["edge_columns"])
+    dropped = f"{info['self_loops']:,} self-loops, {info['repeated_edges']:,} repeated"
+    unknown = f", {info['unknown_ends']:,} with an unknown end"
+    return [f"{info['edge_rows']:,} edges from {info['edges']}, columns {ends}", f"  dropped: {dropped}{unknown}", ""]
+
+
+def _differences(info: dict[str, Any]) -> list[str]:
+    return [
+        f"  {what:<12}{_plain(info['expected'][what]):>16}  {_plain(more, '+'):>14}"
+        for what, more in info["difference"].items()
+    ]
+
+
+def _plain(value: int | list[int], sign: str = "") -> str:
+    return "/".join(_plain(each, sign) for each in value) if isinstance(value, list) else f"{value:{sign},}"
+
+
+def describe(facts: dict[str, Any], bars: int = 12) -> str:
+    """The facts as text."""
+    kind = "directed" if facts["directed"] else "undirected"
+    homophily = "unknown" if facts["homophily"] is None else f"{facts['homophily']:.2f}"
+    degree, few = facts["degree"], facts["few_shot_classes"]
+    lines = [
+        f"{printable(facts['name'], 30)}: {facts['nodes']:,} nodes, {facts['edges']:,} {kind} edges",
+        f"attributes        {facts['attributes']:,}, {facts['attributes_per_node']:.1f} of them a node",
+        f"labelled nodes    {facts['labelled']:,} in {len(facts['class_sizes'])} classes",
+        f"isolated nodes    {facts['isolated']:,}",
+        f"degree            mean {degree['mean']:.1f}, median {degree['median']:.0f}, max {degree['max']:,}",
+        f"edge homophily    {homophily}",
+        *(_possible(part, task) for part, task in facts["largest_tasks"].items()),
+    ]
+    if outside := facts["outside_split"]:
+        lines.append(f"in no part        {name_some([f'{name[:30]} ({size:,})' for name, size in outside.items()])}")
+    lines += ["", "nodes by degree", *_bars(degree["histogram"])]
+    if facts["class_sizes"]:
+        share = f"{100 * few['share']:.0f} % of classes have under {few['under']}"
+        lines += ["", f"classes by labelled nodes: {share}", *_bars(facts["class_size_histogram"])]
+        lines += ["", "labelled nodes by class", *_class_bars(facts["class_sizes"], bars)]
+    return "\n".join(lines)
+
+
+def _possible(part: str, task: dict[str, Any]) -> str:
+    if not task["way"]:
+        return f"{part + ' classes':<18}none"
+    smallest = f"{printable(task['smallest_class'], 14)} has {task['nodes']:,}"
+    return f"{part + ' classes':<18}up to {task['way']}-way {task['shot']:,}-shot, as many queries ({smallest})"
+
+
+def name_some(names: list[str], width: int = 62) -> str:
+    """As many of the names as fit into a line, and how many more there are."""
+    shown = [printable(name, width - 14) for name in names]
+    while len(shown) > 1 and len(", ".join(shown)) > width - 14 * (len(shown) < len(names)):
+        shown.pop()
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def _bars(bins: list[dict[str, int]]) -> list[str]:
+    most = max((each["count"] for each in bins), default=0)
+    return [_bar(f"{_range(each['from'], each['to']):>24}", each["count"], most) for each in bins]
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _bar(name: str, count: int, most: int) -> str:
+    return f"{name} {count:>11,} {'█' * max(count > 0, round(40 * count / max(1, most)))}".rstrip()
+
+
+def printable(name: str, width: int = 24) -> str:
+    """A name from a file, without what would move the cursor or colour the terminal."""
+    return "".join(c if c.isprintable() else "·" for c in name[:width])
+
+
+def _class_bars(sizes: dict[str, int], bars: int) -> list[str]:
+    """The long tail: the largest and the smallest classes."""
+    rows, most = list(sizes.items()), max(sizes.values())
+    shown = rows if len(rows) <= bars else [*rows[: bars // 2], *rows[-(bars - bars // 2) :]]
+    lines = [_bar(f"{printable(name):<24}", size, most) for name, size in shown]
+    if len(rows) > bars:
+        lines.insert(bars // 2, f"… {len(rows) - bars} classes between")
+    return lines

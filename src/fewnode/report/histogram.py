@@ -13,17 +13,12 @@ from fewnode.errors import FewnodeError
 from fewnode.io import atomic_write
 from fewnode.report.figures import INK, PARTS, axes
 
-SUFFIXES = (".svg", ".png")
-
-
-def check_figure(path: Path) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        raise FewnodeError(f"{path}: expected a file name that ends in .svg or .png")
-
 
 def write_long_tail(facts: dict[str, Any], path: Path) -> None:
     """Draw the class sizes in `statistics` of a dataset into an SVG or PNG file."""
-    check_figure(path)
+    kind = path.suffix.lower()[1:]
+    if kind not in ("svg", "png"):
+        raise FewnodeError(f"{path}: expected a file name that ends in .svg or .png")
     figure, ax = axes()
     bins, few = facts["class_size_histogram"], facts["few_shot_classes"]
     colours = [PARTS["test" if each["to"] < few["under"] else "train"] for each in bins]
@@ -32,13 +27,10 @@ def write_long_tail(facts: dict[str, Any], path: Path) -> None:
     ax.set_xticks(range(len(bins)), [f"{each['from']:,}–\n{each['to']:,}" for each in bins])
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="labelled nodes of a class", ylabel="classes")
-    title = (
-        f"{facts['name']}: {few['share']:.0%} of {len(facts['class_sizes'])} classes have under {few['under']} nodes"
-    )
-    ax.set_title(title, pad=16, color=INK, parse_math=False)  # a dollar in a name is a dollar
+    share = f"{100 * few['share']:.0f} % of {len(facts['class_sizes'])} classes have under {few['under']} nodes"
+    ax.set_title(f"{facts['name']}: {share}", pad=16, color=INK, parse_math=False)  # a dollar in a name is a dollar
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "fewnode"}):  # the same figure is the same bytes
-        kind = path.suffix.lower()[1:]
         metadata = {"Date": None} if kind == "svg" else {}
         figure.savefig(buffer, format=kind, metadata=metadata, bbox_inches="tight", dpi=150)
     with atomic_write(path) as file:

@@ -1,0 +1,70 @@
+"""A dataset out as plain tables, for every tool that reads Parquet or CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset, is_sparse
+from fewnode.io import atomic_write
+
+
+def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002
+    """Write `nodes` (id, label), `edges` (source, target), `classes` (class, part, nodes) and `attributes`.
+
+    Sparse attributes are one row a value (id, attribute, value); dense ones a column each beside the id.
+    """
+    if format not in ("parquet", "csv"):
+        raise FewnodeError(f"unknown format {format!r}, expected parquet or csv")
+    paths = [directory / f"{name}.{format}" for name in ("nodes", "edges", "classes", "attributes")]
+    for path in paths:
+        if path.exists():
+            raise FewnodeError(f"{path} is there already; choose another directory")
+    tables = (_nodes_table(data), _edges_table(data), _classes_table(data), _attributes_table(data))
+    for path, table in zip(paths, tables, strict=True):
+        with atomic_write(path) as file:
+            if format == "csv":
+                pyarrow.csv.write_csv(table, file)
+            else:
+                pyarrow.parquet.write_table(table, file)
+    return paths
+
+
+def _names(data: Dataset) -> pa.Array:
+    return pa.array(data.node_names or [str(i) for i in range(data.graph.n)], pa.string())
+
+
+def _nodes_table(data: Dataset) -> pa.Table:
+    labels = pc.take(pa.array(data.class_names, pa.string()), pa.array(data.y, mask=data.y < 0))
+    return pa.table({"id": _names(data), "label": labels})
+
+
+def _edges_table(data: Dataset) -> pa.Table:
+    source, target = data.graph.edge_index()
+    if not data.graph.directed:
+        once = source < target
+        source, target = source[once], target[once]
+    names = _names(data)
+    return pa.table({"source": pc.take(names, pa.array(source)), "target": pc.take(names, pa.array(target))})
+
+
+def _classes_table(data: Dataset) -> pa.Table:
+    part = {c: part for part in ("train", "valid", "test") for c in data.split.part(part)}
+    parts = pa.array([part.get(c) for c in range(len(data.class_names))], pa.string())
+    return pa.table({"class": pa.array(data.class_names, pa.string()), "part": parts, "nodes": data.class_sizes})
+
+
+def _attributes_table(data: Dataset) -> pa.Table:
+    x = data.graph.x
+    names = list(data.feature_names or [str(j) for j in range(data.graph.n_features)])
+    if not is_sparse(x):
+        return pa.table([_names(data), *(pa.array(column) for column in x.T)], names=["id", *names])
+    row = np.repeat(np.arange(data.graph.n), np.diff(x.indptr))
+    attribute = pc.take(pa.array(names, pa.string()), pa.array(x.indices))
+    return pa.table({"id": pc.take(_names(data), pa.array(row)), "attribute": attribute, "value": pa.array(x.data)})

@@ -1,0 +1,75 @@
+"""Which classes are for training, validation and test: dealt by share or by count, or listed by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import UNKNOWN, ClassSplit, Ints
+from fewnode.io import read_lines
+
+PARTS = ("train", "valid", "test")
+
+Split: TypeAlias = str | Mapping[str, Sequence[str] | Path]
+"""Shares `50/20/30`, class counts `40,17,20`, or class names of each part: a sequence, or a file with one a line."""
+
+
+def choose_split(
+    y: Ints, class_names: Sequence[str], split: Split = "50/20/30", seed: int = 0, min_nodes: int = 10
+) -> ClassSplit:
+    """A class split. Classes under `min_nodes` nodes are never dealt; a user's lists may hold them."""
+    if not isinstance(split, str):
+        return _listed(class_names, split)
+    if "," not in split:
+        return ClassSplit.random(y, _numbers(split, "/"), seed, min_nodes)
+    counts = _numbers(split, ",")
+    sizes = np.bincount(y[y >= 0], minlength=1)
+    spare = int((sizes >= min_nodes).sum()) - sum(counts)
+    if spare < 0:
+        raise FewnodeError(f"split {split}: only {sum(counts) + spare:g} classes have {min_nodes} nodes or more")
+    chosen = ClassSplit.random(y, (sum(counts), spare, 0), seed, min_nodes).train
+    return ClassSplit.random(np.where(np.isin(y, chosen), y, UNKNOWN), counts, seed, min_nodes)
+
+
+def _numbers(split: str, separator: str) -> list[float]:
+    try:
+        numbers = [float(number) for number in split.split(separator)]
+        fit = len(numbers) == 3 and min(numbers) >= 0 and 0 < sum(numbers) < 1e9
+        if fit and (separator == "/" or all(number.is_integer() for number in numbers)):
+            return numbers
+    except ValueError:
+        pass
+    raise FewnodeError(
+        f"split {split!r}: expected three shares such as 50/20/30 or three class counts such as 40,17,20"
+    )
+
+
+def _listed(class_names: Sequence[str], lists: Mapping[str, Sequence[str] | Path]) -> ClassSplit:
+    if set(lists) != set(PARTS):
+        raise FewnodeError(f"class lists for {', '.join(lists)}: expected train, valid and test")
+    index = {name: i for i, name in enumerate(class_names)}
+    taken: dict[str, str] = {}
+    parts: dict[str, list[int]] = {part: [] for part in PARTS}
+    for part in PARTS:
+        for place, name in _names(part, lists[part]):
+            if name not in index:
+                raise FewnodeError(f"{place}: no node is of class {name!r}{closest(name, class_names)}")
+            if name in taken:
+                raise FewnodeError(f"{place}: class {name!r} is at {taken[name]} already")
+            taken[name] = place
+            parts[part].append(index[name])
+        if not parts[part]:
+            raise FewnodeError(f"{lists[part] if isinstance(lists[part], Path) else part + ' classes'}: no class in it")
+    return ClassSplit(*(tuple(sorted(parts[part])) for part in PARTS))
+
+
+def _names(part: str, names: Sequence[str] | Path) -> Iterator[tuple[str, str]]:
+    """The class names of a part, each with its place for messages."""
+    if isinstance(names, Path):
+        yield from ((f"{names}: line {number}", line.strip()) for number, line in read_lines(names))
+    else:
+        yield from ((f"{part} class {number}", str(name)) for number, name in enumerate(names, 1))

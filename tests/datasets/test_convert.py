@@ -1,0 +1,228 @@
+"""Datasets from and to what others use: SciPy, NetworkX, PyG and plain tables."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data, HeteroData, InMemoryDataset
+
+from fewnode.datasets.convert import export_tables
+from fewnode.datasets.encode import Words
+from fewnode.datasets.tables import read_tables
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset, Graph
+from graphs import planted, random_graph
+
+SPLIT = ClassSplit((0,), (1,), (2,))
+
+
+class One(InMemoryDataset):  # type: ignore[misc]
+    """A PyG dataset of the given graphs."""
+
+    def __init__(self, *graphs: Data) -> None:
+        super().__init__(None)
+        self.data, self.slices = self.collate(list(graphs))
+
+
+def labelled(seed: int) -> Dataset:
+    """A random graph with labels, some of them unknown, and names."""
+    graph, rng = random_graph(seed), np.random.default_rng(seed)
+    names = {
+        "class_names": ("x", "y", "a z"),
+        "node_names": tuple(f'n,"{i}' for i in range(graph.n)) if seed % 2 else None,
+        "feature_names": tuple(f"f{j}" for j in range(graph.n_features)) if seed % 3 else None,
+    }
+    return Dataset(graph, rng.integers(-1, 3, graph.n), SPLIT, **names)  # type: ignore[arg-type]
+
+
+# --- SciPy --------------------------------------------------------------------------------------------------------
+
+
+def test_a_matrix_row_is_where_an_edge_starts() -> None:
+    adj = sp.csr_array([[5, 2, 0], [0, 0, 0], [0, 0.5, 0]])
+    data = Dataset.from_scipy(adj, np.eye(3), [0, 1, -1], split=SPLIT, directed=True)
+    assert data.graph.edge_index().T.tolist() == [[0, 1], [2, 1]]  # the loop is gone
+    np.testing.assert_array_equal(data.graph.x, np.eye(3))
+    both = Dataset.from_scipy(adj.toarray(), sp.eye_array(3), [0, 1, -1], split=SPLIT)
+    assert (both.graph.n_edges, sp.issparse(both.graph.x)) == (2, True)
+
+
+def test_labels_may_be_names_and_unknown_ones_none() -> None:
+    data = Dataset.from_scipy(sp.csr_array((4, 4)), y=["b", None, "a", float("nan")], name="mine")
+    assert (data.class_names, data.y.tolist(), data.name) == (("a", "b"), [1, -1, 0, -1], "mine")
+    assert Dataset.from_scipy(sp.csr_array((2, 2))).y.tolist() == [-1, -1]
+    y = np.repeat(np.arange(9), 10)
+    assert Dataset.from_scipy(sp.csr_array((90, 90)), y=y, seed=3).split == ClassSplit.random(y, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((sp.csr_array((2, 3)),), "2 x 3, expected a square one"),
+        ((sp.csr_array((2, 2)), None, [0]), r"labels have shape \(1,\), expected one class for each of 2 nodes"),
+        ((sp.csr_array((2, 2)), None, [[0, 1], [1, 0]]), "expected one class for each"),
+        ((sp.csr_array((2, 2)), None, [0, 4_000_000_000]), "label of node 1 is 4000000000; class ids count from 0"),
+        ((sp.csr_array((2, 2)), None, [0, -2]), "unknown labels are written -1"),
+        ((sp.csr_array((2, 2)), np.eye(3)), "3 rows of attributes for 2 nodes"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_scipy(*arguments, split=ClassSplit((), (), ()))
+
+
+# --- NetworkX -----------------------------------------------------------------------------------------------------
+
+
+def network() -> nx.Graph:
+    g = nx.DiGraph()
+    g.add_node("a", kind="bird", size=1, x=[1, 2])
+    g.add_node("b", size=2.5, x=(3, 4))
+    g.add_node(3, kind="fish", size=True, x=np.array([5, 6]))
+    g.add_edges_from([("a", "b"), ("b", "a"), (3, "a"), (3, 3)])
+    return g
+
+
+def test_networkx_by_hand() -> None:
+    data = Dataset.from_networkx(network(), label="kind", attributes=["size", "x"], split=SPLIT, directed=True,
+                                 class_names=("bird", "fish", "fox"))  # fmt: skip
+    assert (data.node_names, data.y.tolist()) == (("a", "b", "3"), [0, -1, 1])
+    assert sorted(data.graph.edge_index().T.tolist()) == [[0, 1], [1, 0], [2, 0]]
+    np.testing.assert_array_equal(data.graph.x, [[1, 1, 2], [2.5, 3, 4], [1, 5, 6]])
+    assert Dataset.from_networkx(nx.MultiGraph(network()), label=None).graph.n_edges == 2
+    assert Dataset.from_networkx(nx.Graph(), label=None).graph.n == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "kinds"}, r"no node has 'kinds' \(did you mean 'kind'\?\)"),
+        ({"label": "kind", "attributes": ["sise"]}, r"no node has 'sise' \(did you mean 'size'\?\)"),
+        ({"label": "size", "attributes": ["kind"]}, "node 'a': 'kind' is 'bird', expected numbers"),
+        ({"label": None, "attributes": ["y"]}, r"node 3: 'y' is None, expected 1 number\(s\)"),
+        ({"label": None, "attributes": ["z"]}, r"node 'b': 'z' is \[1, 2\], expected 1 number\(s\)"),
+    ],
+)
+def test_networks_without_what_was_asked_are_refused(options: dict[str, Any], message: str) -> None:
+    g = network()
+    nx.set_node_attributes(g, {"a": 1, "b": 2}, "y")
+    nx.set_node_attributes(g, {"a": [1], "b": [1, 2], 3: [1]}, "z")
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_networkx(g, **options)
+
+
+def test_text_attributes_go_through_frames() -> None:
+    g = nx.path_graph(["a", "b", "c"])
+    nx.set_node_attributes(g, {"a": "red fox", "b": "red", "c": "fox"}, "text")
+    nodes = pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient="index").rename_axis("id")
+    words = Words(min_count=1, max_share=1)
+    data = read_tables(nx.to_pandas_edgelist(g), nodes, text=["text"], words=words)
+    assert (data.feature_names, data.graph.n_edges) == (("fox", "red"), 2)
+
+
+# --- PyG ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.booleans())
+def test_to_pyg_and_back_is_the_same(seed: int, sparse: bool) -> None:
+    data = labelled(seed)
+    back = Dataset.from_pyg(data.to_pyg(sparse=sparse), directed=data.graph.directed)
+    np.testing.assert_array_equal(back.graph.adj.toarray(), data.graph.adj.toarray())
+    one, other = (x.toarray() if sp.issparse(x) else x for x in (data.graph.x, back.graph.x))
+    np.testing.assert_array_equal(one, other)
+    for what in ("split", "class_names", "node_names", "feature_names"):
+        assert getattr(back, what) == getattr(data, what)
+    np.testing.assert_array_equal(back.y, data.y)
+
+
+def test_what_pyg_gets_is_its_own() -> None:
+    data = planted()
+    pyg = data.to_pyg()
+    assert pyg.validate()
+    assert (pyg.num_nodes, pyg.num_edges, pyg.is_undirected()) == (data.graph.n, 2 * data.graph.n_edges, True)
+    before = data.sha256
+    pyg.x += 1
+    pyg.y += 1
+    assert Dataset(data.graph, data.y, data.split, data.class_names).sha256 == before
+
+
+def test_a_pyg_dataset_of_one_graph() -> None:
+    graph = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([[0], [1], [1], [0]]))
+    data = Dataset.from_pyg(One(graph), SPLIT, class_names=("x", "y", "z"))
+    assert (data.name, data.y.tolist(), data.graph.n_edges) == ("One", [0, 1, 1, 0], 2)
+    no_x = Dataset.from_pyg(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3))
+    assert (no_x.graph.n, no_x.graph.n_features, no_x.y.tolist()) == (3, 0, [-1, -1, -1])
+    coo = Data(x=torch.eye(2).to_sparse(), edge_index=torch.tensor([[0], [1]]))
+    np.testing.assert_array_equal(Dataset.from_pyg(coo).graph.x.toarray(), np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (One(*[Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))] * 2), "One holds 2 graphs, expected one"),
+        (Data(x=torch.eye(2)), "Data has no edge_index"),
+        (HeteroData(), "HeteroData has no edge_index"),
+        (Data(x=torch.eye(2), edge_index=torch.tensor([[0], [7]])), "edge 0: node 7 is out of range"),
+        (Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.eye(2)), "expected one class for each"),
+        (Data(x=torch.full((2, 2), torch.nan), edge_index=torch.tensor([[0], [1]])), "NaN or infinite"),
+    ],
+)
+def test_what_is_no_network_is_refused(source: Any, message: str) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        Dataset.from_pyg(source)
+
+
+# --- tables out ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from(["parquet", "csv"]))
+def test_exported_tables_are_the_network(seed: int, kind: str) -> None:
+    data = labelled(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = export_tables(data, Path(folder) / "out", kind)
+        assert [path.name for path in paths] == [f"{n}.{kind}" for n in ("nodes", "edges", "classes", "attributes")]
+        if data.graph.n_edges:
+            back = read_tables(paths[1], paths[0], directed=data.graph.directed, split="1/0/0", min_nodes=99)
+            np.testing.assert_array_equal(back.graph.adj.toarray(), data.graph.adj.toarray())
+            labels = [None if c < 0 else data.class_names[c] for c in data.y]
+            assert [None if c < 0 else back.class_names[c] for c in back.y] == labels
+            assert back.node_names == (data.node_names or tuple(map(str, range(data.graph.n))))
+        tables = [pq.read_table(path) if kind == "parquet" else pyarrow.csv.read_csv(path) for path in paths]
+    classes, attributes = (table.to_pylist() for table in tables[2:])
+    assert [(row["class"], row["part"]) for row in classes] == [("x", "train"), ("y", "valid"), ("a z", "test")]
+    x = np.zeros(data.graph.x.shape, np.float32)
+    names = {name: j for j, name in enumerate(data.feature_names or map(str, range(data.graph.n_features)))}
+    for i, row in enumerate(attributes):
+        if sp.issparse(data.graph.x):
+            x[data.node(str(row["id"])), names[str(row["attribute"])]] = row["value"]
+        else:
+            x[i] = [row[name] for name in names]
+    np.testing.assert_allclose(x, data.graph.x.toarray() if sp.issparse(data.graph.x) else data.graph.x, rtol=1e-6)
+
+
+def test_an_export_overwrites_nothing(tmp_path: Path) -> None:
+    export_tables(planted(), tmp_path)
+    with pytest.raises(FewnodeError, match=r"nodes\.parquet is there already"):
+        export_tables(planted(), tmp_path)
+    with pytest.raises(FewnodeError, match="unknown format 'pickle', expected parquet or csv"):
+        export_tables(planted(), tmp_path, "pickle")
+
+
+def test_a_graph_without_labels_or_attributes_is_exported(tmp_path: Path) -> None:
+    data = Dataset(Graph.from_edges([[0], [1]], 2), np.array([-1, -1]), ClassSplit((), (), ()))
+    tables = [pq.read_table(path) for path in export_tables(data, tmp_path)]
+    assert [table.num_rows for table in tables] == [2, 1, 0, 0]
