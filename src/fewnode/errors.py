@@ -11,6 +11,10 @@ class FewnodeError(Exception):
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """` (did you mean X?)` if some known word is near `word`, else an empty string."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    """` (did you mean X?)` if some known word is near `word` or contains it, else an empty string."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.75)
+    if not near and len(word) >= 3:
+        near = sorted((name for name in names if word.lower() in name.lower()), key=len)
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""

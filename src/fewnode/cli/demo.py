@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, table, training_bar
+from fewnode.cli.show import Json, Quiet, Threads, emit, table, training_bar
 
 if TYPE_CHECKING:
     from fewnode.estimator import Estimator
@@ -46,9 +46,8 @@ def demo(
 
     torch.set_num_threads(threads)
     data = load("debian")
-    note(f"{data.name}: {data.graph}", quiet)
     gpn = Estimator("gpn", way=5, shot=5, seed=seed, episodes=episodes)
-    with training_bar(episodes, quiet) as report:
+    with training_bar(episodes, quiet, f"{data.name}: {data.graph}") as report:
         gpn.fit(data, Journal(report=report))
     models = {"gpn": gpn, "propagation": Estimator("propagation").fit(data)}
     results = {name: evaluate(model, data, 5, 5, tasks=tasks) for name, model in models.items()}

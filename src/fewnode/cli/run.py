@@ -42,6 +42,7 @@ def train(
     weight_decay: float = typer.Option(None, "--weight-decay", help="Default 0.0005."),
     patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
     device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
+    features: str = typer.Option(None, "--features", help="For networks without attributes: degree, svd or walks."),
     option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
     threads: int = Threads,
     quiet: bool = Quiet,
@@ -80,7 +81,7 @@ def train(
     if episodes is not None and not has_option(method, "episodes"):
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
-    model = Estimator(method, way or 5, shot, query, seed, **given)
+    model = Estimator(method, way or 5, shot, query, seed, features, **given)
     if (out / "model.json").exists():
         if not resume:
             raise FewnodeError(f"{out}: there is a run already; choose another --out")
@@ -90,15 +91,12 @@ def train(
         raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
     _set_threads(threads)
     dataset = load(data)
-    note(f"{dataset.name}: {dataset.graph}", quiet)
     if way is None:
         model.way = max(2, min(5, len(dataset.split.train)))
+    heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
-        note(
-            f"{len(dataset.split.valid)} validation classes: validation tasks are that many ways, not {model.way}",
-            quiet,
-        )
-    with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet) as report:
+        heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
+    with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
         model.fit(dataset, Journal(out, report=report))
         model.trained_["data"]["path"] = _remembered(data)
         model.save(out)

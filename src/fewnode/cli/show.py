@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewnode.train import History
+
+    Report = Callable[[str, int, float, History], None]
 
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
 Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
@@ -44,14 +46,29 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 @contextmanager
-def training_bar(episodes: int, quiet: bool) -> Iterator[Callable[[str, int, float, History], None]]:
-    """A bar with loss, validation accuracy and time left; plain lines where there is no terminal."""
-    if quiet:
-        yield lambda part, episode, loss, history: None
-        return
-    if not sys.stderr.isatty():
-        yield _plain_lines(episodes)
-        return
+def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Report]:
+    """A bar with loss, validation accuracy and time left; plain lines where there is no terminal.
+
+    The heading waits for the first step, so that arguments that turn out wrong are answered by one line alone.
+    """
+    waiting = [heading] if heading and not quiet else []
+
+    def head() -> None:
+        while waiting:
+            note(waiting.pop(), quiet)
+
+    with _bar(episodes) if sys.stderr.isatty() and not quiet else nullcontext(_plain_lines(episodes, quiet)) as draw:
+
+        def report(part: str, episode: int, loss: float, history: History) -> None:
+            head()
+            draw(part, episode, loss, history)
+
+        yield report
+        head()
+
+
+@contextmanager
+def _bar(episodes: int) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -66,26 +83,26 @@ def training_bar(episodes: int, quiet: bool) -> Iterator[Callable[[str, int, flo
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bars: dict[str, Any] = {}
 
-        def report(part: str, episode: int, loss: float, history: History) -> None:
+        def draw(part: str, episode: int, loss: float, history: History) -> None:
             if part not in bars:
                 bars[part] = progress.add_task(part or "training", total=episodes, status="")
             progress.update(bars[part], completed=episode, status=status(loss, history))
             if history.stopped:
                 progress.update(bars[part], total=episode)
 
-        yield report
+        yield draw
 
 
-def _plain_lines(episodes: int) -> Callable[[str, int, float, History], None]:
+def _plain_lines(episodes: int, quiet: bool) -> Report:
     every = max(1, episodes // 10)
     said: set[tuple[str, int]] = set()
 
-    def report(part: str, episode: int, loss: float, history: History) -> None:
+    def draw(part: str, episode: int, loss: float, history: History) -> None:
         if episode == history.done and (episode % every == 0 or history.stopped) and (part, episode) not in said:
             said.add((part, episode))
-            note(f"{part or 'training'}  {episode}/{episodes}  {status(loss, history)}", quiet=False)
+            note(f"{part or 'training'}  {episode}/{episodes}  {status(loss, history)}", quiet)
 
-    return report
+    return draw
 
 
 def status(loss: float, history: History) -> str:
