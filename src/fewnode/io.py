@@ -55,7 +55,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _fsync_directory(path.parent)
+    fsync_directory(path.parent)
 
 
 def _umask() -> int:
@@ -64,7 +64,7 @@ def _umask() -> int:
     return mask
 
 
-def _fsync_directory(directory: Path) -> None:
+def fsync_directory(directory: Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -196,10 +196,10 @@ def load_dataset(directory: Path) -> Dataset:
     try:
         n, width = meta["x_shape"]
         indices = arrays["adj.indices"]
-        adj = sp.csr_array((np.ones(indices.size, np.float32), indices, arrays["adj.indptr"]), shape=(n, n))
+        adj = checked_csr(np.ones(indices.size, np.float32), indices, arrays["adj.indptr"], (n, n))
         x = arrays.get("x")
         if x is None:
-            x = sp.csr_array((arrays["x.data"], arrays["x.indices"], arrays["x.indptr"]), shape=(n, width))
+            x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
         return Dataset(
             graph=Graph(adj, x),
             y=arrays["y"],
@@ -215,6 +215,26 @@ def load_dataset(directory: Path) -> Dataset:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError) as error:
         raise FewnodeError(f"{directory}: not a complete dataset ({one_line(error)})") from None
+
+
+def checked_csr(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> sp.csr_array:
+    """A sparse matrix from arrays of an untrusted file.
+
+    SciPy's own check passes a matrix whose last row starts at 0, whatever the others say, and then crashes on it.
+    """
+    if not (data.ndim == indices.ndim == indptr.ndim == 1 and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"):
+        raise FewnodeError("not a sparse matrix")
+    if indptr.size != shape[0] + 1 or data.size != indices.size or data.dtype.kind not in "biuf":
+        raise FewnodeError(f"{indptr.size - 1} rows, expected {shape[0]}; {indices.size} places, {data.size} values")
+    starts = indptr.astype(np.int64)
+    if starts[0] != 0 or starts[-1] != indices.size or (np.diff(starts) < 0).any():
+        raise FewnodeError("the starts of the rows do not ascend from 0 to the number of values")
+    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise FewnodeError(f"a place outside of the {shape[1]} columns")
+    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+        return sp.csr_array((data.astype(np.float32, copy=False), indices, indptr), shape=shape)
 
 
 def _pack_names(what: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:

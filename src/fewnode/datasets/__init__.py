@@ -1,22 +1,34 @@
-"""Where datasets come from: built in, a directory of ours, or a file in a layout that can be imported."""
+"""Where datasets come from: built in, a directory of ours, a file in a layout that can be imported, or a raw dump."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
+from fewnode.datasets.dblp import build_dblp
 from fewnode.datasets.debian import build_debian, load_debian
+from fewnode.datasets.fewshot_mat import read_published
 from fewnode.datasets.npz import read_dataset_npz
+from fewnode.datasets.reddit import build_reddit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Dataset
 from fewnode.io import load_dataset
 
-BUILT_IN = {"debian": load_debian}
-BUILDERS = {"debian": build_debian}
+BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
+BUILDERS: dict[str, Callable[[Path], Dataset]] = {
+    "debian": build_debian,
+    "amazon-clothing": build_amazon_clothing,
+    "amazon-electronics": build_amazon_electronics,
+    "dblp": build_dblp,
+    "reddit": build_reddit,
+}
+"""Each takes the raw dump of a network, a file or a folder that has it."""
 
 
 def load(source: str | Path) -> Dataset:
-    """A dataset by built-in name, from a dataset directory, or from a file that `import_dataset` reads.
+    """A dataset by built-in name, from a dataset directory, or from what `import_dataset` reads.
 
     >>> load("debian").name
     'debian'
@@ -34,9 +46,18 @@ def load(source: str | Path) -> Dataset:
 
 
 def import_dataset(
-    path: Path, fractions: Sequence[float] = (50, 20, 30), seed: int = 0, directed: bool = False
+    path: Path,
+    fractions: Sequence[float] = (50, 20, 30),
+    seed: int = 0,
+    directed: bool = False,
+    name: str | None = None,
 ) -> Dataset:
-    """A dataset from a file in a known layout. `fractions` and `seed` deal the classes where the file does not."""
+    """A dataset from an .npz file, or from a folder of files as the paper's authors publish them.
+
+    `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
+    that of a file takes it as its name.
+    """
     if path.is_dir():
-        raise FewnodeError(f"{path}: a directory without dataset.json; expected a dataset directory or an .npz file")
-    return read_dataset_npz(path, fractions, seed, directed)
+        return read_published(path, name, fractions, seed, directed)
+    data = read_dataset_npz(path, fractions, seed, directed)
+    return replace(data, name=name) if name else data

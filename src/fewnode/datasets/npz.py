@@ -1,111 +1,181 @@
-"""The `.npz` layout that few-shot networks are passed around in, read without trusting the file."""
+"""Two `.npz` layouts that networks are passed around in, read without trusting the file.
+
+The one has `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes`, the other,
+that of the gnn-benchmark collection (Coauthor, Amazon photo and computers, CoraFull), `adj_* attr_* labels`.
+"""
 
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, ClassSplit, Dataset, Graph
-from fewnode.io import one_line, readable
+from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.io import checked_csr, one_line, readable
 
+FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100
-"""An archive that claims to inflate more than this (beyond 64 MB) is a bomb, not a network."""
+"""What claims to inflate more than this (beyond 64 MB) is a bomb, not a network."""
 
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, SyntaxError)
 """What Python's own zip and npy readers raise at bytes that are not theirs."""
 
+_CSR = ("data", "indices", "indptr", "shape")
+_SPLIT = ("train_classes", "valid_classes", "test_classes")
+_OWN = ("edge_index", "y", "x", *(f"x_{part}" for part in _CSR), *_SPLIT, "vocab", "info")
+_BENCHMARK = ("labels", "attr_matrix", "attr_names", *(f"{what}_{part}" for what in ("adj", "attr") for part in _CSR))
+_KNOWN = frozenset((*_OWN, *_BENCHMARK, "class_names", "node_names"))
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Every array of an .npz file. Sizes are checked before anything is inflated; objects are refused."""
+def is_bomb(inflated: int, packed: int) -> bool:
+    """Whether so many bytes from so few are more than any honest file holds."""
+    return inflated > max(FREE_INFLATION, MAX_INFLATION * packed)
+
+
+def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Those of the `wanted` arrays that an .npz file has as numbers or strings.
+
+    Sizes are checked before anything is inflated. Arrays of Python objects are left out: they are never loaded.
+    """
     try:
         with readable(path) as file, zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
+            members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in wanted]
             claimed = sum(member.file_size for member in members)
-            if claimed > max(64 << 20, MAX_INFLATION * path.stat().st_size):
+            if is_bomb(claimed, path.stat().st_size):
                 raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
-            return {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
+            arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
+            return {name: array for name, array in arrays.items() if array is not None}
     except DAMAGED as error:
         raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
 
 
-def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
     where = f"{path}: array {member.filename!r}"
     with archive.open(member) as file:
         head = io.BytesIO(file.read(1 << 16))
-        version = np.lib.format.read_magic(head)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read_header(head)
+        shape, order, dtype = npy_header(head)
         if dtype.hasobject or dtype.kind not in "biufUS":
-            raise FewnodeError(f"{where} holds {dtype} (pickled objects are refused), expected numbers or strings")
-        size = int(np.prod([1, *shape], dtype=object)) * dtype.itemsize
+            return None
+        size = math.prod(shape) * dtype.itemsize
         if size != member.file_size - head.tell():
             raise FewnodeError(f"{where} claims {size} bytes, but stores {member.file_size - head.tell()}")
         blob = head.read() + file.read()
     if len(blob) != size:
         raise FewnodeError(f"{where} is cut short")
-    return np.frombuffer(blob, dtype).reshape(shape, order="F" if fortran else "C")
+    return np.frombuffer(blob, dtype).reshape(shape, order=order)
+
+
+def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+    """Shape, memory order and type of the array that follows in an .npy file."""
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read_header(file)
+    return shape, "F" if fortran else "C", dtype
 
 
 def read_dataset_npz(
     path: Path, fractions: Sequence[float] = (50, 20, 30), seed: int = 0, directed: bool = False
 ) -> Dataset:
-    """The layout `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes, …`.
+    """A network in either layout; which one, its arrays tell.
 
     A file without a class split gets a random one from `fractions` and `seed`.
     """
-    arrays = read_npz(path)
+    arrays = read_npz(path, _KNOWN)
     try:
-        if missing := {"edge_index", "y"} - set(arrays):
-            raise FewnodeError(f"array {min(missing)!r} is missing; found {', '.join(sorted(arrays))}")
-        y = arrays["y"]
-        graph = Graph.from_edges(arrays["edge_index"], y.size, _sparse_x(arrays, y.size), directed=directed)
-        split = _split_of(arrays) or ClassSplit.random(y, fractions, seed)
-        names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab")}
+        graph, y = (_benchmark_graph if "adj_indptr" in arrays else _own_graph)(arrays, directed)
+        split = _split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
+        names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
             graph=graph,
             y=y,
             split=split,
             class_names=names["class_names"] or (),
             node_names=names["node_names"],
-            feature_names=names["vocab"],
+            feature_names=names["vocab"] or names["attr_names"],
             name=path.stem,
             info={"source": path.name, "note": str(arrays.get("info", ""))},
         )
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, IndexError) as error:
         raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
 
 
-def _sparse_x(arrays: Arrays, n: int) -> Attributes | None:
-    if "x" in arrays:
-        return arrays["x"].astype(np.float32)
-    if "x_indptr" not in arrays:
-        return None
-    shape = tuple(int(s) for s in arrays["x_shape"])
-    if shape[0] != n:
-        raise FewnodeError(f"x_shape says {shape[0]} rows for {n} labels in y")
-    x = sp.csr_array((arrays["x_data"], arrays["x_indices"], arrays["x_indptr"]), shape=shape)
-    x.check_format(full_check=True)
-    return x
+def _own_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
+    _require(arrays, "edge_index", "y")
+    y = _labels(arrays["y"])
+    x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
+    return Graph.from_edges(arrays["edge_index"], y.size, x, directed=directed), y
 
 
-def _split_of(arrays: Arrays) -> ClassSplit | None:
-    parts = [f"{part}_classes" for part in ("train", "valid", "test")]
-    if not all(part in arrays for part in parts):
+def _benchmark_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
+    """Every stored value of the adjacency matrix that is not zero is an edge; weights are dropped."""
+    _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
+    y = _labels(arrays["labels"])
+    x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
+    adj = sp.coo_array(_sparse(arrays, "adj", y.size))
+    edges = np.stack([adj.row, adj.col])[:, adj.data != 0]
+    return Graph.from_edges(edges, y.size, x, directed=directed), y
+
+
+def _require(arrays: Arrays, *names: str) -> None:
+    if missing := [name for name in names if name not in arrays]:
+        found = ", ".join(sorted(arrays)) or "no known array"
+        raise FewnodeError(f"array {missing[0]!r} is missing (Python objects do not count); found {found}")
+
+
+def _dense(x: NDArray[Any]) -> NDArray[np.float32]:
+    if x.ndim != 2 or x.dtype.kind not in "biuf":
+        raise FewnodeError(f"attributes are {x.dtype} {x.shape}, expected numbers, a row for each node")
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)
+
+
+def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
+    if f"{what}_indptr" not in arrays:
         return None
-    return ClassSplit(*(tuple(int(c) for c in arrays[part]) for part in parts))
+    data, indices, indptr, shape = (arrays[f"{what}_{part}"] for part in _CSR)
+    rows, columns = (int(s) for s in shape)
+    if rows != n:
+        raise FewnodeError(f"{what}_shape says {rows} rows for {n} labels")
+    try:
+        return checked_csr(data, indices, indptr, (rows, columns))
+    except FewnodeError as error:
+        raise FewnodeError(f"{what}_indptr, {what}_indices: {error}") from None
+
+
+def _labels(y: NDArray[Any]) -> NDArray[Any]:
+    """Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says."""
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
+    if y.size and y.max() > _largest_class(y):
+        raise FewnodeError(f"label of node {int(np.argmax(y))} is {y.max()}, far more than there are nodes ({y.size})")
+    return y
+
+
+def _largest_class(y: NDArray[Any]) -> int:
+    return 10 * y.size + 1000
+
+
+def _split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
+    if not all(part in arrays for part in _SPLIT):
+        return None
+    parts = [tuple(int(c) for c in arrays[part]) for part in _SPLIT]
+    for c in (c for part in parts for c in part):
+        if not 0 <= c <= _largest_class(y):
+            raise FewnodeError(f"class {c} in the split is out of range")
+    return ClassSplit(*parts)
 
 
 def _names_of(arrays: Arrays, key: str) -> tuple[str, ...] | None:

@@ -1,0 +1,173 @@
+"""The two .npz layouts: what they hold comes out, what else is in the file stays unread, and no claim is believed."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fewnode.datasets import import_dataset, load
+from fewnode.datasets.npz import read_dataset_npz
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit
+from fewnode.io import checked_csr
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+X = sp.csr_array(np.array([[1, 0, 2.5], [0, 0, 0], [0, 3, 0], [1, 1, 1]], np.float32))
+ADJ = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 2, 1, 0], [0, 0, 0, 0]], np.float32))
+
+
+def parts(what: str, matrix: sp.csr_array) -> dict[str, Any]:
+    return {
+        f"{what}_data": matrix.data,
+        f"{what}_indices": matrix.indices,
+        f"{what}_indptr": matrix.indptr,
+        f"{what}_shape": np.array(matrix.shape),
+    }
+
+
+def own(**arrays: Any) -> dict[str, Any]:
+    return {"edge_index": np.array([[0, 1, 2], [1, 0, 1]]), "y": np.array([0, 1, 1, -1]), **parts("x", X)} | arrays
+
+
+def benchmark(**arrays: Any) -> dict[str, Any]:
+    return {"labels": np.array([0, 2, 1, 2]), **parts("adj", ADJ), **parts("attr", X)} | arrays
+
+
+def write(path: Path, arrays: dict[str, Any]) -> Path:
+    np.savez_compressed(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path
+
+
+def test_our_layout_by_hand(tmp_path: Path) -> None:
+    split = {"train_classes": [1], "valid_classes": [], "test_classes": [0]}
+    names = {"class_names": ["a", "b"], "node_names": list("wxyz"), "vocab": ["u", "v", "w"], "info": "from nowhere"}
+    data = read_dataset_npz(write(tmp_path / "net.npz", own(**split, **names)))
+    assert data.name == "net"
+    assert data.y.tolist() == [0, 1, 1, -1]
+    assert data.split == ClassSplit((1,), (), (0,))
+    assert (data.class_names, data.node_names, data.feature_names) == (("a", "b"), tuple("wxyz"), ("u", "v", "w"))
+    assert data.info == {"source": "net.npz", "note": "from nowhere"}
+    assert data.graph.n_edges == 2
+    np.testing.assert_array_equal(data.graph.x.toarray(), X.toarray())
+    assert read_dataset_npz(tmp_path / "net.npz", directed=True).graph.n_edges == 3
+
+
+def test_the_benchmark_layout_by_hand(tmp_path: Path) -> None:
+    path = write(tmp_path / "coauthor.npz", benchmark())
+    data = import_dataset(path, name="cs")
+    assert data.name == "cs"
+    assert data.y.tolist() == [0, 2, 1, 2]
+    assert data.graph.adj.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_array_equal(data.graph.x.toarray(), X.toarray())
+    directed = read_dataset_npz(path, directed=True).graph
+    assert directed.edge_index().T.tolist() == [[1, 0], [0, 1], [2, 1]]
+
+
+def test_dense_attributes_no_attributes_and_zeros_in_the_adjacency(tmp_path: Path) -> None:
+    none = dict.fromkeys(parts("attr", X))
+    assert read_dataset_npz(write(tmp_path / "a.npz", benchmark(**none))).graph.n_features == 0
+    dense = read_dataset_npz(write(tmp_path / "b.npz", benchmark(**none, attr_matrix=X.toarray())))
+    np.testing.assert_array_equal(dense.graph.x, X.toarray())
+    zeros = read_dataset_npz(write(tmp_path / "c.npz", benchmark(adj_data=np.array([1, 1, 0, 0]))))
+    assert zeros.graph.n_edges == 1
+    assert read_dataset_npz(write(tmp_path / "d.npz", own(x=X.toarray()))).graph.n_features == 3
+
+
+class Trap:
+    """Running any code from a file would set this off."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (pytest.fail, ("unpickled",))
+
+
+def test_pickled_objects_are_left_out_and_never_loaded(tmp_path: Path) -> None:
+    trap = np.array([Trap()], dtype=object)
+    path = write(tmp_path / "cora_full.npz", benchmark(idx_to_node=trap, class_names=trap, node_names=trap, info=trap))
+    data = read_dataset_npz(path)
+    assert (data.node_names, data.class_names) == (None, ("0", "1", "2"))
+    with pytest.raises(FewnodeError, match=r"array 'labels' is missing \(Python objects do not count\)"):
+        read_dataset_npz(write(tmp_path / "labels.npz", benchmark(labels=trap)))
+
+
+def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.npz", own(huge=np.zeros(80 << 20, np.uint8)))
+    assert read_dataset_npz(path).graph.n == 4
+    path = write(tmp_path / "b.npz", own(x=np.zeros((4, 10 << 20), np.uint8), edge_index=np.zeros((2, 5 << 20), int)))
+    with pytest.raises(FewnodeError, match="claims to inflate to 120 MB, refused"):
+        read_dataset_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (own(y=None), "array 'y' is missing"),
+        (own(edge_index=np.array([[0], [4_000_000_000]])), "node 4000000000 is out of range"),
+        (own(y=np.array([0, 1, 4_000_000_000, 1])), "label of node 2 is 4000000000, far more than there are nodes"),
+        (own(y=np.array([0.5, 1, 1, 1])), "labels are float64"),
+        (own(y=np.zeros((2, 2), int)), "expected integers, one a node"),
+        (own(train_classes=[4_000_000_000], valid_classes=[], test_classes=[]), "class 4000000000 in the split"),
+        (own(train_classes=[-1], valid_classes=[], test_classes=[]), "class -1 in the split is out of range"),
+        (own(x=np.zeros(4)), "attributes are float64"),
+        (own(x=np.full((4, 1), 1e300)), "NaN or infinite"),
+        (own(x_shape=np.array([4, 2])), "a place outside of the 2 columns"),
+        (own(x_shape=np.array([5, 3])), "x_shape says 5 rows for 4 labels"),
+        (own(x_shape=np.array([4])), "not the expected layout"),
+        (own(x_data=None), "not the expected layout"),
+        (own(x_indptr=np.array([0, 9, 9, 9, 6])), "do not ascend from 0"),
+        (own(x_indptr=np.array([0, 1])), "1 rows, expected 4"),
+        (own(node_names=["a"] * 4), "'a' is given twice"),
+        (benchmark(labels=np.array([0, 1])), "adj_shape says 4 rows for 2 labels|attr_shape says 4 rows for 2 labels"),
+        (benchmark(adj_shape=np.array([4_000_000_000] * 2)), "adj_shape says 4000000000 rows"),
+        (benchmark(adj_indices=np.array([0, 1, 4_000_000_000, 2])), "a place outside of the 4 columns"),
+        (benchmark(adj_data=None), "array 'adj_data' is missing"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    with pytest.raises(FewnodeError, match=rf"net\.npz: .*({message})"):
+        read_dataset_npz(write(tmp_path / "net.npz", arrays))
+
+
+def test_rows_that_end_before_they_begin_are_refused_though_scipy_passes_them() -> None:
+    starts = np.array([0, 1, 2, 3, 0])
+    sp.csr_array((np.zeros(0), np.zeros(0, int), starts), shape=(4, 4)).check_format(full_check=True)
+    with pytest.raises(FewnodeError, match="do not ascend"):
+        checked_csr(np.zeros(0), np.zeros(0, int), starts, (4, 4))
+
+
+def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    with zipfile.ZipFile(tmp_path / "net.npz", "w") as archive:
+        archive.writestr("y.npy", buffer.getvalue().replace(b"(3,)", b"(9,)"))
+    with pytest.raises(FewnodeError, match=r"array 'y\.npy' claims 72 bytes, but stores 24"):
+        read_dataset_npz(tmp_path / "net.npz")
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_damaged_bytes_give_a_network_or_one_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("npz")
+    np.savez(folder / "net.npz", **data.draw(st.sampled_from([own(), benchmark()])))
+    blob = bytearray((folder / "net.npz").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        blob[data.draw(st.integers(0, len(blob) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "net.npz").write_bytes(blob[: data.draw(st.integers(0, len(blob)))] if data.draw(st.booleans()) else blob)
+    try:
+        read_dataset_npz(folder / "net.npz")
+    except FewnodeError as error:
+        message = str(error)
+        assert "\n" not in message
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the development data are not there")
+@pytest.mark.parametrize(("name", "n"), [("coauthor_cs", 18333), ("wikispeedia", 4598), ("corafull_noattr", 19793)])
+def test_the_development_data_load(name: str, n: int) -> None:
+    assert load(SHARED / f"{name}.npz").graph.n == n
