@@ -6,7 +6,7 @@ import torch
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.estimator import METHODS, Estimator, classes, load_model
+from fewnode.estimator import METHODS, Estimator, classes, has_option, load_model
 from fewnode.graph import Dataset
 
 
@@ -39,7 +39,7 @@ def test_beta_sums_to_one_a_class_and_the_nearest_support_node_of_a_support_node
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_saved_model_gives_the_same_answers(method: str, planted: Dataset, tmp_path: Path) -> None:
-    options = {} if method == "propagation" else {"episodes": 10}
+    options = {"episodes": 10} if has_option(method, "episodes") else {}
     model = Estimator(method, way=3, shot=2, **options).fit(planted)
     model.save(tmp_path / "run")
     again = load_model(tmp_path / "run")

@@ -15,7 +15,7 @@ LAYERS = [
     {"datasets", "train", "evaluation"},
     {"methods"},
     {"estimator"},
-    {"predictions", "report"},
+    {"predictions", "report", "tune"},
     {"cli"},
     {"__main__"},
 ]

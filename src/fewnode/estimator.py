@@ -21,8 +21,12 @@ from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
 from fewnode.io import one_line, read_record, write_record
 from fewnode.methods import gpn
+from fewnode.methods.adapt import Adapt
+from fewnode.methods.defaults import options
+from fewnode.methods.features import structural_features
 from fewnode.methods.gpn import Explanation
 from fewnode.methods.propagation import Propagation
+from fewnode.methods.walks import Walks
 from fewnode.plugins import is_plugin, is_trusted, load_class, resolved, sign
 from fewnode.train import QUIET, Journal
 
@@ -30,11 +34,16 @@ Nodes: TypeAlias = Sequence[int] | Ints
 Labels: TypeAlias = Sequence[Hashable] | Ints
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
-    "gpn": (gpn.GPN, {}),
-    "gpn-naive": (gpn.GPN, {"valuator": False}),
-    "pn": (gpn.GPN, {"valuator": False, "encoder": "mlp"}),
-    "propagation": (Propagation, {}),
+    name: (method, options(name))
+    for method, names in (
+        (gpn.GPN, ("gpn", "gpn-naive", "pn")),
+        (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
+        (Walks, ("deepwalk", "node2vec")),
+        (Propagation, ("propagation",)),
+    )
+    for name in names
 }
+"""Nine rows of the paper's table are three classes; `methods/defaults.toml` has the options that tell them apart."""
 
 
 class Estimator:
@@ -46,14 +55,22 @@ class Estimator:
     """
 
     def __init__(
-        self, method: str = "gpn", way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any
+        self,
+        method: str = "gpn",
+        way: int = 5,
+        shot: int = 5,
+        query: int | None = None,
+        seed: int = 0,
+        features: str | None = None,
+        **options: Any,
     ) -> None:
-        self.method = resolved(method)
+        self.method, self.features = resolved(method), features
         self.way, self.shot, self.query, self.seed = way, shot, query or shot, seed
         self.options = options
         self.method_: Any = _build(method, seed, options)
         self.trained_: dict[str, Any] = {}
         self.needs_fit = True
+        self._featured: tuple[Graph, Graph] | None = None
 
     def fit(self, data: Dataset, journal: Journal = QUIET) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
@@ -65,14 +82,16 @@ class Estimator:
             raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")
         valid = EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
         start = time.perf_counter()
+        graph = self._read(data.graph)
         if "journal" in inspect.signature(self.method_.fit).parameters:
             settings = {**self._settings(), "data": data.sha256, "threads": torch.get_num_threads()}
-            self.method_.fit(data.graph, train, valid, journal=replace(journal, settings=settings))
+            self.method_.fit(graph, train, valid, journal=replace(journal, settings=settings))
         else:
-            self.method_.fit(data.graph, train, valid)
+            self.method_.fit(graph, train, valid)
         history = getattr(self.method_, "history_", None)
         self.trained_ = {
             "n_features": data.graph.n_features,
+            "width": graph.n_features,
             "feature_names": list(data.feature_names) if data.feature_names else None,
             "data": {"name": data.name, "sha256": data.sha256},
             "classes": {
@@ -92,11 +111,12 @@ class Estimator:
 
     def predict_proba(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """A probability for each query node (row) and class (column); columns are in the order of `classes`."""
-        return self._method(graph).predict_proba(graph, *_task(graph, support, support_y, query))
+        task = _task(graph, support, support_y, query)
+        return self._method(graph).predict_proba(self._read(graph), *task)
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
-        return predict_tasks(self._method(graph), graph, tasks)
+        return predict_tasks(self._method(graph), self._read(graph), tasks)
 
     def predict(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> list[Hashable]:
         """The most likely class of each query node."""
@@ -108,7 +128,7 @@ class Estimator:
         method = self._method(graph)
         if not isinstance(method, gpn.Prototypical):
             raise FewnodeError(f"{self.method} has no prototypes to explain its answers by")
-        return method.explain(graph, *_task(graph, support, support_y, query))
+        return method.explain(self._read(graph), *_task(graph, support, support_y, query))
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
@@ -125,7 +145,15 @@ class Estimator:
 
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""
-        return Estimator(self.method, self.way, self.shot, self.query, seed, **self.options)
+        return Estimator(self.method, self.way, self.shot, self.query, seed, self.features, **self.options)
+
+    def _read(self, graph: Graph) -> Graph:
+        """The graph as the method is given it: with attributes made from its structure, if `features` says so."""
+        if self.features is None:
+            return graph
+        if self._featured is None or self._featured[0] is not graph:
+            self._featured = (graph, structural_features(graph, self.features, self.seed))
+        return self._featured[1]
 
     def _method(self, graph: Graph) -> Predictor:
         if self.needs_fit:
@@ -137,10 +165,10 @@ class Estimator:
         return self.method_  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
-        options = dict(self.options)
+        options = {**_class_of(self.method)[1], **self.options}  # all of them: defaults may change, a model may not
         if isinstance(options.get("encoder"), nn.Module):
             options["encoder"] = f"a {type(options['encoder']).__name__}"
-        shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed}
+        shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
         return {"method": self.method, "options": options, **shape}
 
     def save(self, directory: str | Path) -> None:
@@ -185,13 +213,14 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         if method is None and is_plugin(meta["method"]) and not is_trusted(meta["method"], meta.get("signature")):
             raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
         name = method or meta["method"]
-        model = Estimator(name, meta["way"], meta["shot"], meta["query"], meta["seed"], **options)
+        shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
+        model = Estimator(name, *shape, **options)
         if bad := [name for name, array in state.items() if not np.isfinite(array).all()]:
             raise FewnodeError(f"tensor {bad[0]!r} is not finite")
         tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
-            model.method_.restore(model.trained_["n_features"], tensors)
+            model.method_.restore(model.trained_["width"], tensors)
             model.needs_fit = False
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None

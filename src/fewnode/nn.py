@@ -86,6 +86,9 @@ class CSR:
     def __matmul__(self, dense: Tensor) -> Tensor:
         return _Product.apply(dense, self, False)  # type: ignore[no-any-return,no-untyped-call]
 
+    def transposed_matmul(self, dense: Tensor) -> Tensor:
+        return _Product.apply(dense, self, True)  # type: ignore[no-any-return,no-untyped-call]
+
     def multiply(self, dense: Tensor, transposed: bool) -> Tensor:
         """The plain product, without a gradient."""
         if not transposed:
@@ -217,7 +220,7 @@ class Field:
     """
 
     rows: CSR | Tensor
-    hops: tuple[CSR | None, ...]
+    hops: tuple[CSR | Tensor | None, ...]
 
 
 class GCN(nn.Module):
@@ -250,7 +253,15 @@ class GCN(nn.Module):
         return Field(rows, (first, *reversed(hops)))
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
-        h: Tensor = field.rows @ self.weight[0]
+        return self.finish(field, field.rows @ self.first)
+
+    @property
+    def first(self) -> Float[Tensor, "d h"]:
+        """The weight that the attributes are multiplied by: by far the largest."""
+        return self.weight[0]  # type: ignore[no-any-return]
+
+    def finish(self, field: Field, h: Float[Tensor, "*t m h"]) -> Float[Tensor, "*t k d"]:
+        """z, from the product of the field's rows with the first weight."""
         for layer, (bias, hop) in enumerate(zip(self.bias, field.hops, strict=True)):
             if layer > 0:
                 h = F.dropout(h, self.dropout, self.training) @ self.weight[layer]

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from fewnode import __version__
-from fewnode.cli import data, demo, run
+from fewnode.cli import data, demo, run, tune
 from fewnode.errors import FewnodeError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.add_typer(data.app, name="data")
 app.command()(run.train)
 app.command()(run.evaluate)
 app.command()(run.predict)
+app.command()(tune.tune)
 
 
 def _version(wanted: bool) -> None:

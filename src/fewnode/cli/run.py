@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fewnode.graph import Dataset
 
 Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
+METHODS = "gpn, gpn-naive, pn, maml, meta-gnn, gcn, sgc, deepwalk, node2vec, propagation, or your own: FILE.py:CLASS."
 Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
 OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
@@ -25,7 +26,7 @@ OtherData = typer.Option(None, "--data", help="Another dataset with the same att
 def train(
     data: str = Data,
     out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
-    method: str = typer.Option("gpn", "--method", help="gpn, gpn-naive, pn or propagation."),
+    method: str = typer.Option("gpn", "--method", help=METHODS),
     way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class."),
     query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
@@ -43,6 +44,7 @@ def train(
     patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
     device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
     features: str = typer.Option(None, "--features", help="For networks without attributes: degree, svd or walks."),
+    tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
     option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
     threads: int = Threads,
     quiet: bool = Quiet,
@@ -64,6 +66,7 @@ def train(
     from fewnode.train import CHECKPOINT, Journal
 
     options = {
+        **(_tuned(tuned, method) if tuned else {}),
         **_options(option),
         "episodes": episodes,
         "encoder": encoder,
@@ -264,6 +267,15 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
         return tuple(int(width) for width in hidden.split(","))
     except ValueError:
         raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
+
+
+def _tuned(path: Path, method: str) -> dict[str, Any]:
+    from fewnode.tune import read_options
+
+    name, options = read_options(path)
+    if name != method:
+        raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
+    return options
 
 
 def _options(given: list[str]) -> dict[str, Any]:

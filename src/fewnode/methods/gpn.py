@@ -86,9 +86,7 @@ def prototypes(
     return z.new_zeros(n_way, z.shape[1]).index_add(0, y, beta[:, None] * z)
 
 
-def log_prob(
-    z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean"
-) -> Float[Tensor, "q n"]:
+def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
     """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13).
 
     A cosine lies in [-1, 1]; it is multiplied by 10 so that the softmax can be sure of something.
@@ -245,7 +243,7 @@ class GPN(Prototypical):
 
     def _check(self, graph: Graph) -> None:
         if graph.n_features == 0:
-            raise FewnodeError("this network has no attributes, and GPN learns from them")
+            raise FewnodeError("this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk")
         if not self.hidden or min(self.hidden) < 1:
             raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
         if not self.eps > 0:

@@ -34,7 +34,7 @@ class Propagation(Prototypical):
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
         """Look at the attributes of the graph; no label is used."""
         if graph.n_features == 0:
-            raise FewnodeError("this network has no attributes to propagate")
+            raise FewnodeError("this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk")
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         self.directions_ = leading_directions(scale(graph.x, self.scaling, self.idf_), self.rank, self.seed)
         self._cache = None

@@ -1,0 +1,254 @@
+"""Methods that adapt weights to a task by gradient descent on its support set: MAML, Meta-GNN, GCN and SGC.
+
+All four are an encoder and the same inner loop. MAML (Finn et al., ICML 2017) and Meta-GNN (Zhou et al., CIKM 2019)
+train the weights *for* that loop: what is minimised is the query loss after it, through all its steps. GCN and SGC
+are trained as classifiers of the training classes and adapted afterwards. That is how the Meta-GNN paper makes
+few-shot methods of them (section 5.1 follows it): every weight goes on learning on the support set.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError, closest
+from fewnode.evaluation import Probabilities
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.methods.inner import Network, Stack, Support, Weights, adapt
+from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder
+from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train, seeded
+
+LENGTH = 10.0
+"""The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
+TASKS, QUERIES = 32, 1024
+"""Tasks that are adapted to at a time, and query nodes that are read at a time: they bound memory."""
+
+
+class SGC(nn.Module):
+    """Simple graph convolution (Wu et al., ICML 2019): Â² X W + b, no non-linearity.
+
+    Rows of Â² X are formed for the nodes that are read, never for the whole graph: near a hub none of them is sparse.
+    """
+
+    def __init__(self, n_features: int, width: int) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.empty(n_features, width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        nn.init.xavier_uniform_(self.first)
+
+    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Field:
+        hop, around = g.hop(nodes)
+        rows, inner = g.propagated(around)
+        return Field(rows, (inner, hop)) if nodes is None else Field(_product(hop, rows), ())
+
+    def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
+        return self.finish(field, field.rows @ self.first)
+
+    def finish(self, field: Field, h: Float[Tensor, "*t m d"]) -> Float[Tensor, "*t k d"]:
+        for hop in field.hops:
+            h = h if hop is None else hop @ h
+        return h + self.bias
+
+
+def _product(hop: CSR, rows: CSR | Tensor) -> CSR | Tensor:
+    if isinstance(rows, CSR) and rows.values.device.type == "cpu":
+        return CSR.from_scipy(hop.scipy @ rows.scipy, rows.values.dtype)
+    return hop @ (rows.to_dense() if isinstance(rows, CSR) else rows)
+
+
+class Adapt:
+    """MAML and Meta-GNN (`meta`), GCN and SGC (not `meta`). The constructor only stores; what `fit` learns ends in `_`.
+
+    encoder: `mlp` (MAML's), `sgc`, `gcn`, `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
+    steps, inner_lr: of the inner loop, in training and afterwards. first_order: leave second derivatives out.
+    episodes, lr, weight_decay, patience: of the training, by Adam. scaling: of the attributes, as in `GPN`.
+    """
+
+    _ready: tuple[Graph, Prepared] | None = None
+
+    def __init__(
+        self,
+        encoder: str | nn.Module = "sgc",
+        meta: bool = True,
+        hidden: Sequence[int] = (16,),
+        steps: int = 20,
+        inner_lr: float = 0.5,
+        first_order: bool = False,
+        dropout: float = 0.0,
+        scaling: str = "l2",
+        episodes: int = 300,
+        lr: float = 0.003,
+        weight_decay: float = 0.0,
+        patience: int = 10,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.encoder, self.meta, self.hidden = encoder, meta, tuple(hidden)
+        self.steps, self.inner_lr, self.first_order = steps, inner_lr, first_order
+        self.dropout, self.scaling = dropout, scaling
+        self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
+        self.seed, self.device = seed, device
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Adapt:
+        self._check(graph)
+        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
+        self.unit_ = LENGTH / max(_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
+        self._ready = None
+        g = self._prepared(graph)
+        self.network_ = network = self._build(graph.n_features)
+        loss_of = self._query_loss(g) if self.meta else self._class_loss(g, train)
+        schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
+        self.history_ = meta_train(network, loss_of, self._validation(g, valid), train, schedule, journal)
+        return self
+
+    def _check(self, graph: Graph) -> None:
+        if graph.n_features == 0:
+            raise FewnodeError(
+                "this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk"
+            )
+        if isinstance(self.encoder, str) and self.encoder not in ("sgc", *ENCODERS):
+            raise FewnodeError(f"unknown encoder {self.encoder!r}{closest(self.encoder, ('sgc', *ENCODERS))}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
+        if self.encoder == "sgc" and len(self.hidden) > 1:
+            raise FewnodeError(f"hidden sizes {self.hidden}: sgc has one layer, expected one size")
+        if self.steps < 1 or not self.inner_lr > 0:
+            raise FewnodeError(f"{self.steps} steps of size {self.inner_lr}: expected at least one, of a size above 0")
+        if not 0 <= self.dropout < 1:
+            raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1")
+
+    def _query_loss(self, g: Prepared) -> Callable[[Episode], Tensor]:
+        """MAML's objective: the loss of the query set after the inner loop, as a function of the weights before it."""
+
+        def loss_of(task: Episode) -> Tensor:
+            (weights,) = self._adapted([self._support(g, task)], second_order=not self.first_order)
+            query, y = (torch.from_numpy(part).to(g.device) for part in (task.query, task.query_y))
+            return F.cross_entropy(self.network_.logits(self.network_.encoder.read(g, query), weights), y)
+
+        return loss_of
+
+    def _class_loss(self, g: Prepared, train: EpisodeSampler) -> Callable[[Episode], Tensor]:
+        """An ordinary classifier's objective: all training classes at once, on the nodes of an episode."""
+        network = self.network_
+        label = np.full(g.n, -1)
+        for c, members in enumerate(train.members):
+            label[members] = c
+        of_node = torch.from_numpy(label).to(g.device)
+        network.eval()
+        with torch.no_grad():
+            width = network(network.encoder.read(g, torch.from_numpy(train.members[0][:1]).to(g.device))).shape[1]
+        with seeded(self.seed, 1):
+            network.classes = classes = nn.Linear(width, len(train.members)).to(self.device)
+
+        def loss_of(task: Episode) -> Tensor:
+            nodes = torch.from_numpy(np.concatenate([task.support, task.query])).to(g.device)
+            z = F.dropout(network(network.encoder.read(g, nodes)), self.dropout)
+            return F.cross_entropy(classes(z), of_node[nodes])
+
+        return loss_of
+
+    def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
+        """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
+        pool = valid.take(VALID_TASKS)
+        products: list[Tensor | None] = [None] * len(pool)
+
+        def validate() -> float:
+            hits = []
+            for i, logits in enumerate(self._answers(g, pool, products)):
+                hits.append((logits.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean())
+            return float(np.mean(hits))
+
+        return validate
+
+    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
+        return self.predict_tasks(graph, [Episode(support, support_y, query, np.zeros_like(query))])[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
+        """The probabilities of many tasks; those of equal N are adapted to together."""
+        answers: dict[int, Probabilities] = {}
+        for n_way in sorted({task.n_way for task in tasks}):
+            places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
+            same = [tasks[i] for i in places]
+            for i, logits in zip(places, self._answers(self._prepared(graph), same, [None] * len(same)), strict=True):
+                if not torch.isfinite(logits).all():
+                    raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
+                answers[i] = logits.softmax(dim=1).cpu().numpy()
+        return [answers[i] for i in range(len(tasks))]
+
+    def _answers(
+        self, g: Prepared, tasks: Sequence[Episode], products: list[Tensor | None]
+    ) -> Iterator[Float[Tensor, "q n"]]:
+        """Logits of each task's query nodes; all tasks have the same N. `products` is filled in, to be given again."""
+        for start in range(0, len(tasks), TASKS):
+            part = range(start, min(start + TASKS, len(tasks)))
+            supports = [self._support(g, tasks[i], products[i]) for i in part]
+            for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
+                products[i] = support.products
+                yield self._asked(g, torch.from_numpy(tasks[i].query).to(g.device), weights)
+
+    def _support(self, g: Prepared, task: Episode, products: Tensor | None = None) -> Support:
+        nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))
+        return Support.read(self.network_, g, nodes, y, products)
+
+    def _adapted(self, supports: Sequence[Support], second_order: bool = False) -> list[Weights]:
+        loop = partial(adapt, self.network_, steps=self.steps, lr=self.inner_lr, second_order=second_order)
+        few = [support for support in supports if support.products is not None]
+        together = iter(loop(Stack(few)) if few else [])
+        return [loop(support)[0] if support.products is None else next(together) for support in supports]
+
+    def _asked(self, g: Prepared, query: Int[Tensor, " q"], weights: Weights) -> Float[Tensor, "q n"]:
+        network = self.network_
+        with torch.no_grad():
+            if query.numel() * 8 > g.n > QUERIES:
+                return network.logits(network.encoder.read(g, None), weights)[query]
+            parts = (network.encoder.read(g, nodes) for nodes in query.split(QUERIES))
+            return torch.cat([network.logits(field, weights) for field in parts])
+
+    def _build(self, n_features: int) -> Network:
+        """A network whose first weights depend on the seed alone."""
+        with seeded(self.seed):
+            if isinstance(self.encoder, nn.Module):
+                encoder = copy.deepcopy(self.encoder)
+                encoder = encoder if isinstance(encoder, Module) else Module(encoder)
+            elif self.encoder == "sgc":
+                encoder = SGC(n_features, self.hidden[0])
+            else:
+                encoder = build_encoder(self.encoder, n_features, self.hidden, self.dropout)
+            return Network(encoder).to(self.device)
+
+    def _prepared(self, graph: Graph) -> Prepared:
+        if self._ready is None or self._ready[0] is not graph:
+            x = scale(graph.x, self.scaling, self.idf_) * np.float32(self.unit_)
+            self._ready = (graph, Prepared(graph, x, device=self.device))
+        return self._ready[1]
+
+    def state(self) -> dict[str, Tensor]:
+        """What `fit` learned, as named tensors. The head for training classes is not needed any more."""
+        idf = {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
+        unit = {"unit": torch.tensor(self.unit_, dtype=torch.float64)}
+        return {**idf, **unit, **self.network_.encoder.state_dict(prefix="encoder.")}
+
+    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Adapt:
+        """Become the method that gave `state`; wrong names or shapes are refused."""
+        learned = {name: tensor for name, tensor in state.items() if name not in ("idf", "unit")}
+        self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
+        self.unit_ = float(state["unit"])
+        self._ready = None
+        self.network_ = self._build(n_features)
+        self.network_.load_state_dict(learned)
+        self.network_.eval()
+        return self
+
+
+def _length(x: Attributes) -> float:
+    """Root mean square length of the rows."""
+    return float(np.sqrt((x.multiply(x) if is_sparse(x) else x * x).sum(dtype=np.float64) / max(1, x.shape[0])))

@@ -1,0 +1,41 @@
+"""Each method's hyper-parameters and the space they are tuned in, from `defaults.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from fewnode.errors import FewnodeError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, even on the logarithmic scale."""
+
+    low: float
+    high: float
+
+    def at(self, share: float) -> float:
+        """The number that a share of the range, from 0 to 1, lies below."""
+        return float(self.low * (self.high / self.low) ** share)
+
+
+def options(method: str) -> dict[str, Any]:
+    """The options that a method has unless a user says otherwise."""
+    return {name: value for name, value in _defaults()[method].items() if name != "space"}
+
+
+def space(method: str) -> dict[str, list[Any] | Range]:
+    """What may be tried for each option: one of a list, or a number of a range."""
+    if method not in _defaults():
+        raise FewnodeError(f"it is not known what to try for method {method}; known are {', '.join(_defaults())}")
+    found = _defaults()[method]["space"]
+    return {name: Range(**values) if isinstance(values, dict) else values for name, values in found.items()}
+
+
+@cache
+def _defaults() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(resources.files("fewnode.methods").joinpath("defaults.toml").read_text(encoding="utf-8"))

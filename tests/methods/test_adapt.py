@@ -1,0 +1,314 @@
+"""MAML, Meta-GNN, GCN and SGC: the inner loop, its gradient, and what is learned around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import oracle
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset, Graph
+from fewnode.methods.adapt import SGC, Adapt
+from fewnode.methods.inner import Network, Stack, Support, adapt, support_loss
+from fewnode.nn import Prepared, build_encoder
+from fewnode.train import Diverged, History, Journal
+from graphs import planted as planted_network
+
+OWN, PYG = ("sgc", "gcn", "mlp"), ("sage", "gat", "gin")
+METHODS: dict[str, dict[str, Any]] = {
+    "maml": {"encoder": "mlp", "hidden": (8, 8)},
+    "meta-gnn": {},
+    "gcn": {"meta": False, "encoder": "gcn", "hidden": (8, 8), "dropout": 0.5},
+    "sgc": {"meta": False},
+}
+
+
+@pytest.fixture(autouse=True)
+def _few_validation_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to be validated; a training of twenty episodes is not worth fifty tasks."""
+    monkeypatch.setattr("fewnode.methods.adapt.VALID_TASKS", 8)
+
+
+def small_graph() -> Graph:
+    """Twenty nodes, twelve sparse attributes, a hub and an isolated node."""
+    rng = np.random.default_rng(5)
+    edges = np.concatenate([rng.integers(0, 19, (2, 30)), [[0] * 15, list(range(1, 16))]], axis=1)
+    x = rng.normal(size=(20, 12)) * (rng.random((20, 12)) < 0.4)
+    return Graph.from_edges(edges, 20, sp.csr_array(x.astype(np.float32)))
+
+
+def prepared() -> Prepared:
+    graph = small_graph()
+    return Prepared(graph, graph.x, dtype=torch.float64)
+
+
+def network(encoder: str, g: Prepared) -> Network:
+    torch.manual_seed(0)
+    module = SGC(g.n_features, 4) if encoder == "sgc" else build_encoder(encoder, g.n_features, (5, 4), 0.0)
+    for parameter in module.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))  # biases too: at zero, ReLU has a kink
+    return Network(module.double())
+
+
+def task_of(net: Network, g: Prepared, nodes: tuple[int, ...] = (3, 7, 19, 11, 5, 6)) -> Support:
+    """Three classes with one, two and three shots; node 19 is isolated."""
+    return Support(net.encoder.read(g, torch.tensor(nodes)), torch.tensor([0, 1, 1, 2, 2, 2]))
+
+
+def stack(*tasks: Support) -> Stack:
+    rows = [task.field.rows.to_dense() for task in tasks]
+    return Stack([Support(task.field, task.y, r @ r.T) for task, r in zip(tasks, rows, strict=True)])
+
+
+def query_loss(net: Network, g: Prepared, task: Support | Stack, second_order: bool) -> Tensor:
+    (weights,) = adapt(net, task, steps=4, lr=0.4, second_order=second_order)
+    return F.cross_entropy(
+        net.logits(net.encoder.read(g, torch.tensor([1, 8, 9, 4])), weights), torch.tensor([0, 1, 2, 1])
+    )
+
+
+# --- the inner loop -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("encoder", OWN)
+def test_second_order_gradient_equals_finite_differences(encoder: str, stacked: bool) -> None:
+    g = prepared()
+    net = network(encoder, g)
+    task = stack(task_of(net, g)) if stacked else task_of(net, g)
+    weights = list(net.parameters())
+    for weight, slope in zip(weights, torch.autograd.grad(query_loss(net, g, task, True), weights), strict=True):
+        direction, value = torch.randn_like(weight), weight.detach().clone()
+        around = []
+        for sign in (1, -1):
+            weight.data = value + sign * 1e-6 * direction
+            around.append(query_loss(net, g, task, False).item())
+        weight.data = value
+        assert (around[0] - around[1]) / 2e-6 == pytest.approx(float((slope * direction).sum()), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("encoder", OWN)
+def test_first_order_gradient_is_the_one_at_the_adapted_weights(encoder: str) -> None:
+    g = prepared()
+    net = network(encoder, g)
+    task = task_of(net, g)
+    weights = list(net.parameters())
+    first = torch.autograd.grad(query_loss(net, g, stack(task), False), weights)
+    (adapted,) = adapt(net, task, steps=4, lr=0.4)
+    logits = net.logits(net.encoder.read(g, torch.tensor([1, 8, 9, 4])), adapted)
+    names = list(net.weights())
+    there = torch.autograd.grad(F.cross_entropy(logits, torch.tensor([0, 1, 2, 1])), [adapted[name] for name in names])
+    second = torch.autograd.grad(query_loss(net, g, task, True), weights)
+    assert all(torch.allclose(a, b) for a, b in zip(first, there, strict=True))
+    assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("encoder", OWN)
+def test_tasks_side_by_side_end_as_each_alone(encoder: str) -> None:
+    """Through the products of rows or directly, padded or not: the same weights."""
+    g = prepared()
+    net = network(encoder, g)
+    tasks = [task_of(net, g), task_of(net, g, (0, 1, 2, 3, 4, 5)), task_of(net, g, (19, 18, 17, 16, 2, 2))]
+    tasks.append(Support(net.encoder.read(g, torch.tensor([4, 9, 11])), torch.tensor([0, 1, 2])))
+    together = adapt(net, stack(*tasks), steps=6, lr=0.4)
+    for task, weights in zip(tasks, together, strict=True):
+        (alone,) = adapt(net, task, steps=6, lr=0.4)
+        assert weights.keys() == alone.keys()
+        assert all(torch.allclose(weights[name], alone[name]) for name in alone)
+
+
+@pytest.mark.parametrize("encoder", [*OWN, *PYG])
+def test_adapting_lowers_the_support_loss(encoder: str) -> None:
+    g = prepared()
+    net = network(encoder, g)
+    task = task_of(net, g)
+    before = {name: weight.detach().clone() for name, weight in net.weights().items()}
+    losses = []
+    for steps in (1, 5, 20):
+        (weights,) = adapt(net, task, steps, lr=0.1)
+        losses.append(support_loss(net.logits(task.field, weights), task.y, task.share).item())
+    assert np.log(3) > losses[0] > losses[1] > losses[2]
+    assert all(torch.equal(before[name], weight) for name, weight in net.weights().items())
+
+
+def test_unequal_shots_count_classes_equally() -> None:
+    logits = torch.tensor([[2.0, 0, 0], [0, 1, 0], [0, 3, 0], [0, 0, 1], [0, 0, 2], [1, 0, 0]])
+    y = torch.tensor([0, 1, 1, 2, 2, 2])
+    nll = -F.log_softmax(logits, dim=1)[torch.arange(6), y]
+    expected = (nll[0] + nll[1:3].mean() + nll[3:].mean()) / 3
+    assert support_loss(logits, y, Support(None, y).share) == pytest.approx(float(expected))
+
+
+def test_sgc_is_two_steps_of_propagation_and_one_product() -> None:
+    g, graph = prepared(), small_graph()
+    sgc = SGC(g.n_features, 4).double()
+    sgc.bias.data.uniform_()
+    a, x = oracle.dense(graph, torch.float64)
+    hat = oracle.propagation_matrix(a)
+    expected = hat @ hat @ x @ sgc.first + sgc.bias
+    assert torch.allclose(sgc.apply_to(sgc.read(g, None)), expected)
+    nodes = torch.tensor([0, 19, 4, 4])
+    assert torch.allclose(sgc.apply_to(sgc.read(g, nodes)), expected[nodes])
+
+
+# --- the methods --------------------------------------------------------------------------------------------------
+
+
+def samplers(data: Dataset) -> tuple[EpisodeSampler, EpisodeSampler]:
+    return EpisodeSampler(data, "train", 3, 3), EpisodeSampler(data, "valid", 3, 3)
+
+
+def fitted(data: Dataset, journal: Journal | None = None, **options: Any) -> Adapt:
+    method = Adapt(**{"episodes": 20, "steps": 5, **options})
+    return method.fit(data.graph, *samplers(data), journal=journal or Journal())
+
+
+def ask(method: Adapt, data: Dataset, n_way: int = 4) -> np.ndarray:
+    task = EpisodeSampler(data, "test", n_way, 3)[0]
+    return method.predict_proba(data.graph, task.support, task.support_y, task.query)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_task_may_have_another_number_of_classes_than_in_training(name: str, planted: Dataset) -> None:
+    method = fitted(planted, **METHODS[name])
+    for n_way in (2, 5):
+        task = EpisodeSampler(planted, "test", n_way, 5)[1]
+        p = method.predict_proba(planted.graph, task.support, task.support_y, task.query)
+        assert p.shape == (5 * n_way, n_way)
+        assert (p.argmax(axis=1) == task.query_y).mean() > 1.5 / n_way
+        order = np.roll(np.arange(n_way), 1)
+        renamed = method.predict_proba(planted.graph, task.support, order[task.support_y], task.query)
+        assert np.allclose(p, renamed[:, order], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_training_lowers_the_loss(name: str, planted: Dataset) -> None:
+    history = fitted(planted, **METHODS[name], episodes=60, lr=0.02).history_
+    assert history.points[-1].loss < history.points[0].loss
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_resumed_training_ends_with_the_same_bits(name: str, planted: Dataset, tmp_path: Path) -> None:
+    whole = fitted(planted, **METHODS[name], episodes=30)
+
+    def interrupt(part: str, episode: int, loss: float, history: History) -> None:
+        if episode == 17:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(planted, Journal(tmp_path, report=interrupt), **METHODS[name], episodes=30)
+    resumed = fitted(planted, Journal(tmp_path), **METHODS[name], episodes=30)
+    assert resumed.history_ == whole.history_
+    assert np.array_equal(ask(resumed, planted), ask(whole, planted))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_state_restores_the_method(name: str, planted: Dataset) -> None:
+    method = fitted(planted, **METHODS[name], scaling="tf-idf", seed=3)
+    again = Adapt(**METHODS[name], steps=5, scaling="tf-idf").restore(planted.graph.n_features, method.state())
+    assert np.array_equal(ask(method, planted), ask(again, planted))
+    with pytest.raises(RuntimeError):
+        Adapt(**METHODS[name], scaling="tf-idf").restore(planted.graph.n_features + 1, method.state())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_caller_s_random_numbers_are_left_alone(name: str, planted: Dataset) -> None:
+    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    ask(fitted(planted, **METHODS[name], episodes=2), planted)
+    assert torch.equal(before[0], torch.random.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])
+
+
+@pytest.mark.parametrize("meta", [True, False])
+@pytest.mark.parametrize("encoder", PYG)
+def test_any_pyg_encoder_can_be_adapted(encoder: str, meta: bool, planted: Dataset) -> None:
+    method = fitted(planted, encoder=encoder, meta=meta, hidden=(8, 8), episodes=3, inner_lr=0.05)
+    p = ask(method, planted)
+    assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
+    task = EpisodeSampler(planted, "test", 4, 3)[0]
+    everyone = method.predict_proba(planted.graph, task.support, task.support_y, np.arange(planted.graph.n))
+    assert np.allclose(everyone[task.query], p, atol=1e-4)
+
+
+def test_a_module_of_one_s_own_can_be_adapted(planted: Dataset) -> None:
+    from torch_geometric.nn import GCNConv
+
+    class Mine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(planted.graph.n_features, 7)
+            self.unused = nn.Parameter(torch.ones(2))
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(x, edge_index)
+
+    mine = Mine()
+    before = mine.conv.lin.weight.detach().clone()
+    for meta in (True, False):
+        assert ask(fitted(planted, encoder=mine, meta=meta, episodes=3), planted).shape == (12, 4)
+    assert torch.equal(before, mine.conv.lin.weight)
+
+
+@pytest.mark.parametrize("encoder", OWN)
+def test_all_nodes_get_the_answers_that_some_get(encoder: str) -> None:
+    data = planted_network(size=80)  # more nodes than are read at a time
+    method = fitted(data, encoder=encoder, hidden=(8,), episodes=1)
+    task = EpisodeSampler(data, "test", 3, 3)[0]
+    everyone = method.predict_proba(data.graph, task.support, task.support_y, np.arange(data.graph.n))
+    some = method.predict_proba(data.graph, task.support, task.support_y, task.query)
+    assert np.allclose(everyone[task.query], some, atol=1e-5)
+
+
+def test_the_unit_of_attributes_does_not_matter(planted: Dataset) -> None:
+    """And a second network is read in the unit of the first: the model is the same function of a node everywhere."""
+    graph = planted.graph
+    louder = Graph(graph.adj, graph.x * np.float32(1000))
+    one, two = (Adapt(scaling="raw", episodes=5).fit(g, *samplers(planted)) for g in (graph, louder))
+    task = EpisodeSampler(planted, "test", 4, 3)[0]
+    three = (task.support, task.support_y, task.query)
+    assert np.allclose(one.predict_proba(graph, *three), two.predict_proba(louder, *three), atol=1e-4)
+    assert not np.allclose(one.predict_proba(graph, *three), one.predict_proba(louder, *three), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_divergence_names_the_episode(name: str, planted: Dataset) -> None:
+    with pytest.raises(Diverged, match=r"the loss of episode \d+ is (nan|inf)"):
+        fitted(planted, **METHODS[name], lr=1e30)
+
+
+def test_divergence_in_an_answer_is_said(planted: Dataset) -> None:
+    method = fitted(planted, episodes=2)
+    method.inner_lr = 3e38
+    with pytest.raises(Diverged, match="inner_lr below 3e"):
+        ask(method, planted)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"encoder": "gcnn"}, "did you mean 'gcn'"),
+        ({"hidden": (16, 8)}, "sgc has one layer"),
+        ({"hidden": ()}, "at least one"),
+        ({"steps": 0}, "at least one"),
+        ({"inner_lr": float("nan")}, "above 0"),
+        ({"dropout": 1.0}, "below 1"),
+        ({"scaling": "tfidf"}, "did you mean 'tf-idf'"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_sentence(options: dict[str, Any], said: str, planted: Dataset) -> None:
+    with pytest.raises(FewnodeError, match=said):
+        fitted(planted, **options)
+
+
+def test_a_network_without_attributes_is_refused_with_advice(planted: Dataset) -> None:
+    bare = Graph(planted.graph.adj, sp.csr_array((planted.graph.n, 0), dtype=np.float32))
+    with pytest.raises(FewnodeError, match="--features"):
+        Adapt().fit(bare, *samplers(planted))
