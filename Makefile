@@ -3,19 +3,23 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint setup clean
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-setup: $(VENV)/.ready
+.PHONY: demo test lint clean
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e .
 	touch $@
 
-demo: setup
+$(VENV)/.dev: $(VENV)/.core
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.core
 	$(BIN)/fewnode demo --out demo
 
-lint: setup
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
