@@ -7,9 +7,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, is_sparse
+from fewnode.graph import Attributes, Graph, is_sparse
 
 SCALINGS = ("raw", "l2", "tf-idf")
+
+
+def need_attributes(graph: Graph) -> None:
+    """Refuse a network that has no attributes, and say what to do about it."""
+    if graph.n_features == 0:
+        advice = "use --features degree, svd or walks, or a walk method such as deepwalk"
+        raise FewnodeError(f"this network has no attributes; {advice}")
 
 
 def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -> Attributes:

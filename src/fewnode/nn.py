@@ -80,6 +80,8 @@ class CSR:
         return CSR(indptr, self.indices[entry], self.values[entry], shape)
 
     def to_dense(self) -> Tensor:
+        if self.values.device.type == "cpu":
+            return torch.from_numpy(self.scipy.toarray())
         dense = self.values.new_zeros(self.shape)
         return dense.index_put((self.row, self.indices.long()), self.values)
 

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.graph import Dataset, Graph
+from fewnode.io import load_dataset, save_dataset
 
 TRAIN = ("--way", 3, "--shot", 3, "--episodes", 20)
 
@@ -164,6 +166,51 @@ def test_query_or_all_but_not_both(fewnode, run_dir: Path, tmp_path: Path) -> No
     assert "either --query nodes.csv or --all" in fewnode("predict", "--run", run_dir, "--support", "x").err
 
 
+@pytest.fixture
+def bare_dir(planted: Dataset, tmp_path: Path) -> Path:
+    """The planted network without its attributes."""
+    graph = Graph.from_edges(planted.graph.edge_index(), planted.graph.n)
+    save_dataset(replace(planted, graph=graph), tmp_path / "bare")
+    return tmp_path / "bare"
+
+
+@pytest.mark.parametrize("method", ["gpn", "propagation", "meta-gnn"])
+def test_a_network_without_attributes_is_refused_with_advice(
+    fewnode, bare_dir: Path, tmp_path: Path, method: str
+) -> None:
+    done = fewnode("train", "--data", bare_dir, *TRAIN, "--method", method, "--out", tmp_path / "run", "-q")
+    assert done.code == 2
+    assert "--features degree, svd or walks" in done.err
+
+
+@pytest.mark.parametrize("features", ["degree", "svd"])
+def test_attributes_made_from_structure_are_remembered_by_the_run(
+    fewnode, bare_dir: Path, tmp_path: Path, features: str
+) -> None:
+    run = tmp_path / "run"
+    made = ("--method", "propagation", "--features", features, "--way", 3, "--shot", 3)
+    assert fewnode("train", "--data", bare_dir, *made, "--out", run).code == 0
+    scored = fewnode("evaluate", "--run", run, "--tasks", 30, "--json")
+    assert scored.code == 0
+    assert scored.json["accuracy"]["mean"] > 0.34
+    assert (
+        "unknown features 'degre' (did you mean 'degree'?)"
+        in fewnode(
+            "train", "--data", bare_dir, "--method", "propagation", "--features", "degre", "--out", tmp_path / "x"
+        ).err
+    )
+
+
+def test_a_walk_method_needs_no_attributes_and_its_vectors_come_back_with_the_run(
+    fewnode, bare_dir: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    small = ("--option", "dimensions=16", "--option", "length=20", "--way", 3, "--shot", 3)
+    assert fewnode("train", "--data", bare_dir, "--method", "deepwalk", *small, "--out", run).code == 0
+    assert (run / "model.safetensors").stat().st_size > 360 * 16 * 4, "the vectors are cached with the run"
+    assert fewnode("evaluate", "--run", run, "--tasks", 20, "--json").json["accuracy"]["mean"] > 0.4
+
+
 def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path) -> None:
     before = (run_dir / "model.json").read_bytes()
     done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir)
@@ -175,10 +222,6 @@ def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path
 
 
 def test_a_dataset_that_changed_is_noticed(fewnode, run_dir: Path, dataset_dir: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from fewnode.io import load_dataset, save_dataset
-
     run = tmp_path / "run"
     data = tmp_path / "data"
     save_dataset(load_dataset(dataset_dir), data)
@@ -249,7 +292,7 @@ finally:
     assert done.stdout.rstrip().endswith("False")
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("train",), ("evaluate",), ("predict",)])
+@pytest.mark.parametrize("command", [(), ("demo",), ("train",), ("evaluate",), ("predict",), ("tune",)])
 def test_every_command_has_help_with_an_example(fewnode, command: tuple[str, ...]) -> None:
     done = fewnode(*command, "--help")
     assert done.code == 0

@@ -19,7 +19,7 @@ from fewnode.graph import Dataset, Graph
 from fewnode.methods.adapt import SGC, Adapt
 from fewnode.methods.inner import Network, Stack, Support, adapt, support_loss
 from fewnode.nn import Prepared, build_encoder
-from fewnode.train import Diverged, History, Journal
+from fewnode.train import CHECKPOINT, Diverged, History, Journal
 from graphs import planted as planted_network
 
 OWN, PYG = ("sgc", "gcn", "mlp"), ("sage", "gat", "gin")
@@ -197,15 +197,16 @@ def test_training_lowers_the_loss(name: str, planted: Dataset) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_resumed_training_ends_with_the_same_bits(name: str, planted: Dataset, tmp_path: Path) -> None:
-    whole = fitted(planted, **METHODS[name], episodes=30)
+    whole = fitted(planted, **METHODS[name], episodes=40)
 
     def interrupt(part: str, episode: int, loss: float, history: History) -> None:
-        if episode == 17:
+        if episode == 34:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(planted, Journal(tmp_path, report=interrupt), **METHODS[name], episodes=30)
-    resumed = fitted(planted, Journal(tmp_path), **METHODS[name], episodes=30)
+        fitted(planted, Journal(tmp_path, report=interrupt), **METHODS[name], episodes=40)
+    assert (tmp_path / CHECKPOINT).exists()
+    resumed = fitted(planted, Journal(tmp_path), **METHODS[name], episodes=40)
     assert resumed.history_ == whole.history_
     assert np.array_equal(ask(resumed, planted), ask(whole, planted))
 

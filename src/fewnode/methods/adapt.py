@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
@@ -111,10 +111,7 @@ class Adapt:
         return self
 
     def _check(self, graph: Graph) -> None:
-        if graph.n_features == 0:
-            raise FewnodeError(
-                "this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk"
-            )
+        need_attributes(graph)
         if isinstance(self.encoder, str) and self.encoder not in ("sgc", *ENCODERS):
             raise FewnodeError(f"unknown encoder {self.encoder!r}{closest(self.encoder, ('sgc', *ENCODERS))}")
         if not self.hidden or min(self.hidden) < 1:
@@ -162,10 +159,8 @@ class Adapt:
         products: list[Tensor | None] = [None] * len(pool)
 
         def validate() -> float:
-            hits = []
-            for i, logits in enumerate(self._answers(g, pool, products)):
-                hits.append((logits.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean())
-            return float(np.mean(hits))
+            answers = self._answers(g, pool, products)
+            return float(np.mean([(p.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean() for i, p in answers]))
 
         return validate
 
@@ -178,22 +173,23 @@ class Adapt:
         for n_way in sorted({task.n_way for task in tasks}):
             places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
             same = [tasks[i] for i in places]
-            for i, logits in zip(places, self._answers(self._prepared(graph), same, [None] * len(same)), strict=True):
+            for i, logits in self._answers(self._prepared(graph), same, [None] * len(same)):
                 if not torch.isfinite(logits).all():
                     raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
-                answers[i] = logits.softmax(dim=1).cpu().numpy()
+                answers[places[i]] = logits.softmax(dim=1).cpu().numpy()
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
         self, g: Prepared, tasks: Sequence[Episode], products: list[Tensor | None]
-    ) -> Iterator[Float[Tensor, "q n"]]:
+    ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Logits of each task's query nodes; all tasks have the same N. `products` is filled in, to be given again."""
-        for start in range(0, len(tasks), TASKS):
-            part = range(start, min(start + TASKS, len(tasks)))
+        degree = g.degree.cpu().numpy()
+        order = np.argsort([degree[task.support].sum() for task in tasks], kind="stable")  # like sizes side by side
+        for part in (order[start : start + TASKS].tolist() for start in range(0, len(tasks), TASKS)):
             supports = [self._support(g, tasks[i], products[i]) for i in part]
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
                 products[i] = support.products
-                yield self._asked(g, torch.from_numpy(tasks[i].query).to(g.device), weights)
+                yield i, self._asked(g, torch.from_numpy(tasks[i].query).to(g.device), weights)
 
     def _support(self, g: Prepared, task: Episode, products: Tensor | None = None) -> Support:
         nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,13 +16,12 @@ from fewnode.methods.skipgram import Nodes, kernel
 from fewnode.methods.walks import Walks
 from fewnode.nn import normalised
 
-Features = Literal["degree", "svd", "walks"]
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""
 RANK = 128
 
 
-def structural_features(graph: Graph, kind: Features, seed: int = 0) -> Graph:
+def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
     """The same structure with attributes that are made from it; those the graph has are not looked at.
 
     `degree` has the same columns and means the same in every network, so what is learned from it carries over.
@@ -34,7 +32,7 @@ def structural_features(graph: Graph, kind: Features, seed: int = 0) -> Graph:
         "svd": svd_features,
         "walks": walk_features,
     }
-    if kind not in get_args(Features):
+    if kind not in make:
         raise FewnodeError(f"unknown features {kind!r}{closest(kind, make)}; known are {', '.join(make)}")
     return Graph(graph.adj, make[kind](graph, seed))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
@@ -242,8 +242,7 @@ class GPN(Prototypical):
         return self
 
     def _check(self, graph: Graph) -> None:
-        if graph.n_features == 0:
-            raise FewnodeError("this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk")
+        need_attributes(graph)
         if not self.hidden or min(self.hidden) < 1:
             raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
         if not self.eps > 0:

@@ -68,7 +68,9 @@ def adapt(
             moves.append(gradient[ROWS])
             gradient[ROWS] = support.products @ gradient[ROWS]
         weights = {name: weight.sub(gradient[name], alpha=lr) for name, weight in weights.items()}
-    return [weights] if isinstance(support, Support) else support.unstack(network, weights, lr * torch.stack(moves).sum(0))
+    return (
+        [weights] if isinstance(support, Support) else support.unstack(network, weights, lr * torch.stack(moves).sum(0))
+    )
 
 
 def support_loss(
@@ -152,15 +154,10 @@ class Stack:
 
 def gram(rows: CSR | Tensor) -> Float[Tensor, "m m"] | None:
     """The products of the rows with each other, or None where they are too many for that to pay."""
-    m, d = rows.shape
-    if m > min(MAX_GRAM, d):
+    if rows.shape[0] > min(MAX_GRAM, rows.shape[1]):
         return None
-    if isinstance(rows, CSR):
-        present = torch.zeros(d, dtype=torch.bool, device=rows.indices.device)
-        present[rows.indices] = True
-        place = (present.cumsum(0) - 1)[rows.indices]  # most attributes are absent from all of these rows
-        rows = CSR(rows.indptr, place, rows.values, (m, int(present.sum()))).to_dense()
-    return rows @ rows.T
+    dense = rows.to_dense()  # of few rows: multiplied sooner than sparse ones
+    return dense @ dense.T
 
 
 def _padded(parts: Sequence[Tensor]) -> Tensor:

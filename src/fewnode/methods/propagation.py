@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.episodes import EpisodeSampler
-from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import Prototypical
 from fewnode.nn import CSR, as_tensor, normalised
@@ -33,8 +32,7 @@ class Propagation(Prototypical):
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
         """Look at the attributes of the graph; no label is used."""
-        if graph.n_features == 0:
-            raise FewnodeError("this network has no attributes; use --features degree, svd or walks, or a walk method such as deepwalk")
+        need_attributes(graph)
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         self.directions_ = leading_directions(scale(graph.x, self.scaling, self.idf_), self.rank, self.seed)
         self._cache = None
