@@ -46,8 +46,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compiled, kept on disk, and without the interpreter's lock, so that Python threads run it side by side.
 
-    Numba's own `parallel=True` aborts the process when two threads call it or a forked child does; threads of ours
-    do neither. Sums may be reordered to be vectorised: the order is the compiler's, hence the same every time.
+    Numba's own `parallel=True` aborts the process when two threads call it at once (its `workqueue` layer) or a forked
+    child does (its `omp` layer). Sums may be reordered to be vectorised: by the compiler, hence the same every time.
     """
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}}
     try:

@@ -68,10 +68,11 @@ class Walks:
 
     def embedding(self, graph: Graph) -> Vectors:
         """The vectors of the graph's nodes: those of `fit` if the structure is the same, else computed once."""
-        if self._seen is None or self._seen[0] is not graph:
-            same = np.array_equal(self.graph_, structure_hash(graph))
-            self._seen = (graph, self.embedding_ if same else self.embed(graph))
-        return self._seen[1]
+        seen = self._seen
+        if seen is None or seen[0] is not graph:
+            same = len(self.embedding_) == graph.n and np.array_equal(self.graph_, structure_hash(graph))
+            self._seen = seen = (graph, self.embedding_ if same else self.embed(graph))
+        return seen[1]
 
     def embed(self, graph: Graph) -> Vectors:
         """Walks over the graph, then skip-gram over the walks."""
@@ -130,8 +131,8 @@ def structure_hash(graph: Graph) -> NDArray[np.uint8]:
 def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int, workers: int = 1) -> Nodes:
     """`walks` walks from every node, each a row of `length` nodes. A walk that finds no way on ends in -1.
 
-    Walks follow edges from source to target. Where a walk begins and how it goes depends on (seed, row) alone. Nodes
-    are in a new random order in each pass over the graph, as DeepWalk has it.
+    Walks follow edges from source to target. Each has its own stream of random words, so threads change nothing. Nodes
+    begin in a new random order in each pass over the graph, as DeepWalk has it.
     """
     forward = graph.adj.T.tocsr()  # row v: where v's edges lead
     forward.sort_indices()
@@ -143,7 +144,7 @@ def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed
 
     def walk_piece(i: int) -> None:
         own = pieces[i]
-        _walk(forward.indptr, forward.indices, start[own], counter[own], p, q, rows[own])
+        _walk(forward.indptr, forward.indices, start[own], counter[own], float(p), float(q), rows[own])
 
     with ThreadPoolExecutor(workers) as pool:
         each(walk_piece, len(pieces), pool)
