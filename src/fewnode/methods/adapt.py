@@ -2,8 +2,10 @@
 
 All four are an encoder and the same inner loop. MAML (Finn et al., ICML 2017) and Meta-GNN (Zhou et al., CIKM 2019)
 train the weights *for* that loop: what is minimised is the query loss after it, through all its steps. GCN and SGC
-are trained as classifiers of the training classes and adapted afterwards. That is how the Meta-GNN paper makes
-few-shot methods of them (section 5.1 follows it): every weight goes on learning on the support set.
+are trained as classifiers of the training classes and adapted afterwards: every weight goes on learning on the support
+set, as in the code of the Meta-GNN paper, which section 5.1 follows. There, one N-way head is carried from task to
+task while labels are dealt anew, and Adam adapts. Deviation D15: here the head of the training classes is dropped, so
+that no class of a task is favoured, and the inner loop of the other two adapts.
 """
 
 from __future__ import annotations

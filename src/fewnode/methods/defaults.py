@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ def options(method: str) -> dict[str, Any]:
 def space(method: str) -> dict[str, list[Any] | Range]:
     """What may be tried for each option: one of a list, or a number of a range."""
     if method not in _defaults():
-        raise FewnodeError(f"it is not known what to try for method {method}; known are {', '.join(_defaults())}")
+        known = ", ".join(_defaults())
+        raise FewnodeError(
+            f"unknown what to try for method {method!r}{closest(method, _defaults())}; known are {known}"
+        )
     found = _defaults()[method]["space"]
     return {name: Range(**values) if isinstance(values, dict) else values for name, values in found.items()}
 
