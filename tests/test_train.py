@@ -111,6 +111,19 @@ def test_adam_is_torchs() -> None:
         assert torch.allclose(one, other, atol=1e-6)
 
 
+def test_a_gradient_that_is_no_number_is_named_before_it_reaches_the_weights(planted: Dataset) -> None:
+    script = Scripted([0.5] * 10)
+
+    def loss_of(episode: Episode) -> torch.Tensor:
+        return (script.model.weight * 0).sum().sqrt()  # 0, with an infinite slope
+
+    with pytest.raises(FewnodeError, match="gradient of episode 1 is not finite"):
+        meta_train(
+            script.model, loss_of, script.validate, EpisodeSampler(planted, "train", 2, 1), Schedule(), Journal()
+        )
+    assert torch.isfinite(script.model.weight).all()
+
+
 def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(planted: Dataset, tmp_path: Path) -> None:
     script = Scripted([0.5] * 10)
     calls = iter(range(100))
@@ -121,6 +134,7 @@ def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(plan
     train = EpisodeSampler(planted, "train", 2, 1)
     with pytest.raises(FewnodeError, match="loss of episode 14 is nan"):
         meta_train(script.model, loss_of, script.validate, train, Schedule(), Journal(tmp_path))
+    assert script.model.weight.item() == script.weights[0], "the last good weights are kept"
     fresh = Scripted([0.5] * 100)
     again = meta_train(fresh.model, fresh.loss_of, fresh.validate, train, Schedule(episodes=20), Journal(tmp_path))
     assert [point.episode for point in again.points] == [10, 20]

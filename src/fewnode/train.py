@@ -104,7 +104,11 @@ def meta_train(
         stop = min(start + schedule.validate_every, schedule.episodes)
         losses = []
         for t in range(start, stop):
-            losses.append(_step(model, optimizer, loss_of, train, t))
+            try:
+                losses.append(_step(model, optimizer, loss_of, train, t))
+            except Diverged:
+                model.load_state_dict(best)
+                raise
             journal.report(journal.part, t + 1, losses[-1], history)
         model.eval()
         history.points.append(Point(stop, float(np.mean(losses)), validate()))
@@ -132,7 +136,10 @@ def _step(
     value = float(loss.detach())
     if not math.isfinite(value):
         raise Diverged(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
-    optimizer.step(torch.autograd.grad(loss, optimizer.parameters, allow_unused=True, materialize_grads=True))
+    gradients = torch.autograd.grad(loss, optimizer.parameters, allow_unused=True, materialize_grads=True)
+    if not all(math.isfinite(float(gradient.sum())) for gradient in gradients):
+        raise Diverged(f"training diverged: a gradient of episode {t + 1} is not finite; try a smaller learning rate")
+    optimizer.step(gradients)
     return value
 
 
