@@ -15,7 +15,8 @@ LAYERS = [
     {"datasets", "train", "evaluation"},
     {"methods"},
     {"estimator"},
-    {"predictions", "report", "tune"},
+    {"experiment", "predictions", "tune"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from fewnode import __version__
-from fewnode.cli import data, demo, run, tune
+from fewnode.cli import data, demo, experiment, run, tune
 from fewnode.errors import FewnodeError
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app.command()(run.train)
 app.command()(run.evaluate)
 app.command()(run.predict)
 app.command()(tune.tune)
+app.command()(experiment.experiment)
+app.command()(experiment.report)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,210 @@
+"""`fewnode experiment` and `fewnode report`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from fewnode.cli.show import Json, Quiet, emit, note, table
+from fewnode.errors import FewnodeError
+
+if TYPE_CHECKING:
+    from fewnode.experiment.ledger import Record
+    from fewnode.experiment.run import Outlook
+    from fewnode.experiment.run import Progress as Run
+
+    Report = Callable[[Run], None]
+
+
+class Backend(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+class Format(StrEnum):
+    html = "html"
+    latex = "latex"
+    markdown = "markdown"
+    csv = "csv"
+
+
+def experiment(
+    grids: list[Path] = typer.Argument(..., metavar="GRID.toml...", help="Grid files; several are one grid."),
+    out: Path = typer.Option(..., "--out", help="Directory of the results. What is finished there is not run again."),
+    workers: int = typer.Option(1, "--workers", min=1, help="Processes, of one thread each."),
+    backend: Backend = typer.Option(Backend.local, "--backend", help="Where the processes are."),
+    data_dir: Path = typer.Option(
+        None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
+    ),
+    retry: bool = typer.Option(False, "--retry", help="Run failed cells again."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="List the cells and an estimate of the time; run nothing."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Run a grid of trainings: datasets x methods x (N, K, M) x seeds. It can be stopped and continued at any time.
+
+    Each finished cell is a line of OUT/cells.jsonl with everything that produced it. OUT/table.csv has the same bytes
+    whatever the number of workers, the order of the cells, and however often the run was killed. An impossible cell
+    (10-way with 6 classes) and a failed one are recorded with the reason, and do not stop the others.
+
+    \b
+    A grid is a TOML file. Its parts become tables and figures of `fewnode report`; lists multiply:
+      [defaults]                       for every part
+      datasets = ["debian", "mine"]    built in, or in --data-dir, beside the grid, or here
+      seeds = 10                       0 to 9; or a list
+      tasks = 50
+      [[compare]]                      also [[sweep]], [[ablation]], [[case]]
+      methods = ["gpn", "pn", "my_method.py:Mine"]
+      way = [5, 10]
+      shot = [3, 5]
+      [methods.gpn]                    how a method is meant, wherever it is named
+      options = { dropout = 0.2 }
+    A grid may name Python files as methods, and running it runs them.
+
+    \b
+    Example:
+      fewnode experiment examples/grid.toml --out results --workers 2
+      fewnode report results --out report.html
+    """
+    from fewnode.experiment.grid import read_grids
+    from fewnode.experiment.run import experiment as run
+    from fewnode.experiment.run import outlook
+
+    grid = read_grids(grids)
+    if dry_run:
+        _show_outlook(outlook(grid, out, workers, data_dir, retry), workers, as_json)
+        return
+    start = time.monotonic()
+    with _progress(quiet) as report:
+        found = run(grid, out, workers, backend.value, data_dir, retry, report)
+    counts = {name: getattr(found, name) for name in ("total", "done", "failed", "impossible", "kept", "damaged")}
+    if as_json:
+        emit({**counts, "out": str(out), "seconds": round(time.monotonic() - start, 1)})
+        return
+    typer.echo(
+        f"{found.total} cells: {found.done} done ({found.kept} of all were finished before), {found.failed} failed, "
+        f"{found.impossible} impossible"
+    )
+    if found.failed:
+        note("failed cells and their reasons are in the report; --retry runs them again", quiet)
+    note(f"next: fewnode report {out} --out report.html", quiet)
+
+
+def report(
+    results: Path = typer.Argument(..., metavar="DIR", help="What `fewnode experiment --out` wrote."),
+    out: Path = typer.Option(None, "--out", help="Where the report goes; default: report.html, or standard output."),
+    form: Format = typer.Option(Format.html, "--format", help="A page with tables and figures, or the tables alone."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Tables and figures of a grid: one page that needs no other file, or its tables for LaTeX, Markdown or CSV.
+
+    The best of each column is bold; what a paired test over the same tasks cannot tell from it is marked. Published
+    numbers that the grid names stand beside ours. An unfinished grid is reported as far as it is.
+
+    \b
+    Example:
+      fewnode report results --out report.html
+      fewnode report results --format latex --out table.tex
+    """
+    from fewnode.experiment.results import read_results
+    from fewnode.io import write_text
+    from fewnode.report.grid import write_report
+    from fewnode.report.tables import render
+
+    found = read_results(results)
+    if found.damaged:
+        note(f"{found.damaged} damaged lines left out; fewnode experiment runs their cells again", quiet or as_json)
+    if form is Format.html:
+        out = out or Path("report.html")
+        write_report(found, out)
+    elif out is not None:
+        write_text(out, render(found, form.value))
+    elif as_json:
+        raise FewnodeError("--json needs --out: the report itself would go to standard output")
+    else:
+        typer.echo(render(found, form.value), nl=False)
+    if as_json:
+        emit({"out": str(out), "cells": len(found.records), "bytes": out.stat().st_size})
+    elif out is not None:
+        note(f"report: {out}", quiet)
+
+
+# --- what a person sees -------------------------------------------------------------------------------------------
+
+
+def _show_outlook(found: Outlook, workers: int, as_json: bool) -> None:
+    if as_json:
+        cells = [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in found.cells]
+        emit({"cells": cells, "seconds": round(found.seconds, 1), "guessed": found.guessed})
+        return
+    rows = [(p.cell, state, p.impossible or "") for p, state in found.cells]
+    width = max(len(str(cell)) for cell, _, _ in rows)
+    for cell, state, reason in rows:
+        typer.echo(f"{str(cell).ljust(width)}  {state.ljust(10)}  {reason}".rstrip())
+    states = [state for _, state in found.cells]
+    counts = [(state, states.count(state)) for state in ("to run", "done", "failed", "impossible")]
+    typer.echo("\n" + table(["cells", "count"], counts))
+    guess = f"; {found.guessed} trainings are a guess, as nothing like them has been measured" if found.guessed else ""
+    typer.echo(f"\nabout {_time(found.seconds)} with {workers} worker(s){guess}")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Report]:
+    """Cells done, running and failed, and the time left: a bar, or a line a cell where there is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda progress: _line(progress, quiet)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed}/{task.total} cells  {task.fields[status]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        bar = bars.add_task("cells", total=None, status="reading the networks")
+
+        def draw(progress: Run) -> None:
+            if progress.last is not None and progress.last.status == "failed":
+                bars.console.print(_result(progress.last), markup=False, highlight=False)
+            bars.update(bar, completed=progress.finished, total=progress.total, status=_status(progress))
+
+        yield draw
+
+
+def _line(progress: Run, quiet: bool) -> None:
+    if progress.last is None:
+        damaged = f", {progress.damaged} damaged lines run again" if progress.damaged else ""
+        note(f"{progress.total} cells, {progress.kept} finished before{damaged}", quiet)
+        return
+    note(f"{progress.finished}/{progress.total}  {_result(progress.last)}  ({_status(progress)})", quiet)
+
+
+def _result(record: Record) -> str:
+    cell = record.name
+    if record.status != "done":
+        return f"{cell}: {record.status}: {record.reason}"
+    spent = f"{sum(record.seconds.values()):.1f} s"
+    if not record.per_task:
+        return f"{cell}: {spent}"
+    return f"{cell}: {100 * record.scores['accuracy'].mean():.1f} %, {spent}"
+
+
+def _status(progress: Run) -> str:
+    left = f"about {_time(progress.seconds_left)} left"
+    return f"{progress.running} running, {progress.failed} failed, {progress.impossible} impossible, {left}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,270 @@
+"""The grid file: which methods are tried on which networks, how often, and what is drawn from it.
+
+A grid is a TOML file. It has parts, each of which becomes a table or a figure of the report; what the part is for is
+the name of its table: `[[compare]]`, `[[sweep]]`, `[[ablation]]` or `[[case]]`. Lists in a part multiply.
+`docs/experiments.md` explains every key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.io import one_line, readable
+
+KINDS = ("compare", "sweep", "ablation", "case")
+SHAPE = ("way", "shot", "query")
+PART_KEYS = ("title", "datasets", "methods", *SHAPE, "seeds", "tasks", "pool_seed")
+DEFAULT_KEYS = PART_KEYS[1:]
+METHOD_KEYS = ("method", "options", "seeds")
+GRID_KEYS = ("title", "reported", "defaults", "methods", *KINDS)
+TAKEN = ("method", "seed", *SHAPE)
+"""What an option of a method cannot be called: the grid itself says these."""
+MAX_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training and its score on a pool of test tasks; of kind `case`, a close look at one of those tasks.
+
+    `query` is M, the queries a class in training; test tasks ask for as many as `shot` (Deviation D5).
+    """
+
+    dataset: str
+    method: str
+    way: int
+    shot: int
+    query: int
+    seed: int
+    tasks: int
+    pool_seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = "score"
+
+    def __str__(self) -> str:
+        queries = "" if self.query == self.shot else f" {self.query}-query"
+        what = " case study" if self.kind == "case" else f" seed {self.seed}"
+        return f"{self.dataset} {self.method} {self.way}-way {self.shot}-shot{queries}{what}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells that differ in the seed alone: one number of a table, one point of a curve."""
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table or figure. `along` is the axis of a sweep."""
+
+    kind: str
+    title: str
+    rows: tuple[Row, ...]
+    along: str | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What one or several grid files ask for. `folders` are theirs: paths in a grid may be relative to it."""
+
+    title: str
+    parts: tuple[Part, ...]
+    reported: tuple[dict[str, Any], ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell once or more, in the order of the file."""
+        return [cell for part in self.parts for row in part.rows for cell in row.cells]
+
+
+def read_grids(paths: Sequence[Path]) -> Grid:
+    """Several files as one grid; the first one's title is its title."""
+    grids = [read_grid(path) for path in paths]
+    return replace(
+        grids[0],
+        parts=tuple(part for grid in grids for part in grid.parts),
+        reported=tuple(number for grid in grids for number in grid.reported),
+        folders=tuple(dict.fromkeys(folder for grid in grids for folder in grid.folders)),
+    )
+
+
+def read_grid(path: Path) -> Grid:
+    """A grid file, checked: what is wrong is said with the file, the place and what was expected."""
+    top = Table(path, "", read_toml(path), GRID_KEYS)
+    defaults = top.table("defaults", DEFAULT_KEYS)
+    methods = {
+        name: Table(path, f"[methods.{name}]", found, METHOD_KEYS)
+        for name, found in top.table("methods", None).values.items()
+    }
+    parts = []
+    for kind in KINDS:
+        for number, found in enumerate(top.tables(kind), 1):
+            place = f"[[{kind}]] {number}"
+            table = Table(path, place, {**defaults.values, **found}, PART_KEYS, own=found)
+            parts.append(_part(kind, table, methods))
+    if not parts:
+        top.wrong(f"no part in it, expected at least one of {', '.join(f'[[{kind}]]' for kind in KINDS)}")
+    if sum(len(row.cells) for part in parts for row in part.rows) > MAX_CELLS:
+        top.wrong(f"more than {MAX_CELLS:,} cells")
+    reported = top.text("reported", "")
+    numbers = read_reported(path.parent / reported) if reported else ()
+    return Grid(top.text("title", path.stem), tuple(parts), numbers, (path.resolve().parent,))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    with readable(path) as file:
+        try:
+            return tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise FewnodeError(f"{path}: not TOML: {one_line(error)}") from None
+
+
+def read_reported(path: Path) -> tuple[dict[str, Any], ...]:
+    """Numbers that somebody published, in percent: `[[result]]` tables of dataset, way, shot and metrics by method."""
+    top = Table(path, "", read_toml(path), ("source", "result"))
+    source = top.text("source", path.stem)
+    found = []
+    for number, values in enumerate(top.tables("result"), 1):
+        table = Table(path, f"[[result]] {number}", values, ("dataset", "way", "shot", "accuracy", "f1"))
+        key = {"source": source, "dataset": table.text("dataset"), "way": table.number("way", 2)}
+        key["shot"] = table.number("shot", 1)
+        for metric in ("accuracy", "f1"):
+            for method, value in table.table(metric, None).values.items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    table.wrong(f"{metric} of {method} is {value!r}, expected a number")
+                found.append({**key, "method": method, "metric": metric, "value": float(value)})
+    return tuple(found)
+
+
+# --- from tables to cells -----------------------------------------------------------------------------------------
+
+
+def _part(kind: str, table: Table, methods: Mapping[str, Table]) -> Part:
+    axes = {name: table.numbers(name, 2 if name == "way" else 1) for name in SHAPE if name in table.values}
+    for name in ("way", "shot"):
+        if name not in axes:
+            table.wrong(f"{name} is missing")
+    lists = [name for name in SHAPE if isinstance(table.values.get(name), list)]
+    if kind == "sweep" and len(lists) != 1:
+        table.wrong(f"one of {', '.join(SHAPE)} must be a list, the axis of the sweep; {len(lists)} are")
+    if kind in ("ablation", "case") and lists:
+        table.wrong(f"{lists[0]} is a list, expected one number")
+    settings = list(product(axes["way"], axes["shot"], axes.get("query", [0])))
+    rows = [
+        _row(kind, table, methods, dataset, label, setting)
+        for dataset in table.names("datasets")
+        for label in table.names("methods")
+        for setting in settings
+    ]
+    return Part(kind, table.text("title", kind), tuple(rows), lists[0] if kind == "sweep" else None)
+
+
+def _row(
+    kind: str, table: Table, methods: Mapping[str, Table], dataset: str, label: str, setting: tuple[int, int, int]
+) -> Row:
+    own = methods.get(label)
+    method = own.text("method", label) if own else label
+    options = dict(own.table("options", None).values) if own else {}
+    for name in options:
+        if own and name in TAKEN:
+            own.wrong(f"options: {name!r} is not an option of a method; the parts of the grid say it")
+    seeds = own.seeds() if own and "seeds" in own.values and "seeds" not in table.own else table.seeds()
+    way, shot, query = setting
+    cell = Cell(
+        dataset=dataset,
+        method=method,
+        way=way,
+        shot=shot,
+        query=query or shot,
+        seed=0,
+        tasks=table.number("tasks", 2, 50),
+        pool_seed=table.number("pool_seed", 0, 0),
+        options=options,
+        kind="case" if kind == "case" else "score",
+    )
+    return Row(label, tuple(replace(cell, seed=seed) for seed in (seeds[:1] if kind == "case" else seeds)))
+
+
+class Table:
+    """One table of a file. Values are asked for by key; what is wrong is said with its place."""
+
+    def __init__(
+        self,
+        path: Path,
+        place: str,
+        values: Any,
+        known: Sequence[str] | None,
+        own: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.path, self.place = path, place
+        if not isinstance(values, dict):
+            self.wrong("expected a table")
+        self.values: dict[str, Any] = values
+        self.own: Mapping[str, Any] = values if own is None else own
+        """What the table itself says, without defaults."""
+        for key in values if known is not None else ():
+            if known is not None and key not in known:
+                self.wrong(f"unknown key {key!r}{closest(key, known)}; known are {', '.join(known)}")
+
+    def wrong(self, what: str) -> NoReturn:
+        raise FewnodeError(f"{self.path}: {self.place + ': ' if self.place else ''}{what}")
+
+    def table(self, key: str, known: Sequence[str] | None) -> Table:
+        place = f"[{key}]" if not self.place else f"{self.place} {key}"
+        return Table(self.path, place, self.values.get(key, {}), known)
+
+    def tables(self, key: str) -> list[dict[str, Any]]:
+        found = self.values.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            self.wrong(f"{key}: expected tables that begin with [[{key}]]")
+        return list(found)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        found = self.values.get(key, default)
+        if not isinstance(found, str):
+            self.wrong(f"{key} is {found!r}, expected text" if key in self.values else f"{key} is missing")
+        return found
+
+    def number(self, key: str, least: int, default: int | None = None) -> int:
+        found: Any = self.values.get(key, default)
+        if key not in self.values and default is None:
+            self.wrong(f"{key} is missing")
+        if not _is_count(found, least):
+            self.wrong(f"{key} is {found!r}, expected a whole number from {least}")
+        return int(found)
+
+    def numbers(self, key: str, least: int) -> list[int]:
+        return self._list(key, lambda each: _is_count(each, least), f"a whole number from {least}")
+
+    def names(self, key: str) -> list[str]:
+        return self._list(key, lambda each: isinstance(each, str) and bool(each), "a name")
+
+    def seeds(self) -> list[int]:
+        """A list of seeds, or how many: 0, 1, 2 …"""
+        found = self.values.get("seeds", 1)
+        if isinstance(found, list):
+            return self.numbers("seeds", 0)
+        return list(range(self.number("seeds", 1, 1)))
+
+    def _list(self, key: str, good: Callable[[Any], bool], what: str) -> list[Any]:
+        if key not in self.values:
+            self.wrong(f"{key} is missing")
+        found = self.values[key] if isinstance(self.values[key], list) else [self.values[key]]
+        for each in found:
+            if not good(each):
+                self.wrong(f"{key} is {self.values[key]!r}, expected {what} or a list of such")
+        if not found or len(set(found)) < len(found):
+            self.wrong(f"{key} is {self.values[key]!r}, expected a list in which nothing is twice, and not empty")
+        return found
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31

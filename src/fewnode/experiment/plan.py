@@ -1,0 +1,168 @@
+"""Before a grid runs: find its networks and methods, give each cell its identity, and see which cells can be.
+
+What is wrong with the grid as a whole (no such network, no such method or option) is said before anything runs. A cell
+that a network cannot give (10-way with 6 classes) is impossible, which is a finding and no failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from fewnode.datasets import BUILDERS, BUILT_IN, load
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError, closest
+from fewnode.estimator import METHODS, Estimator, has_option
+from fewnode.experiment.grid import Cell, Grid
+from fewnode.experiment.ledger import Record, short_hash
+from fewnode.graph import Dataset
+from fewnode.plugins import is_plugin, resolved
+
+GUESS = 10.0
+"""Seconds that a training is taken to need while nothing like it has been measured."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell with its identity, where its network and its method are, and why it cannot be, if it cannot."""
+
+    id: str
+    cell: Cell
+    source: str
+    method: str
+    identity: dict[str, Any]
+    impossible: str | None
+
+    @cached_property
+    def training(self) -> str:
+        """Cells that agree on this need one training between them.
+
+        A built-in method that has no episodes, such as DeepWalk, learns the same whatever the tasks are.
+        """
+        by_task = is_plugin(self.method) or has_option(self.method, "episodes")
+        shape = ("way", "shot", "query") if by_task else ()
+        return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
+
+
+def plan(grid: Grid, data_dir: Path | None = None) -> list[Planned]:
+    """Every cell of the grid, in its order; one that two parts ask for is there twice, with the same id."""
+    return Planner([*([data_dir] if data_dir else []), *grid.folders, Path()]).plan(grid.cells)
+
+
+def trainings(cells: Iterable[Planned]) -> list[list[Planned]]:
+    """The distinct cells, those of one training together."""
+    groups: dict[str, dict[str, Planned]] = {}
+    for planned in cells:
+        groups.setdefault(planned.training, {})[planned.id] = planned
+    return [list(group.values()) for group in groups.values()]
+
+
+class Planner:
+    """Looks things up once: a grid has thousands of cells, but few networks and methods."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = folders
+        self._sources: dict[str, str] = {}
+        self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self._reasons: dict[tuple[str, int, int, int], str | None] = {}
+
+    def plan(self, cells: Sequence[Cell]) -> list[Planned]:
+        return [self._plan(cell) for cell in cells]
+
+    def _plan(self, cell: Cell) -> Planned:
+        source = self._sources.setdefault(cell.dataset, "") or self._find(cell.dataset)
+        self._sources[cell.dataset] = source
+        data = open_dataset(source)
+        method, name, options = self._method(cell)
+        identity = {**asdict(cell), "dataset": data.name, "data_sha256": data.sha256, "method": name}
+        identity["options"] = options
+        hashed = {key: value for key, value in identity.items() if key != "dataset"}
+        found = replace(cell, dataset=data.name)
+        return Planned(short_hash(hashed), found, source, method, identity, self._reason(source, cell))
+
+    def _find(self, name: str) -> str:
+        """A built-in name, or a dataset directory or file in one of the folders; `.npz` may be left out."""
+        if name in BUILT_IN:
+            return name
+        for folder in self.folders:
+            for path in (folder / name, folder / f"{name}.npz"):
+                if path.exists():
+                    return str(path.resolve())
+        places = ", ".join(dict.fromkeys(str(folder) for folder in self.folders))
+        how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
+        raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
+
+    def _method(self, cell: Cell) -> tuple[str, str, dict[str, Any]]:
+        """Where the method is, its name (with the hash of its file if it is somebody's own), and all its options."""
+        key = f"{cell.method} {sorted(cell.options.items())}"
+        if key not in self._methods:
+            path = self._file(cell.method) if is_plugin(cell.method) else cell.method
+            Estimator(path, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
+            name, preset = cell.method, METHODS[path][1] if path in METHODS else {}
+            if is_plugin(path):
+                file = Path(path.rpartition(":")[0])
+                name = f"{Path(cell.method).name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+            self._methods[key] = path, name, {**preset, **cell.options}
+        return self._methods[key]
+
+    def _file(self, name: str) -> str:
+        for folder in self.folders:
+            if Path(folder / name.rpartition(":")[0]).is_file():
+                return resolved(str(folder / name))
+        return name
+
+    def _reason(self, source: str, cell: Cell) -> str | None:
+        key = (source, cell.way, cell.shot, cell.query)
+        if key not in self._reasons:
+            self._reasons[key] = impossible(open_dataset(source), *key[1:])
+        return self._reasons[key]
+
+
+def impossible(data: Dataset, way: int, shot: int, query: int) -> str | None:
+    """Why the network has no such tasks, or None."""
+    try:
+        EpisodeSampler(data, "test", way, shot, shot)
+        EpisodeSampler(data, "train", way, shot, query)
+        EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, shot)
+    except FewnodeError as error:
+        return str(error)
+    return None
+
+
+@lru_cache(maxsize=16)
+def open_dataset(source: str) -> Dataset:
+    """The network, read once in a process."""
+    return load(source)
+
+
+# --- how long it may take -----------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds that a training and its evaluations take, from cells like them that are done."""
+
+    def __init__(self, records: Mapping[str, Record]) -> None:
+        self._seen: dict[tuple[str, ...], list[float]] = {}
+        for record in records.values():
+            self.learn(record)
+
+    def learn(self, record: Record) -> None:
+        if record.seconds:
+            cell, spent = record.cell, sum(record.seconds.values())
+            for key in ((cell["dataset"], cell["method"]), (cell["method"],)):
+                self._seen.setdefault(key, []).append(spent)
+
+    def expect(self, group: Sequence[Planned]) -> float:
+        """Seconds for the cells of one training."""
+        cell = group[0].cell
+        for key in ((cell.dataset, cell.method), (cell.method,)):
+            if key in self._seen:
+                return sum(self._seen[key]) / len(self._seen[key])
+        return GUESS
+
+    def knows(self, group: Sequence[Planned]) -> bool:
+        return (group[0].cell.method,) in self._seen

@@ -1,0 +1,299 @@
+"""What a directory of results says: each row of each part with its scores, and what is significantly different.
+
+The numbers are a function of the finished cells and of the layout of the grid alone: not of their order, of the number
+of processes, or of how often the run was interrupted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import METRICS, Interval, interval
+from fewnode.experiment.grid import Grid
+from fewnode.experiment.ledger import Record, read_ledger
+from fewnode.experiment.plan import Planned
+from fewnode.io import readable, write_text
+
+LAYOUT = "layout.json"
+TABLE = "table.csv"
+ALPHA = 0.05
+MAX_LAYOUT_BYTES = 1 << 26
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a part: the cells that differ in the seed alone."""
+
+    label: str
+    dataset: str
+    method: str
+    way: int
+    shot: int
+    query: int
+    records: tuple[Record | None, ...]
+
+    @cached_property
+    def done(self) -> list[Record]:
+        return [record for record in self.records if record is not None and record.status == "done"]
+
+    @cached_property
+    def scores(self) -> dict[str, Scores]:
+        """Of each metric, seeds x tasks."""
+        return {metric: np.array([r.per_task[metric] for r in self.done if r.per_task]) for metric in METRICS}
+
+    def __getitem__(self, metric: str) -> Interval | None:
+        return interval(self.scores[metric]) if self.scores[metric].size else None
+
+    @property
+    def status(self) -> str:
+        """`done`, `impossible`, `failed` or `missing`: the worst of its cells."""
+        found = {"missing" if record is None else record.status for record in self.records}
+        return next(status for status in ("impossible", "failed", "missing", "done") if status in found)
+
+    @property
+    def reason(self) -> str:
+        return next((record.reason for record in self.records if record is not None and record.reason), "")
+
+    @property
+    def setting(self) -> str:
+        return f"{self.way}-way {self.shot}-shot" + (f" {self.query}-query" if self.query != self.shot else "")
+
+    @property
+    def seconds(self) -> float | None:
+        """To train once, on average."""
+        spent = [record.seconds["fit"] for record in self.done]
+        return float(np.mean(spent)) if spent else None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the grid with what came out."""
+
+    kind: str
+    title: str
+    along: str | None
+    entries: tuple[Entry, ...]
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(entry.dataset for entry in self.entries))
+
+    @property
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(entry.label for entry in self.entries))
+
+    @property
+    def settings(self) -> list[str]:
+        return list(dict.fromkeys(entry.setting for entry in self.entries))
+
+    def of(self, dataset: str, label: str | None = None, setting: str | None = None) -> list[Entry]:
+        return [
+            entry
+            for entry in self.entries
+            if entry.dataset == dataset and label in (None, entry.label) and setting in (None, entry.setting)
+        ]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A results directory, read."""
+
+    title: str
+    sections: tuple[Section, ...]
+    reported: tuple[dict[str, Any], ...]
+    damaged: int = 0
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Every record that a section shows, once."""
+        shown = {r.id: r for s in self.sections for e in s.entries for r in e.records if r is not None}
+        return list(shown.values())
+
+    def paper(self, entry: Entry, metric: str) -> float | None:
+        """The number that was published for the entry, in percent."""
+        key = {"dataset": entry.dataset, "way": entry.way, "shot": entry.shot, "method": entry.label, "metric": metric}
+        return next((r["value"] for r in self.reported if all(r[k] == v for k, v in key.items())), None)
+
+
+# --- the layout: which cells are shown where ----------------------------------------------------------------------
+
+
+def write_layout(directory: Path, grid: Grid, planned: Sequence[Planned]) -> None:
+    ids = iter(planned)
+    parts = []
+    for part in grid.parts:
+        rows = [{"label": row.label, "cells": [_place(next(ids)) for _ in row.cells]} for row in part.rows]
+        parts.append({"kind": part.kind, "title": part.title, "along": part.along, "rows": rows})
+    layout = {"title": grid.title, "parts": parts, "reported": list(grid.reported)}
+    write_text(directory / LAYOUT, json.dumps(layout, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def _place(planned: Planned) -> dict[str, Any]:
+    cell = planned.cell
+    shape = {"way": cell.way, "shot": cell.shot, "query": cell.query}
+    return {"id": planned.id, "dataset": cell.dataset, "method": Path(cell.method).name, **shape}
+
+
+def read_results(directory: Path) -> Results:
+    """The layout and the finished cells of a directory that `fewnode experiment` wrote."""
+    path = directory / LAYOUT
+    if not path.exists():
+        raise FewnodeError(f"{directory}: no results of fewnode experiment in it")
+    with readable(path) as file:
+        text = file.read(MAX_LAYOUT_BYTES)
+    records, damaged = read_ledger(directory)
+    try:
+        layout = json.loads(text)
+        sections = tuple(
+            Section(
+                str(part["kind"]),
+                str(part["title"]),
+                part["along"],
+                tuple(_entry(row, records) for row in part["rows"]),
+            )
+            for part in layout["parts"]
+        )
+        return Results(str(layout["title"]), sections, tuple(layout["reported"]), damaged)
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        raise FewnodeError(f"{path}: damaged; fewnode experiment writes it anew, and runs no cell twice") from None
+
+
+def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> Entry:
+    first = row["cells"][0]
+    shape = {key: int(first[key]) for key in ("way", "shot", "query")}
+    found = tuple(records.get(cell["id"]) for cell in row["cells"])
+    return Entry(str(row["label"]), str(first["dataset"]), str(first["method"]), **shape, records=found)
+
+
+# --- significance -------------------------------------------------------------------------------------------------
+
+
+def p_value(better: Scores, other: Scores) -> float:
+    """Two-sided p of equal means, where both (seeds x tasks) were asked the same tasks.
+
+    Paired over tasks, because some tasks are hard for everyone. Seeds are nested in a method: seed 0 of one has
+    nothing to do with seed 0 of another, so each method's variance over its own seeds is added, unpaired.
+    Degrees of freedom are Welch and Satterthwaite's.
+    """
+    gap = better.mean(axis=0) - other.mean(axis=0)
+    terms = [(gap.var(ddof=1) / gap.size, gap.size - 1)]
+    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s) - 1) for s in (better, other) if len(s) > 1]
+    variance = sum(v for v, _ in terms)
+    if variance <= 0:
+        return 0.0 if gap.mean() else 1.0
+    freedom = variance**2 / sum(v**2 / df for v, df in terms if v > 0)
+    return float(2 * stats.t.sf(abs(gap.mean()) / np.sqrt(variance), freedom))
+
+
+def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
+    """Which hypotheses are rejected, the chance of any false rejection being at most alpha (Holm, 1979)."""
+    rejected = [False] * len(p)
+    for rank, place in enumerate(np.argsort(p, kind="stable").tolist()):
+        if p[place] > alpha / (len(p) - rank):
+            break
+        rejected[place] = True
+    return rejected
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Of the entries of a section: the best of each column, those that are as good, and how many were compared."""
+
+    best: frozenset[int]
+    level: frozenset[int]
+    comparisons: int
+
+    def mark(self, entry: Entry) -> str:
+        return "best" if id(entry) in self.best else "level" if id(entry) in self.level else ""
+
+
+def compare(section: Section, metric: str = "accuracy") -> Verdicts:
+    """Each method against the best of its network and setting; Holm's correction runs over the whole section."""
+    best, pairs = [], []
+    for dataset in section.datasets:
+        for setting in section.settings:
+            rivals = [e for e in section.of(dataset, setting=setting) if e.scores[metric].size]
+            if rivals:
+                first = max(rivals, key=lambda entry: entry.scores[metric].mean())
+                best.append(first)
+                pairs += [(first, e) for e in rivals if e is not first and comparable(first, e, metric)]
+    rejected = holm([p_value(a.scores[metric], b.scores[metric]) for a, b in pairs])
+    level = frozenset(id(b) for (_, b), worse in zip(pairs, rejected, strict=True) if not worse)
+    return Verdicts(frozenset(map(id, best)), level, len(pairs))
+
+
+def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int, tuple[Interval, bool]], int]:
+    """An ablation: the difference of each row to the first of its network, and whether it is significant."""
+    pairs = []
+    for dataset in section.datasets:
+        whole, *others = section.of(dataset)
+        pairs += [(whole, e) for e in others if comparable(whole, e, metric)]
+    found = [(b.scores[metric], a.scores[metric]) for a, b in pairs]
+    rejected = holm([p_value(b, a) for b, a in found])
+    changes = [difference(b, a) for b, a in found]
+    verdicts = zip(changes, rejected, strict=True)
+    return {id(b): verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
+
+
+def comparable(a: Entry, b: Entry, metric: str) -> bool:
+    """Whether both were asked the same number of tasks, two at least."""
+    x, y = a.scores[metric], b.scores[metric]
+    return bool(x.size and y.size and x.shape[1] == y.shape[1] > 1)
+
+
+def difference(a: Scores, b: Scores) -> Interval:
+    """a - b with its 95 % interval, tasks paired and seeds nested as in `p_value`."""
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    terms = [(gap.var(ddof=1) / gap.size, gap.size)]
+    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s)) for s in (a, b) if len(s) > 1]
+    return Interval(float(gap.mean()), float(np.sqrt(sum(stats.t.ppf(0.975, n - 1) ** 2 * v for v, n in terms))))
+
+
+# --- the table that is the same for everyone ----------------------------------------------------------------------
+
+COLUMNS = ("part", "dataset", "method", "way", "shot", "query", "seeds", "tasks")
+
+
+def table(results: Results) -> list[list[str]]:
+    """A row for each entry that has scores or a reason to have none; no times, so that equal runs are equal bytes."""
+    header = [*COLUMNS, *(f"{metric}{end}" for metric in METRICS for end in ("", "_ci95")), "status", "reason"]
+    rows = [header]
+    for section in results.sections:
+        for entry in section.entries if section.kind != "case" else ():
+            seeds, tasks = entry.scores["accuracy"].shape if entry.scores["accuracy"].size else (0, 0)
+            shape = [entry.way, entry.shot, entry.query, seeds, tasks]
+            found = [entry[metric] for metric in METRICS]
+            numbers = [f"{v:.6f}" if f else "" for f in found for v in ((f.mean, f.ci95) if f else (0, 0))]
+            names = [section.title, entry.dataset, entry.label]
+            rows.append([*names, *map(str, shape), *numbers, entry.status, entry.reason])
+    return rows
+
+
+def to_csv(rows: Sequence[Sequence[str]]) -> str:
+    """CSV in which no text of a user's is a formula to a spreadsheet."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([[_harmless(cell) for cell in row] for row in rows])
+    return buffer.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    if cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        try:
+            float(cell)
+        except ValueError:
+            return f"'{cell}"
+    return cell

@@ -1,0 +1,173 @@
+"""Run a grid: every cell that is not finished, in processes of one thread each, its result kept at once."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from fewnode.errors import FewnodeError
+from fewnode.experiment.grid import Grid
+from fewnode.experiment.ledger import Ledger, Record, read_ledger
+from fewnode.experiment.plan import Clock, Planned, plan, trainings
+from fewnode.experiment.results import TABLE, read_results, table, to_csv, write_layout
+from fewnode.experiment.work import THREADS, work
+from fewnode.io import exclusive, write_text
+
+BACKENDS = ("local", "ray")
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    impossible: int = 0
+    kept: int = 0
+    """Of those, how many were finished before."""
+    running: int = 0
+    seconds_left: float = 0.0
+    damaged: int = 0
+    last: Record | None = field(default=None, repr=False)
+
+    @property
+    def finished(self) -> int:
+        return self.done + self.failed + self.impossible
+
+    def count(self, record: Record) -> None:
+        setattr(self, record.status, getattr(self, record.status) + 1)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a run would do: the cells by what is known of them, and an estimate of the time."""
+
+    cells: list[tuple[Planned, str]]
+    seconds: float
+    guessed: int
+    """Trainings whose time is a guess, because nothing like them has been measured."""
+
+
+def outlook(grid: Grid, out: Path, workers: int, data_dir: Path | None = None, retry: bool = False) -> Outlook:
+    """Look, and run nothing."""
+    planned = {p.id: p for p in plan(grid, data_dir)}
+    records = read_ledger(out)[0]
+    groups = trainings(p for p in planned.values() if _is_open(p, records, retry))
+    clock = Clock(records)
+    waiting = {p.id for group in groups for p in group}
+    state = {p.id: "to run" if p.id in waiting else _state(p, records) for p in planned.values()}
+    seconds = sum(clock.expect(group) for group in groups) / workers
+    return Outlook([(p, state[p.id]) for p in planned.values()], seconds, sum(not clock.knows(g) for g in groups))
+
+
+def experiment(
+    grid: Grid,
+    out: Path,
+    workers: int = 1,
+    backend: str = "local",
+    data_dir: Path | None = None,
+    retry: bool = False,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Bring the results in `out` to what the grid asks for. Failed cells run again only if `retry`.
+
+    A second run in the same directory is refused while the first one is at it.
+    """
+    run = _runner(backend, workers)
+    planned = plan(grid, data_dir)
+    with exclusive(out):
+        records, damaged = read_ledger(out)
+        distinct = {p.id: p for p in planned}
+        groups = trainings(p for p in distinct.values() if _is_open(p, records, retry))
+        clock = Clock(records)
+        groups.sort(key=lambda group: -clock.expect(group))  # the long ones first: none is left over at the end
+        progress = Progress(len(distinct), damaged=damaged)
+        waiting = {p.id for group in groups for p in group}
+        for p in distinct.values():
+            if p.id not in waiting and p.impossible is None:
+                progress.count(records[p.id])
+                progress.kept += 1
+        write_layout(out, grid, planned)
+        with closing(Ledger(out)) as ledger:
+            for p in distinct.values():
+                if p.impossible is not None:
+                    record = Record(p.id, p.identity, "impossible", reason=p.impossible)
+                    progress.count(record)
+                    if p.id not in records:
+                        ledger.add(record)
+            _collect(run(groups), groups, workers, clock, ledger, progress, report)
+        write_text(out / TABLE, to_csv(table(read_results(out))))
+    return progress
+
+
+def _collect(
+    finished: Iterator[list[Record]],
+    groups: Sequence[Sequence[Planned]],
+    workers: int,
+    clock: Clock,
+    ledger: Ledger,
+    progress: Progress,
+    report: Callable[[Progress], None],
+) -> None:
+    left = {group[0].training: group for group in groups}
+    by_id = {p.id: p.training for group in groups for p in group}
+
+    def tell() -> None:
+        progress.running = min(workers, len(left))
+        progress.seconds_left = sum(clock.expect(group) for group in left.values()) / workers
+        report(progress)
+
+    tell()
+    for records in finished:
+        del left[by_id[records[0].id]]
+        for record in records:
+            ledger.add(record)
+            clock.learn(record)
+            progress.count(record)
+            progress.last = record
+            tell()
+
+
+def _is_open(planned: Planned, records: dict[str, Record], retry: bool) -> bool:
+    """Whether the cell has still to be run."""
+    record = records.get(planned.id)
+    if planned.impossible is not None:
+        return False
+    return record is None or record.status == "impossible" or (retry and record.status == "failed")
+
+
+def _state(planned: Planned, records: dict[str, Record]) -> str:
+    return "impossible" if planned.impossible is not None else records[planned.id].status
+
+
+def _runner(backend: str, workers: int) -> Callable[[Sequence[Sequence[Planned]]], Iterator[list[Record]]]:
+    """How groups become records: here, in processes, or on a cluster; in whichever order they finish."""
+    if backend == "ray":
+        _register_ray()
+        name = "ray"
+    elif workers == 1:
+        return lambda groups: map(work, groups)
+    else:
+        name = "loky"
+
+    def run(groups: Sequence[Sequence[Planned]]) -> Iterator[list[Record]]:
+        threads: Any = {"inner_max_num_threads": THREADS} if name == "loky" else {}
+        with joblib.parallel_config(backend=name, n_jobs=workers, **threads):
+            pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
+            yield from pool(joblib.delayed(work)(group) for group in groups)
+
+    return run
+
+
+def _register_ray() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise FewnodeError("--backend ray needs Ray, which is not installed here; --backend local runs without it")
+    importlib.import_module("ray.util.joblib").register_ray()

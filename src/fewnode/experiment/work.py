@@ -1,0 +1,100 @@
+"""What a worker process does: one training, then each of its cells, whatever the number of workers."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+import fewnode
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, has_option
+from fewnode.evaluation import METRICS, evaluate
+from fewnode.experiment.case import look
+from fewnode.experiment.ledger import DIGITS, Record
+from fewnode.experiment.plan import Planned, open_dataset
+from fewnode.io import one_line
+
+THREADS = 1
+
+
+def work(group: Sequence[Planned]) -> list[Record]:
+    """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
+    torch.set_num_threads(THREADS)
+    with threadpool_limits(THREADS):
+        _forget_peak()
+        first, start = group[0], time.perf_counter()
+        try:
+            data = open_dataset(first.source)
+            start = time.perf_counter()
+            model = _model(first).fit(data)
+        except (Exception, MemoryError) as error:
+            spent = time.perf_counter() - start
+            return [_failed(planned, error, spent) for planned in group]
+        seconds = time.perf_counter() - start
+        records = []
+        for planned in group:
+            try:
+                records.append(_finish(planned, model, seconds, shared=planned is not first))
+            except (Exception, MemoryError) as error:
+                records.append(_failed(planned, error, seconds))
+    return records
+
+
+def _model(planned: Planned) -> Estimator:
+    cell = planned.cell
+    options = dict(cell.options)
+    if "workers" not in options and has_option(planned.method, "workers"):
+        options["workers"] = THREADS  # it changes no bit, and processes are what the grid runs on
+    return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options)
+
+
+def _finish(planned: Planned, model: Estimator, fit: float, shared: bool) -> Record:
+    cell, data = planned.cell, open_dataset(planned.source)
+    start = time.perf_counter()
+    if cell.kind == "case":
+        found: dict[str, Any] = {"case": look(model, data, cell)}
+    else:
+        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed)
+        found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
+    seconds = {"fit": round(fit, 3), "evaluate": round(time.perf_counter() - start, 3)}
+    history = getattr(model.method_, "history_", None)
+    provenance = {
+        **_versions(),
+        "memory_mb": _peak_mb(),
+        "shared_training": shared,
+        "episodes": history.done if history else None,
+    }
+    return Record(planned.id, planned.identity, "done", seconds=seconds, provenance=provenance, **found)
+
+
+def _failed(planned: Planned, error: BaseException, seconds: float) -> Record:
+    what = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {one_line(error)}"
+    spent = {"fit": round(seconds, 3)}
+    return Record(planned.id, planned.identity, "failed", reason=what, seconds=spent, provenance=_versions())
+
+
+def _versions() -> dict[str, Any]:
+    versions = {"fewnode": fewnode.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    return {"versions": versions, "threads": THREADS, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def _forget_peak() -> None:
+    """Begin to measure anew: a process outlives its cells, and its peak would be that of the largest of them."""
+    with suppress(OSError):  # not on Linux: the peak is then the process's
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_mb() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

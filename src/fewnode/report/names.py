@@ -1,0 +1,33 @@
+"""How methods are written and drawn: the same everywhere in a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+METHODS = {
+    "deepwalk": "DeepWalk",
+    "node2vec": "node2vec",
+    "gcn": "GCN",
+    "sgc": "SGC",
+    "pn": "PN",
+    "maml": "MAML",
+    "meta-gnn": "Meta-GNN",
+    "gpn": "GPN",
+    "gpn-naive": "GPN-naive",
+    "gpn-plus": "GPN-plus",
+}
+METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
+
+ACCENT, WARM, GREY = "#3b82c9", "#d9673f", "#8a929c"
+"""One colour for the paper's method, one for ours, and grey for what they are measured against."""
+CLASSES = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+"""Paul Tol's bright scheme."""
+
+
+def written(label: str) -> str:
+    """A method as people write it; a file of somebody's own by its name."""
+    return METHODS.get(label, Path(label).name if ".py:" in label else label)
+
+
+def colour(label: str) -> str:
+    return {"gpn": ACCENT, "gpn-plus": WARM}.get(label, GREY)

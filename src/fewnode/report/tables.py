@@ -1,0 +1,187 @@
+"""The tables of a grid's report as LaTeX, Markdown or CSV. Every name in them is somebody's text, and is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fewnode.evaluation import METRICS, Interval
+from fewnode.experiment.results import Entry, Results, Section, against_first, compare, table, to_csv
+from fewnode.report import names
+
+Escape = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a table, and how: `best`, `level` (not significantly worse than the best), or plain."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str
+
+
+def tables(results: Results) -> list[Table]:
+    """Every table of the report: of each comparison, one a network and metric; of each ablation, one."""
+    found: list[Table] = []
+    for section in results.sections:
+        if section.kind == "compare":
+            for metric in distinct_metrics(section):
+                found += _compared(results, section, metric)
+        if section.kind == "ablation":
+            found.append(_ablated(section))
+    return found
+
+
+def distinct_metrics(section: Section) -> list[str]:
+    """With as many queries of every class, weighted F1 is macro-F1: then it is shown once."""
+    same = all((e.scores["macro_f1"] == e.scores["weighted_f1"]).all() for e in section.entries)
+    return list(METRICS[:2]) if same else list(METRICS)
+
+
+def significance(comparisons: int) -> str:
+    """How the marks came about, in one sentence."""
+    return (
+        f"paired t-test over the same tasks with seeds nested in methods, {comparisons} comparisons, "
+        "Holm-corrected to 5 % for all of them together"
+    )
+
+
+def _compared(results: Results, section: Section, metric: str) -> list[Table]:
+    verdicts = compare(section, metric)
+    note = f"% ± 95 % interval. Bold: best; †: not significantly worse ({significance(verdicts.comparisons)})."
+    found = []
+    for dataset in section.datasets:
+        settings = [s for s in section.settings if any(e[metric] for e in section.of(dataset, setting=s))]
+        rows = []
+        for label in section.labels:
+            cells = [Cell(names.written(label))]
+            for setting in settings:
+                entry = next(iter(section.of(dataset, label, setting)), None)
+                cells.append(Cell(_number(results, entry, metric), verdicts.mark(entry) if entry else ""))
+            rows.append(tuple(cells))
+        caption = f"{section.title}: {dataset}, {names.METRICS[metric]}"
+        found.append(Table(caption, ("method", *settings), tuple(rows), note))
+    return found
+
+
+def _number(results: Results, entry: Entry | None, metric: str) -> str:
+    found = entry[metric] if entry else None
+    if entry is None or found is None:
+        return "–"
+    paper = results.paper(entry, "accuracy" if metric == "accuracy" else "f1")
+    return str(found) + (f" (reported {paper:.1f}, {signed(100 * found.mean - paper)})" if paper is not None else "")
+
+
+def _ablated(section: Section) -> Table:
+    changes, comparisons = against_first(section)
+    rows = []
+    for label in section.labels:
+        cells = [Cell(names.written(label))]
+        for dataset in section.datasets:
+            entry = next(iter(section.of(dataset, label)), None)
+            found = entry["accuracy"] if entry else None
+            change = changes.get(id(entry))
+            text = str(found) if found else "–"
+            cells.append(Cell(text + (f" ({change_text(*change)})" if change else "")))
+        rows.append(tuple(cells))
+    how = significance(comparisons)
+    note = f"Accuracy, % ± 95 % interval, and the difference to the first row; *: significant ({how})."
+    return Table(section.title, ("variant", *section.datasets), tuple(rows), note)
+
+
+def change_text(change: Interval, significant: bool) -> str:
+    return f"{signed(100 * change.mean)} ± {100 * change.ci95:.1f}{'*' if significant else ''}"
+
+
+def signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+# --- the three forms ----------------------------------------------------------------------------------------------
+
+
+def render(results: Results, form: str) -> str:
+    if form == "csv":
+        return to_csv(_with_marks(results))
+    write = to_latex if form == "latex" else to_markdown
+    return "\n".join(write(each) for each in tables(results))
+
+
+def _with_marks(results: Results) -> list[list[str]]:
+    """The table of the results directory, with the marks of the comparisons and the published numbers."""
+    header, *rows = table(results)
+    found = [[*header, "mark", "reported_accuracy", "reported_f1"]]
+    entries = [(s, e) for s in results.sections if s.kind != "case" for e in s.entries]
+    verdicts = {id(section): compare(section) for section in results.sections if section.kind == "compare"}
+    for row, (section, entry) in zip(rows, entries, strict=True):
+        mark = verdicts[id(section)].mark(entry) if id(section) in verdicts else ""
+        paper = [results.paper(entry, metric) for metric in ("accuracy", "f1")]
+        found.append([*row, mark, *("" if value is None else f"{value:.1f}" for value in paper)])
+    return found
+
+
+def to_markdown(found: Table) -> str:
+    lines = [f"**{in_markdown(found.caption)}**", "", _piped([in_markdown(h) for h in found.header])]
+    lines.append("|---|" + "---:|" * (len(found.header) - 1))
+    style = {"best": "**{}**", "level": "{}†", "": "{}"}
+    lines += [_piped([style[cell.mark].format(in_markdown(cell.text)) for cell in row]) for row in found.rows]
+    return "\n".join([*lines, "", in_markdown(found.note), ""])
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def to_latex(found: Table) -> str:
+    """A table for the package booktabs."""
+    style = {"best": "\\textbf{{{}}}", "level": "{}$^\\dagger$", "": "{}"}
+    rows = [" & ".join(style[c.mark].format(in_latex(c.text)) for c in row) + " \\\\" for row in found.rows]
+    return "\n".join(
+        [
+            "\\begin{table}",
+            "\\centering",
+            f"\\caption{{{in_latex(found.caption)}. {in_latex(found.note)}}}",
+            f"\\begin{{tabular}}{{l{'r' * (len(found.header) - 1)}}}",
+            "\\toprule",
+            " & ".join(in_latex(h) for h in found.header) + " \\\\",
+            "\\midrule",
+            *rows,
+            "\\bottomrule",
+            "\\end{tabular}",
+            "\\end{table}",
+            "",
+        ]
+    )
+
+
+_LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "±": "$\\pm$",
+    "−": "$-$",
+    "†": "$^\\dagger$",
+    "–": "--",
+    "β": "$\\beta$",
+    '"': "''",
+}
+
+
+def in_latex(text: str) -> str:
+    return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))
+
+
+def in_markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#~!&])", r"\\\1", " ".join(text.split()))
