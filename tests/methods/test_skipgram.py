@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fewnode.methods import skipgram
-from fewnode.methods.skipgram import Noise, deal, skip_gram, train_pairs
+from fewnode.methods.skipgram import Noise, deal, pair_trainer, skip_gram
 
 
 def splitmix(counter: int) -> int:
@@ -19,13 +19,15 @@ def splitmix(counter: int) -> int:
     return bits ^ (bits >> 31)
 
 
-def test_updates_are_those_of_a_slow_skip_gram(rng: np.random.Generator) -> None:
-    n, negatives, lr, counter = 7, 3, 0.3, 12345
+@pytest.mark.parametrize("negatives", [1, 2, 3, 6])
+def test_updates_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives: int) -> None:
+    n, lr, counter = 7, 0.3, 12345  # few nodes, hence every way in which targets can coincide
     z, out = (rng.normal(size=(n, 20)).astype(np.float32) for _ in range(2))
     centre, context = (rng.integers(0, n, 40).astype(np.int32) for _ in range(2))
     noise = Noise(np.zeros(n, np.uint8), rng.random(n), 1)
     nodes, keep, alias = noise.table(0)
     slow_z, slow_out = z.astype(float), out.astype(float)
+    train_pairs = pair_trainer(20)
     train_pairs(z, out, centre, context, nodes, keep, alias, negatives, np.float32(lr), np.uint64(counter))
     for u, v in zip(centre, context, strict=True):
         targets = [(v, 1.0)]
