@@ -47,9 +47,10 @@ class Cell:
     kind: str = "score"
 
     def __str__(self) -> str:
+        options = "".join(f" {name}={value}" for name, value in self.options.items())
         queries = "" if self.query == self.shot else f" {self.query}-query"
         what = " case study" if self.kind == "case" else f" seed {self.seed}"
-        return f"{self.dataset} {self.method} {self.way}-way {self.shot}-shot{queries}{what}"
+        return f"{self.dataset} {self.method}{options} {self.way}-way {self.shot}-shot{queries}{what}"
 
 
 @dataclass(frozen=True)

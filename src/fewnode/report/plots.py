@@ -160,11 +160,14 @@ def embedding_map(case: dict[str, Any]) -> Figure:
         ax.plot(*cloud[cloud_y == c].T, "o", ms=3, color=ink, alpha=0.45, mew=0, label=_short(name))
         ax.plot(*support[c * shots : (c + 1) * shots].T, "o", ms=7, mfc="none", mec=ink, mew=1.6)
         ax.plot(*prototypes[c], "*", ms=15, color=ink, mec=INK, mew=0.8)
+    _zoom(ax, np.concatenate([cloud, support, prototypes]))
     share = [f"{100 * s:.0f} %" for s in found["share"]]
     ax.set(xlabel=f"first axis, {share[0]} of the variance", ylabel=f"second axis, {share[-1]}", xticks=[], yticks=[])
     legend = ax.legend(frameon=False, labelcolor=INK, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for text in legend.get_texts():
         text.set_parse_math(False)
+    for handle in legend.legend_handles:
+        handle.set(alpha=1, markersize=6)
     return figure
 
 
@@ -191,6 +194,14 @@ def long_tail(sizes: dict[str, list[int]]) -> Figure:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False, labelcolor=INK, fontsize=8)
     return figure
+
+
+def _zoom(ax: Any, points: NDArray[np.float64]) -> None:
+    """Leave the outermost two percent of points out of sight: one far-away node would hide all the others."""
+    for side, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
+        low, high = np.percentile(points[:, side], [1, 99])
+        margin = 0.08 * (high - low) or 1.0
+        set_limits(low - margin, high + margin)
 
 
 def _points(pairs: list[list[float]]) -> NDArray[np.float64]:

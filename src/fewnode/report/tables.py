@@ -61,6 +61,8 @@ def _compared(results: Results, section: Section, metric: str) -> list[Table]:
     found = []
     for dataset in section.datasets:
         settings = [s for s in section.settings if any(e[metric] for e in section.of(dataset, setting=s))]
+        if not settings:
+            continue
         rows = []
         for label in section.labels:
             cells = [Cell(names.written(label))]

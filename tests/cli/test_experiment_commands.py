@@ -1,0 +1,80 @@
+"""`fewnode experiment` and `fewnode report`, as a user calls them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fewnode.io import exclusive
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GRID = """
+[[compare]]
+datasets = "planted"
+methods = ["gpn", "propagation"]
+way = [3, 6]
+shot = 3
+tasks = 4
+[methods.gpn]
+options = { episodes = 10 }
+"""
+
+
+@pytest.fixture(name="grid")
+def _grid(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.toml"
+    path.write_text(GRID)
+    return path
+
+
+def test_from_a_grid_to_a_page(fewnode, grid: Path, dataset_dir: Path, tmp_path: Path) -> None:
+    out, where = tmp_path / "out", ("--data-dir", dataset_dir.parent)
+    plan = fewnode("experiment", grid, "--out", out, *where, "--dry-run")
+    assert plan.code == 0
+    assert "6-way tasks need 6 test classes, there are 5" in plan.out
+    assert "2 trainings are a guess" in plan.out
+    assert not out.exists()
+    done = fewnode("experiment", grid, "--out", out, *where)
+    assert (done.code, done.out) == (0, "4 cells: 2 done (0 of all were finished before), 0 failed, 2 impossible\n")
+    assert "planted gpn 3-way 3-shot seed 0" in done.err
+    assert "left)" in done.err
+    again = fewnode("experiment", grid, "--out", out, *where, "--json")
+    assert (again.json["kept"], again.json["done"], again.err.count("\n")) == (2, 2, 1)
+    page = tmp_path / "report.html"
+    shown = fewnode("report", out, "--out", page, "--json")
+    assert (shown.code, shown.json["bytes"]) == (0, page.stat().st_size)
+    assert "propagation" in fewnode("report", out, "--format", "markdown").out
+    assert fewnode("report", out, "--format", "csv", "--out", tmp_path / "t.csv", "-q").code == 0
+    assert (tmp_path / "t.csv").read_text().startswith("part,dataset,method")
+
+
+def test_what_is_wrong_is_one_line(fewnode, grid: Path, dataset_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    grid.write_text(GRID.replace("methods = ", "methds = "))
+    bad = fewnode("experiment", grid, "--out", out)
+    assert (bad.code, bad.out) == (2, "")
+    assert "grid.toml: [[compare]] 1: unknown key 'methds' (did you mean 'methods'?)" in bad.err
+    assert bad.err.count("\n") == 1
+    assert fewnode("report", tmp_path).code == 2
+    assert fewnode("report", tmp_path / "nowhere", "--format", "latex").code == 2
+    grid.write_text(GRID)
+    with exclusive(out):
+        second = fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent)
+    assert (second.code, "another process is writing to it" in second.err) == (2, True)
+    assert fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent, "--backend", "ray").code == 2
+
+
+def test_the_example_runs(fewnode, tmp_path: Path) -> None:
+    """With a tenth of its training: the whole takes a minute."""
+    text = (EXAMPLES / "grid.toml").read_text()
+    found = tomllib.loads(text)
+    (compare,) = found["compare"]
+    assert len(compare["methods"]) == 3
+    assert len(compare["shot"]) == found["defaults"]["seeds"] == 2
+    small = text.replace("tasks = 50", "tasks = 5").replace("seeds = 2", "seeds = 1")
+    small += "[methods.gpn]\noptions = { episodes = 10 }\n[methods.pn]\noptions = { episodes = 10 }\n"
+    (tmp_path / "grid.toml").write_text(small)
+    done = fewnode("experiment", tmp_path / "grid.toml", "--out", tmp_path / "out", "--json", "-q")
+    assert (done.code, done.json["done"]) == (0, 6)

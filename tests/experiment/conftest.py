@@ -1,0 +1,57 @@
+"""A small network on disk, and methods that are quick, slow or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fewnode.graph import Dataset
+from fewnode.io import save_dataset
+
+METHODS = '''
+import time
+import numpy as np
+
+
+class Nearest:
+    """Cosine to the class mean, after a while."""
+
+    def __init__(self, wait=0.0, seed=0):
+        self.wait, self.seed = wait, seed
+
+    def fit(self, graph, train, valid):
+        time.sleep(self.wait)
+        return self
+
+    def predict_proba(self, graph, support, support_y, query):
+        x = graph.x.toarray()
+        noise = np.random.default_rng(self.seed).random(x.shape[1])
+        centres = np.stack([x[support[support_y == c]].mean(axis=0) * noise for c in range(support_y.max() + 1)])
+        score = np.exp(x[query] @ centres.T)
+        return (score / score.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+class Broken(Nearest):
+    def fit(self, graph, train, valid):
+        raise RuntimeError("no luck")
+'''
+
+
+@pytest.fixture(name="folder")
+def _folder(planted: Dataset, tmp_path: Path) -> Path:
+    """A folder with a dataset directory `planted` and `methods.py`."""
+    save_dataset(planted, tmp_path / "planted")
+    (tmp_path / "methods.py").write_text(METHODS)
+    return tmp_path
+
+
+@pytest.fixture(name="grid_file")
+def _grid_file(folder: Path) -> Callable[[str], Path]:
+    def write(text: str, name: str = "grid.toml") -> Path:
+        path = folder / name
+        path.write_text(text)
+        return path
+
+    return write

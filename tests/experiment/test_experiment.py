@@ -1,0 +1,188 @@
+"""A grid from start to end: each cell once, the same table however it was run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.evaluation import evaluate
+from fewnode.experiment import run
+from fewnode.experiment.grid import read_grid
+from fewnode.experiment.ledger import FILE, read_ledger
+from fewnode.experiment.results import TABLE, read_results
+from fewnode.experiment.run import Progress, experiment, outlook
+from fewnode.graph import Dataset
+from fewnode.io import exclusive
+
+Write = Callable[..., Path]
+
+GRID = """
+[defaults]
+datasets = "planted"
+tasks = 6
+seeds = 2
+[[compare]]
+methods = ["gpn", "propagation", "methods.py:Nearest"]
+way = [3, 5]
+shot = 3
+[methods.gpn]
+options = { episodes = 10 }
+"""
+
+
+def run_grid(path: Path, out: Path, **more: object) -> Progress:
+    return experiment(read_grid(path), out, **more)  # type: ignore[arg-type]
+
+
+def test_a_cell_is_what_evaluate_says(grid_file: Write, planted: Dataset, tmp_path: Path) -> None:
+    done = run_grid(grid_file(GRID), tmp_path / "out")
+    assert (done.total, done.done, done.failed, done.impossible) == (12, 12, 0, 0)
+    entry = next(e for e in read_results(tmp_path / "out").sections[0].entries if (e.label, e.way) == ("gpn", 3))
+    model = Estimator("gpn", 3, 3, seed=1, episodes=10).fit(planted)
+    expected = evaluate(model, planted, 3, 3, tasks=6).per_task["accuracy"][0]
+    assert np.allclose(entry.scores["accuracy"][1], expected, atol=1e-4)
+    record = entry.done[1]
+    assert record.cell["data_sha256"] == planted.sha256
+    assert record.cell["options"]["hidden"] == [32, 16]  # all of them: defaults may change
+    assert record.provenance["versions"]["fewnode"]
+    assert record.provenance["memory_mb"] > 10
+    assert set(record.seconds) == {"fit", "evaluate"}
+
+
+def test_a_finished_cell_is_never_run_twice(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out = grid_file(GRID), tmp_path / "out"
+    run_grid(path, out)
+    lines, table = (out / FILE).read_bytes(), (out / TABLE).read_bytes()
+    monkeypatch.setattr(run, "work", lambda group: pytest.fail("run again"))
+    again = run_grid(path, out)
+    assert (again.kept, (out / FILE).read_bytes(), (out / TABLE).read_bytes()) == (12, lines, table)
+    monkeypatch.undo()
+    more = run_grid(grid_file(GRID.replace("seeds = 2", "seeds = 3")), out)
+    assert (more.kept, more.done) == (12, 18)
+
+
+def test_a_corrupt_line_is_run_again(grid_file: Write, tmp_path: Path) -> None:
+    path, out = grid_file(GRID), tmp_path / "out"
+    run_grid(path, out)
+    table, lines = (out / TABLE).read_bytes(), (out / FILE).read_bytes().splitlines(keepends=True)
+    (out / FILE).write_bytes(b"".join([*lines[:3], lines[3].replace(b"accuracy", b"accurate"), *lines[4:]]))
+    again = run_grid(path, out)
+    assert (again.damaged, again.kept, again.done) == (1, 11, 12)
+    assert (out / TABLE).read_bytes() == table
+
+
+def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, tmp_path: Path) -> None:
+    text = GRID.replace("methods.py:Nearest", "methods.py:Broken").replace("[3, 5]", "[3, 6]")
+    path, out = grid_file(text), tmp_path / "out"
+    found = run_grid(path, out)
+    assert (found.done, found.failed, found.impossible) == (4, 2, 6)
+    reasons = {record.status: record.reason for record in read_ledger(out)[0].values()}
+    assert reasons["failed"] == "RuntimeError: no luck"
+    assert reasons["impossible"] == "6-way tasks need 6 test classes, there are 5"
+    assert b'impossible,"6-way tasks' in (out / TABLE).read_bytes()
+    assert run_grid(path, out).failed == 2
+    size = (out / FILE).stat().st_size
+    run_grid(path, out)
+    assert (out / FILE).stat().st_size == size
+    fixed = (path.parent / "methods.py").read_text().replace('raise RuntimeError("no luck")', "return self")
+    (path.parent / "methods.py").write_text(fixed)  # another file is another cell
+    assert run_grid(path, out).failed == 0
+
+
+def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> None:
+    path, out = grid_file(GRID.replace("methods.py:Nearest", "methods.py:Broken")), tmp_path / "out"
+    run_grid(path, out)
+    size = (out / FILE).stat().st_size
+    assert run_grid(path, out, retry=True).failed == 4
+    assert (out / FILE).stat().st_size > size
+
+
+def test_two_parts_share_a_cell_and_settings_share_a_training(grid_file: Write, tmp_path: Path) -> None:
+    twice = GRID + '\n[[sweep]]\nmethods = ["gpn", "propagation"]\nway = [3, 4, 5]\nshot = 3\n'
+    progress = run_grid(grid_file(twice), tmp_path / "out")
+    assert progress.total == 12 + 4
+    shared = [r for r in read_ledger(tmp_path / "out")[0].values() if r.provenance["shared_training"]]
+    assert {record.cell["method"] for record in shared} == {"propagation"}  # it learns nothing from the tasks
+    assert len(shared) == 4
+
+
+def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_path: Path) -> None:
+    slow = GRID + '[methods."methods.py:Nearest"]\noptions = { wait = 0.3 }\n'
+    path, once, killed = grid_file(slow), tmp_path / "once", tmp_path / "killed"
+    run_grid(path, once)
+    command = [sys.executable, "-m", "fewnode", "experiment", path, "--out", killed, "-q"]
+    with subprocess.Popen(list(map(str, command)), start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while len(read_ledger(killed)[0]) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+    kept = len(read_ledger(killed)[0])
+    assert 2 <= kept < 12
+    assert run_grid(path, killed, workers=2).kept == kept
+    assert (killed / TABLE).read_bytes() == (once / TABLE).read_bytes()
+
+
+def test_a_second_run_in_the_directory_says_so(grid_file: Write, tmp_path: Path) -> None:
+    with exclusive(tmp_path / "out"), pytest.raises(FewnodeError, match="another process is writing to it"):
+        run_grid(grid_file(GRID), tmp_path / "out")
+
+
+def test_a_full_disk_keeps_the_earlier_cells(grid_file: Write, tmp_path: Path) -> None:
+    path, out = grid_file(GRID), tmp_path / "out"
+    run_grid(path, out)
+    lines = (out / FILE).read_bytes().splitlines(keepends=True)
+    (out / FILE).write_bytes(b"".join(lines[:10]))
+    limit = (out / FILE).stat().st_size + 100  # no more room than for half a line
+    room = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, room[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            run_grid(path, out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+    assert (out / FILE).read_bytes() == b"".join(lines[:10])
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "said"),
+    [
+        ('"planted"', '"plantd"', "plantd: no such dataset in"),
+        ('"planted"', '"dblp"', "fewnode data build dblp makes it"),
+        ('"gpn", ', '"gnp", ', r"unknown method 'gnp' \(did you mean 'gpn'\?\)"),
+        ("episodes = 10", "episods = 10", r"no option 'episods' \(did you mean 'episodes'\?\)"),
+        ("methods.py:Nearest", "methods.py:Nearst", r"no class 'Nearst' in it \(did you mean 'Nearest'\?\)"),
+        ("methods.py:Nearest", "method.py:Nearest", "no such file"),
+    ],
+)
+def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, find: str, put: str, said: str) -> None:
+    with pytest.raises(FewnodeError, match=said):
+        run_grid(grid_file(GRID.replace(find, put)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_lists_and_estimates(grid_file: Write, tmp_path: Path) -> None:
+    path, out = grid_file(GRID.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
+    before = outlook(read_grid(path), out, workers=2)
+    assert sorted(state for _, state in before.cells) == ["impossible"] * 6 + ["to run"] * 6
+    assert (before.seconds, before.guessed) == (6 * 10 / 2, 6)
+    assert not out.exists()
+    run_grid(path, out)
+    after = outlook(read_grid(path), out, workers=2)
+    assert (after.seconds, [state for _, state in after.cells].count("done")) == (0, 6)
+
+
+def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(FewnodeError, match="--backend ray needs Ray"):
+        run_grid(grid_file(GRID), tmp_path / "out", backend="ray")

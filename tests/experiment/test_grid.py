@@ -1,0 +1,93 @@
+"""The grid file: what it expands to, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fewnode.errors import FewnodeError
+from fewnode.experiment.grid import read_grid, read_grids
+
+Write = Callable[..., Path]
+
+GOOD = """
+title = "Mine"
+[defaults]
+datasets = ["b", "a"]
+seeds = 2
+[[compare]]
+methods = ["gpn", "wide"]
+way = [5, 10]
+shot = 3
+tasks = 7
+[[sweep]]
+methods = "gpn"
+way = 5
+shot = 5
+query = [1, 5]
+seeds = [4]
+[methods.wide]
+method = "gpn"
+seeds = 3
+options = { hidden = [64] }
+"""
+
+
+def test_lists_multiply_in_the_order_of_the_file(grid_file: Write) -> None:
+    grid = read_grid(grid_file(GOOD))
+    compared, swept = grid.parts
+    assert [(r.label, r.cells[0].dataset, r.cells[0].way) for r in compared.rows] == [
+        (label, dataset, way) for dataset in "ba" for label in ("gpn", "wide") for way in (5, 10)
+    ]
+    wide = compared.rows[2]
+    assert (wide.cells[0].method, wide.cells[0].options, len(wide.cells)) == ("gpn", {"hidden": [64]}, 3)
+    assert (wide.cells[0].query, wide.cells[0].tasks) == (3, 7)  # M is K unless the grid says otherwise
+    assert (swept.along, [r.cells[0].query for r in swept.rows]) == ("query", [1, 5, 1, 5])
+    assert swept.rows[0].cells[0].seed == 4
+    assert (grid.title, len(grid.cells)) == ("Mine", 2 * (2 * 2 + 2 * 3) + 4)
+
+
+def test_several_files_are_one_grid(grid_file: Write) -> None:
+    both = read_grids([grid_file(GOOD), grid_file(GOOD.replace("Mine", "Other"), "other.toml")])
+    assert (both.title, len(both.parts), len(both.folders)) == ("Mine", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "said"),
+    [
+        ("methods = [", "method = [", "[[compare]] 1: unknown key 'method' (did you mean 'methods'?)"),
+        ("[[compare]]", "[[compares]]", "unknown key 'compares' (did you mean 'compare'?)"),
+        ("[defaults]\n", "[defaults]\ndatsets = 'x'\n", "[defaults]: unknown key 'datsets' (did you mean 'datasets'?)"),
+        ("options = {", "option = {", "[methods.wide]: unknown key 'option' (did you mean 'options'?)"),
+        ("way = [5, 10]", "way = [5, 1]", "[[compare]] 1: way is [5, 1], expected a whole number from 2 or a list"),
+        ("way = [5, 10]", "way = '5'", "[[compare]] 1: way is '5', expected a whole number"),
+        ("way = [5, 10]", "way = []", "way is [], expected a list"),
+        ("way = [5, 10]", "way = [5, 5]", "in which nothing is twice"),
+        ("way = [5, 10]\n", "", "[[compare]] 1: way is missing"),
+        ("tasks = 7", "tasks = true", "tasks is True, expected a whole number from 2"),
+        ("tasks = 7", "seeds = 0", "seeds is 0, expected a whole number from 1"),
+        ('datasets = ["b", "a"]\n', "", "[[compare]] 1: datasets is missing"),
+        ("query = [1, 5]", "query = 1", "one of way, shot, query must be a list, the axis of the sweep; 0 are"),
+        ("hidden = [64]", "seed = 3", "[methods.wide]: options: 'seed' is not an option of a method"),
+        ('title = "Mine"', "title = 3", "title is 3, expected text"),
+        ('title = "Mine"', "title =", "not TOML"),
+        ('title = "Mine"', 'reported = "none.toml"', "none.toml: no such file"),
+        ("[defaults]", "[[defaults]]", "[defaults]: expected a table"),
+        ("[[compare]]", "[compare]", "compare: expected tables that begin with [[compare]]"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(grid_file: Write, find: str, put: str, said: str) -> None:
+    assert find in GOOD
+    with pytest.raises(FewnodeError) as error:
+        read_grid(grid_file(GOOD.replace(find, put, 1)))
+    assert said in str(error.value)
+    assert ".toml: " in str(error.value)
+
+
+def test_a_grid_without_parts(grid_file: Write) -> None:
+    with pytest.raises(FewnodeError, match="no part in it"):
+        read_grid(grid_file('title = "x"'))
+    with pytest.raises(FewnodeError, match="no such file"):
+        read_grid(Path("missing.toml"))

@@ -1,0 +1,117 @@
+"""Numbers of a results directory: intervals, what is significant, and the table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import interval
+from fewnode.experiment.results import (
+    LAYOUT,
+    against_first,
+    compare,
+    difference,
+    holm,
+    p_value,
+    read_results,
+    table,
+    to_csv,
+)
+from synthetic import noisy, part, write
+
+
+def test_one_seed_is_the_paired_t_test(rng: np.random.Generator) -> None:
+    a, b = rng.random((1, 40)), rng.random((1, 40))
+    assert p_value(a, b) == pytest.approx(stats.ttest_rel(a[0], b[0]).pvalue)
+    assert difference(a, b).mean == pytest.approx((a - b).mean())
+
+
+def test_no_variance_over_tasks_leaves_welchs_test_over_seeds(rng: np.random.Generator) -> None:
+    a, b = (np.repeat(rng.random((n, 1)), 30, axis=1) for n in (5, 8))
+    assert p_value(a, b) == pytest.approx(stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False).pvalue)
+
+
+def test_pairing_sees_what_intervals_hide() -> None:
+    score = noisy({"gpn": 0.62, "pn": 0.60}, seeds=1, noise=0.02)
+    a, b = score("", "gpn", (5, 5, 5)), score("", "pn", (5, 5, 5))
+    assert interval(a).ci95 + interval(b).ci95 > 0.02  # the intervals overlap
+    assert p_value(a, b) < 0.01
+
+
+def test_a_method_whose_seeds_disagree_is_not_called_worse() -> None:
+    tasks = np.zeros(50)
+    steady, wild = np.stack([tasks + 0.7] * 3), np.stack([tasks + m for m in (0.45, 0.8, 0.7)])
+    assert p_value(steady, wild) > 0.05
+    assert p_value(np.concatenate(steady)[None], np.concatenate(wild)[None]) < 0.001  # what pooling would claim
+
+
+def test_equal_scores() -> None:
+    same = np.full((2, 5), 0.5)
+    assert p_value(same, same) == 1
+    assert p_value(same, same - 0.1) == 0
+
+
+def test_the_test_keeps_its_level(rng: np.random.Generator) -> None:
+    wrong = 0
+    for _ in range(400):
+        hard = rng.normal(0, 0.2, 30)
+        a, b = (hard + rng.normal(0, 0.05, (3, 1)) + rng.normal(0, 0.1, (3, 30)) for _ in range(2))
+        wrong += p_value(a, b) < 0.05
+    assert wrong / 400 < 0.07
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]  # 0.005 < .05/4, 0.01 < .05/3, 0.03 > .05/2
+    assert holm([0.01, 0.02, 0.03]) == [True, True, True]
+    assert holm([]) == []
+
+
+def test_the_best_and_what_is_level_with_it(tmp_path: Path) -> None:
+    means = {"gpn": 0.70, "pn": 0.50, "sgc": 0.698}
+    results = read_results(write(tmp_path, [part("compare", noisy(means), labels=means)]))
+    (section,) = results.sections
+    verdicts = compare(section)
+    marks = {entry.label: verdicts.mark(entry) for entry in section.entries}
+    assert marks["pn"] == ""
+    assert sorted([marks["gpn"], marks["sgc"]]) == ["best", "level"]
+    assert verdicts.comparisons == 2
+
+
+def test_an_ablation_is_against_its_first_row(tmp_path: Path) -> None:
+    means = {"gpn": 0.60, "no valuator": 0.40, "no dropout": 0.60}
+    results = read_results(write(tmp_path, [part("ablation", noisy(means), labels=means)]))
+    changes, comparisons = against_first(results.sections[0])
+    found = {entry.label: changes.get(id(entry)) for entry in results.sections[0].entries}
+    assert (comparisons, found["gpn"]) == (2, None)
+    assert found["no valuator"][0].mean == pytest.approx(-0.2, abs=0.03)
+    assert (found["no valuator"][1], found["no dropout"][1]) == (True, False)
+
+
+def test_the_table(tmp_path: Path) -> None:
+    scores = np.array([[0.5, 1.0], [0.75, 0.75]])
+    parts = [part("compare", lambda dataset, label, s: scores if label == "gpn" else "too few", title="=cmd()")]
+    rows = list(csv.DictReader(io.StringIO(to_csv(table(read_results(write(tmp_path, parts)))))))
+    assert rows[0]["part"] == "'=cmd()"  # no formula to a spreadsheet
+    assert float(rows[0]["accuracy"]) == 0.75
+    assert float(rows[0]["accuracy_ci95"]) == pytest.approx(interval(scores).ci95, abs=1e-6)
+    assert (rows[0]["seeds"], rows[0]["tasks"]) == ("2", "2")
+    assert (rows[1]["accuracy"], rows[1]["status"], rows[1]["reason"]) == ("", "impossible", "too few")
+
+
+def test_numbers_are_no_formulas() -> None:
+    assert to_csv([["-0.5", "-x", "+1", "@a", "a"]]) == "-0.5,'-x,+1,'@a,a\n"
+
+
+def test_what_is_no_results_directory(tmp_path: Path) -> None:
+    with pytest.raises(FewnodeError, match="no results of fewnode experiment in it"):
+        read_results(tmp_path)
+    for text in ("{", "[]", '{"parts": [{}]}', '{"title": 1, "parts": [], "reported": 3}'):
+        (tmp_path / LAYOUT).write_text(text)
+        with pytest.raises(FewnodeError, match="damaged"):
+            read_results(tmp_path)

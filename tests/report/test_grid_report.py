@@ -1,0 +1,134 @@
+"""The page and the tables of a grid: the right marks, nothing unescaped, no outside host, not too large."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.experiment.results import Results, read_results
+from fewnode.report.grid import write_report
+from fewnode.report.tables import in_latex, in_markdown, render
+from synthetic import case_part, noisy, part, write
+
+MEANS = {"gpn": 0.70, "pn": 0.50, "sgc": 0.699}
+NASTY = "<script>alert(1)</script> | $x_1$ & 50% \\end{table} *b*"
+REPORTED = [
+    {"source": "Somebody, 2020", "dataset": "dblp", "way": 5, "shot": 5, "method": "gpn", "metric": m, "value": v}
+    for m, v in (("accuracy", 75.4), ("f1", 74.7))
+]
+
+
+class Page(HTMLParser):
+    """The text of table cells by class, and every tag that opens."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.cells: list[tuple[str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "td":
+            self.cells.append((dict(attrs).get("class") or "", ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            kind, text = self.cells[-1]
+            self.cells[-1] = (kind, text + data)
+
+
+def page(results: Results, path: Path) -> str:
+    write_report(results, path)
+    return path.read_text()
+
+
+def test_the_best_is_bold_and_its_equals_are_marked(tmp_path: Path) -> None:
+    results = read_results(write(tmp_path, [part("compare", noisy(MEANS), labels=MEANS)]))
+    text = page(results, tmp_path / "r.html")
+    marks = [kind for kind, _ in Page(text).cells]
+    assert sorted(marks) == ["", "best", "level"]
+    assert marks[1] == ""  # PN, twenty points below
+    assert "2 comparisons" in text
+    markdown = render(results, "markdown")
+    assert len(re.findall(r"\*\*\d+\.\d ± \d+\.\d\*\*", markdown)) == 2  # accuracy and macro-F1
+    assert len(re.findall(r"\d†", markdown)) == 2
+    assert render(results, "latex").count("\\textbf{") == 2
+    assert re.findall(r"mark|best|level", render(results, "csv")) == ["mark", *marks[:1], *marks[2:]]
+
+
+def test_published_numbers_stand_beside_ours(tmp_path: Path) -> None:
+    score = lambda *_: np.full((2, 4), 0.8)  # noqa: E731
+    parts = [part("compare", score, ("dblp", "mine"), ("gpn",))]
+    results = read_results(write(tmp_path, parts, reported=REPORTED))
+    cells = [" ".join(text.split()) for _, text in Page(page(results, tmp_path / "r.html")).cells]
+    assert "reported 75.4 / 74.7 (+4.6)" in cells[0]
+    assert "reported" not in cells[1].split("How to read")[0]  # another network is another network
+    assert "(reported 75.4, +4.6)" in render(results, "markdown").replace("\\", "")
+    assert ",75.4,74.7" in render(results, "csv")
+
+
+def test_names_are_text_wherever_they_stand(tmp_path: Path) -> None:
+    means = {NASTY: 0.5, "gpn": 0.6}
+    sweep = part("sweep", noisy(means), (NASTY,), means, ((3, 5, 5), (5, 5, 5)), along="way", title=NASTY)
+    parts = [
+        part("compare", noisy(means), (NASTY,), means, title=NASTY),
+        part("ablation", noisy(means), (NASTY,), means, title=NASTY),
+        part("compare", lambda *_: NASTY, ("empty",), title="none"),
+        sweep,
+        case_part((NASTY,), means, [NASTY, "$b_$", "c", "d", "e"]),
+    ]
+    results = read_results(write(tmp_path, parts, title=NASTY))
+    tags = Page(page(results, tmp_path / "r.html")).tags
+    assert "script" not in tags
+    assert "svg" in tags
+    latex = render(results, "latex")
+    assert "\\end{table} " not in latex
+    assert latex.count("\\begin{table}") == latex.count("\\end{table}") == latex.count("\\caption{")
+    for line in render(results, "markdown").splitlines():
+        if line.startswith("| "):
+            assert len(re.findall(r"(?<!\\)\|", line)) == len(re.findall(r"(?<!\\)\|", "| a | b |"))
+    assert "<script>" not in render(results, "markdown").replace("\\<script\\>", "")
+
+
+def test_escapes_by_hand() -> None:
+    assert in_latex("a_b & 5% {~^\\}") == "a\\_b \\& 5\\% \\{\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\}"
+    assert in_latex("1 ± 2\n−3") == "1 $\\pm$ 2 $-$3"
+    assert in_markdown("a|b*c_d<e>`") == "a\\|b\\*c\\_d\\<e\\>\\`"
+
+
+def test_a_grid_of_1280_cells(tmp_path: Path) -> None:
+    methods = ["deepwalk", "node2vec", "gcn", "sgc", "pn", "maml", "meta-gnn", "gpn"]
+    means = {name: 0.3 + 0.06 * i for i, name in enumerate(methods)}
+    settings = [(way, shot, shot) for way in (5, 10) for shot in (3, 5)]
+    networks = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
+    results = read_results(write(tmp_path, [part("compare", noisy(means, 10), networks, methods, settings)]))
+    assert len(results.records) == 1280
+    text = page(results, tmp_path / "r.html")
+    assert len(text) < 2_000_000
+    assert f"{4 * 4 * 7} comparisons" in text
+    assert [kind for kind, _ in Page(text).cells].count("best") == 16
+    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"<svg.*?</svg>", "", text, flags=re.S))
+    assert "default-src 'none'" in text
+
+
+def test_an_unfinished_grid_is_reported_as_far_as_it_is(tmp_path: Path) -> None:
+    layout, records = part("compare", noisy(MEANS), labels=MEANS)
+    sweep = part("sweep", noisy({"gpn": 0.5}), labels=("gpn",), settings=((2, 5, 5), (3, 5, 5)), along="way")[0]
+    ablation = part("ablation", noisy(MEANS), labels=MEANS)[0]
+    case = case_part(("mine",), ("gpn",), list("abcde"))[0]
+    parts = [(layout, records[:4]), (sweep, []), (ablation, []), (case, [])]
+    text = page(read_results(write(tmp_path, parts)), tmp_path / "r.html")
+    assert "not run yet" in text
+    assert "missing" in text
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "csv"])
+def test_nothing_at_all_is_a_report_too(tmp_path: Path, form: str) -> None:
+    results = read_results(write(tmp_path, []))
+    assert isinstance(render(results, form), str)
+    assert "How to read this" in page(results, tmp_path / "r.html")

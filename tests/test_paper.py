@@ -1,0 +1,54 @@
+"""The paper's numbers and grids, as data."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from fewnode.experiment.grid import read_grid, read_grids, read_reported
+
+PAPER = Path(__file__).parents[1] / "paper"
+NETWORKS = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
+METHODS = ("deepwalk", "node2vec", "gcn", "sgc", "pn", "maml", "meta-gnn", "gpn")
+SETTINGS = ((5, 3), (5, 5), (10, 3), (10, 5))
+
+
+def test_every_number_of_the_results_table_is_there_once() -> None:
+    numbers = read_reported(PAPER / "reported.toml")
+    found = [(n["dataset"], (n["way"], n["shot"]), n["method"], n["metric"]) for n in numbers]
+    assert sorted(found) == sorted(product(NETWORKS, SETTINGS, METHODS, ("accuracy", "f1")))
+    value = dict(zip(found, (n["value"] for n in numbers), strict=True))
+    assert value["amazon-clothing", (5, 3), "deepwalk", "accuracy"] == 36.7
+    assert value["amazon-electronics", (10, 5), "gcn", "f1"] == 48.3
+    assert value["dblp", (5, 5), "meta-gnn", "f1"] == 78.2
+    assert value["reddit", (10, 5), "gpn", "f1"] == 59.2
+
+
+def test_gpn_is_the_best_of_every_column_there() -> None:
+    numbers = read_reported(PAPER / "reported.toml")
+    for network, (way, shot), metric in product(NETWORKS, SETTINGS, ("accuracy", "f1")):
+        key = {"dataset": network, "way": way, "shot": shot, "metric": metric}
+        column = {n["method"]: n["value"] for n in numbers if all(n[k] == v for k, v in key.items())}
+        assert max(column, key=lambda method: column[method]) == "gpn"
+
+
+def test_the_papers_grid_has_1280_cells() -> None:
+    grid = read_grid(PAPER / "grid.toml")
+    assert len(grid.cells) == 4 * 4 * 8 * 10
+    assert {cell.tasks for cell in grid.cells} == {50}
+    assert {cell.method for cell in grid.cells} == set(METHODS)
+
+
+def test_the_sweeps_and_the_case_study() -> None:
+    grid = read_grids([PAPER / "sweeps.toml", PAPER / "case_study.toml"])
+    axes = {part.along: {row.label for row in part.rows} for part in grid.parts if part.kind == "sweep"}
+    assert axes == {axis: {"gpn", "gpn-naive", "pn"} for axis in ("way", "shot", "query")}
+    (case,) = [part for part in grid.parts if part.kind == "case"]
+    assert [row.label for row in case.rows] == ["meta-gnn", "gpn"]
+
+
+@pytest.mark.parametrize("name", ["grid.toml", "sweeps.toml", "case_study.toml", "at_hand.toml"])
+def test_every_grid_of_the_paper_can_be_read(name: str) -> None:
+    assert read_grid(PAPER / name).cells
