@@ -158,11 +158,11 @@ class Clock:
 
     def expect(self, group: Sequence[Planned]) -> float:
         """Seconds for the cells of one training."""
-        cell = group[0].cell
-        for key in ((cell.dataset, cell.method), (cell.method,)):
+        cell = group[0].identity
+        for key in ((cell["dataset"], cell["method"]), (cell["method"],)):
             if key in self._seen:
                 return sum(self._seen[key]) / len(self._seen[key])
         return GUESS
 
     def knows(self, group: Sequence[Planned]) -> bool:
-        return (group[0].cell.method,) in self._seen
+        return (group[0].identity["method"],) in self._seen

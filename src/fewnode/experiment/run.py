@@ -17,7 +17,7 @@ from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import Clock, Planned, plan, trainings
 from fewnode.experiment.results import TABLE, read_results, table, to_csv, write_layout
-from fewnode.experiment.work import THREADS, work
+from fewnode.experiment.work import THREADS, work, work_apart
 from fewnode.io import exclusive, write_text
 
 BACKENDS = ("local", "ray")
@@ -162,7 +162,7 @@ def _runner(backend: str, workers: int) -> Callable[[Sequence[Sequence[Planned]]
         threads: Any = {"inner_max_num_threads": THREADS} if name == "loky" else {}
         with joblib.parallel_config(backend=name, n_jobs=workers, **threads):
             pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
-            yield from pool(joblib.delayed(work)(group) for group in groups)
+            yield from pool(joblib.delayed(work_apart)(group) for group in groups)
 
     return run
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,25 @@ from fewnode.io import one_line
 THREADS = 1
 
 
+def work_apart(group: Sequence[Planned]) -> list[Record]:
+    """`work` in a process of its own, which ends when the run that started it is killed."""
+    _end_with_parent()
+    return work(group)
+
+
+@cache
+def _end_with_parent() -> None:
+    """Otherwise an orphan would train on, and then hold its memory for minutes."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def work(group: Sequence[Planned]) -> list[Record]:
     """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
     torch.set_num_threads(THREADS)
@@ -33,16 +55,16 @@ def work(group: Sequence[Planned]) -> list[Record]:
         first, start = group[0], time.perf_counter()
         try:
             data = open_dataset(first.source)
-            start = time.perf_counter()
+            start, cpu = time.perf_counter(), time.process_time()
             model = _model(first).fit(data)
         except (Exception, MemoryError) as error:
             spent = time.perf_counter() - start
             return [_failed(planned, error, spent) for planned in group]
-        seconds = time.perf_counter() - start
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         records = []
         for planned in group:
             try:
-                records.append(_finish(planned, model, seconds, shared=planned is not first))
+                records.append(_finish(planned, model, (seconds, cpu), shared=planned is not first))
             except (Exception, MemoryError) as error:
                 records.append(_failed(planned, error, seconds))
     return records
@@ -56,7 +78,7 @@ def _model(planned: Planned) -> Estimator:
     return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options)
 
 
-def _finish(planned: Planned, model: Estimator, fit: float, shared: bool) -> Record:
+def _finish(planned: Planned, model: Estimator, fit: tuple[float, float], shared: bool) -> Record:
     cell, data = planned.cell, open_dataset(planned.source)
     start = time.perf_counter()
     if cell.kind == "case":
@@ -64,10 +86,11 @@ def _finish(planned: Planned, model: Estimator, fit: float, shared: bool) -> Rec
     else:
         result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed)
         found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
-    seconds = {"fit": round(fit, 3), "evaluate": round(time.perf_counter() - start, 3)}
+    seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
     history = getattr(model.method_, "history_", None)
     provenance = {
         **_versions(),
+        "fit_cpu_seconds": round(fit[1], 3),
         "memory_mb": _peak_mb(),
         "shared_training": shared,
         "episodes": history.done if history else None,

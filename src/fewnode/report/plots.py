@@ -82,7 +82,7 @@ def accuracy_against_seconds(entries: Sequence[Entry]) -> Figure | None:
     figure, ax = axes(WIDTH, HEIGHT)
     for x, y, label in points:
         ax.plot(x, y, "o", ms=7 if colour(label) != GREY else 5, color=colour(label))
-    ax.set(xscale="log", xlabel="seconds to train, one thread", ylabel="accuracy, %")
+    ax.set(xscale="log", xlabel="processor seconds to train", ylabel="accuracy, %")
     ax.margins(x=0.22, y=0.12)
     ax.xaxis.set_major_formatter(ScalarFormatter())
     ax.xaxis.set_minor_formatter("")
