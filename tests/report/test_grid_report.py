@@ -23,7 +23,7 @@ REPORTED = [
 
 
 class Page(HTMLParser):
-    """The text of table cells by class, and every tag that opens."""
+    """The text of the cells of large tables, with their class, and every tag that opens."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag == "td":
+        if tag == "table":
+            self.glance = ("class", "glance") in attrs
+        if tag == "td" and not self.glance:
             self.cells.append((dict(attrs).get("class") or "", ""))
 
     def handle_data(self, data: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -109,15 +110,45 @@ def _compared(results: Results, section: Section) -> dict[str, Any]:
                 "reported": any(cell and cell["paper"] for row in rows for cell in row["cells"]),
             }
         )
+    overview = _overview(section)
     cost = [(dataset, plots.accuracy_against_seconds(section.of(dataset))) for dataset in section.datasets]
     return {
         "kind": "compare",
         "title": section.title,
         "tables": tables,
+        "overview": overview,
         "test": significance(verdicts.comparisons),
         "one_f1": len(distinct_metrics(section)) == 2,
         "cost": _drawn(cost),
     }
+
+
+def _overview(section: Section) -> dict[str, Any]:
+    """Each method on each network, averaged over the settings that all methods have, and its mean rank."""
+    columns = [(d, s) for d in section.datasets for s in section.settings]
+    scores = {
+        (label, column): float(entry.scores["accuracy"].mean())
+        for label in section.labels
+        for column in columns
+        for entry in section.of(column[0], label, column[1])
+        if entry.scores["accuracy"].size
+    }
+    full = [column for column in columns if all((label, column) in scores for label in section.labels)]
+    ranks: dict[str, list[int]] = {label: [] for label in section.labels}
+    for column in full:
+        for label in section.labels:
+            ranks[label].append(1 + sum(scores[other, column] > scores[label, column] for other in section.labels))
+    datasets = [d for d in section.datasets if any(d == own for own, _ in full)]
+    rows: list[dict[str, Any]] = [
+        {
+            "label": names.written(label),
+            "cells": [100 * float(np.mean([scores[label, c] for c in full if c[0] == d])) for d in datasets],
+            "rank": float(np.mean(ranks[label])) if full else 0.0,
+        }
+        for label in section.labels
+    ]
+    best = [max(row["cells"][i] for row in rows) for i in range(len(datasets))]
+    return {"datasets": datasets, "rows": sorted(rows, key=lambda row: row["rank"]), "best": best, "columns": len(full)}
 
 
 def _number(

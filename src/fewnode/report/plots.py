@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from fewnode.experiment.results import Entry, Section
@@ -52,7 +52,7 @@ def sweep_curve(section: Section, dataset: str) -> Figure | None:
     if not ends:
         return None
     ax.set(xlabel=AXIS[along], ylabel="accuracy, %")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
+    ax.set_xticks(sorted({getattr(entry, along) for entry in section.of(dataset) if entry["accuracy"]}))
     _label_ends(ax, ends)
     return figure
 
@@ -84,7 +84,7 @@ def accuracy_against_seconds(entries: Sequence[Entry]) -> Figure | None:
         ax.plot(x, y, "o", ms=7 if colour(label) != GREY else 5, color=colour(label))
     ax.set(xscale="log", xlabel="processor seconds to train", ylabel="accuracy, %")
     ax.margins(x=0.22, y=0.12)
-    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
     _label_points(figure, ax, points)
     return figure
@@ -178,7 +178,7 @@ def beta_against_degree(case: dict[str, Any]) -> Figure:
     ax.axhline(case["beta"]["even"], color=GREY, lw=1, ls="--")
     ax.plot(degree + 1, beta, "o", ms=3.5, color=ACCENT, alpha=0.5, mew=0)
     ax.set(xscale="log", xlabel="degree + 1", ylabel="β")
-    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.xaxis.set_major_formatter("{x:g}")
     return figure
 
 

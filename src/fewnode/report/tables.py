@@ -105,7 +105,8 @@ def change_text(change: Interval, significant: bool) -> str:
 
 
 def signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")
+    """To one decimal, with a real minus; what rounds to nothing has no sign."""
+    return f"{round(value, 1) + 0.0:+.1f}".replace("-", "−") if round(value, 1) else "0.0"
 
 
 # --- the three forms ----------------------------------------------------------------------------------------------
