@@ -8,20 +8,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
-from fewnode.experiment.ledger import FILE, read_ledger
+from fewnode.experiment.ledger import FILE, Record, read_ledger
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import Progress, experiment, outlook
+from fewnode.experiment.work import died, work
 from fewnode.graph import Dataset
 from fewnode.io import exclusive
 
@@ -186,3 +188,24 @@ def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(FewnodeError, match="--backend ray needs Ray"):
         run_grid(grid_file(GRID), tmp_path / "out", backend="ray")
+
+
+def test_a_process_that_dies_costs_its_own_cell_alone(
+    grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pools = grid_file(GRID), []
+
+    def pool(groups: Mapping[str, run.Group], workers: int, backend: str) -> Iterator[tuple[str, list[Record]]]:
+        pools.append(len(groups))
+        for place, (training, group) in enumerate(groups.items()):
+            if len(pools) == 1 and place == 3:
+                raise TerminatedWorkerError("killed")
+            yield training, work(group)
+
+    alone = iter([died, work])  # of the two that were running, the first was it
+    monkeypatch.setattr(run, "_pool", pool)
+    monkeypatch.setattr(run, "_alone", lambda group: next(alone)(group))
+    found = run_grid(path, tmp_path / "out", workers=2)
+    assert (found.done, found.failed) == (11, 1)
+    assert pools == [10, 5]  # trainings left: 3 were done, 2 tried alone
+    assert "its process died" in (tmp_path / "out" / TABLE).read_text()

@@ -67,6 +67,7 @@ class Planner:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = folders
         self._sources: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._reasons: dict[tuple[str, int, int, int], str | None] = {}
 
@@ -74,9 +75,12 @@ class Planner:
         return [self._plan(cell) for cell in cells]
 
     def _plan(self, cell: Cell) -> Planned:
-        source = self._sources.setdefault(cell.dataset, "") or self._find(cell.dataset)
-        self._sources[cell.dataset] = source
+        if cell.dataset not in self._sources:
+            self._sources[cell.dataset] = self._find(cell.dataset)
+        source = self._sources[cell.dataset]
         data = open_dataset(source)
+        if self._names.setdefault(data.name, data.sha256) != data.sha256:
+            raise FewnodeError(f"{cell.dataset}: another dataset of the grid is called {data.name!r} too; rename one")
         method, name, options = self._method(cell)
         identity = {**asdict(cell), "dataset": data.name, "data_sha256": data.sha256, "method": name}
         identity["options"] = options

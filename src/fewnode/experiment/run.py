@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
-from fewnode.experiment.plan import Clock, Planned, plan, trainings
+from fewnode.experiment.plan import Clock, Planned, open_dataset, plan, trainings
 from fewnode.experiment.results import TABLE, read_results, table, to_csv, write_layout
-from fewnode.experiment.work import THREADS, work, work_apart
+from fewnode.experiment.work import THREADS, died, work, work_apart
 from fewnode.io import exclusive, write_text
 
-BACKENDS = ("local", "ray")
+Group: TypeAlias = Sequence[Planned]
+"""The cells of one training."""
 
 
 @dataclass
@@ -110,7 +116,7 @@ def experiment(
 
 def _collect(
     finished: Iterator[list[Record]],
-    groups: Sequence[Sequence[Planned]],
+    groups: Sequence[Group],
     workers: int,
     clock: Clock,
     ledger: Ledger,
@@ -148,23 +154,47 @@ def _state(planned: Planned, records: dict[str, Record]) -> str:
     return "impossible" if planned.impossible is not None else records[planned.id].status
 
 
-def _runner(backend: str, workers: int) -> Callable[[Sequence[Sequence[Planned]]], Iterator[list[Record]]]:
+def _runner(backend: str, workers: int) -> Callable[[Sequence[Group]], Iterator[list[Record]]]:
     """How groups become records: here, in processes, or on a cluster; in whichever order they finish."""
     if backend == "ray":
         _register_ray()
-        name = "ray"
-    elif workers == 1:
+        return partial(_processes, workers=workers, backend="ray")
+    if workers == 1:
         return lambda groups: map(work, groups)
-    else:
-        name = "loky"
+    return partial(_processes, workers=workers, backend="loky")
 
-    def run(groups: Sequence[Sequence[Planned]]) -> Iterator[list[Record]]:
-        threads: Any = {"inner_max_num_threads": THREADS} if name == "loky" else {}
-        with joblib.parallel_config(backend=name, n_jobs=workers, **threads):
-            pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
-            yield from pool(joblib.delayed(work_apart)(group) for group in groups)
 
-    return run
+def _processes(groups: Sequence[Group], workers: int, backend: str) -> Iterator[list[Record]]:
+    """A group whose process dies is failed, and costs no other: who was running is then tried alone."""
+    open_dataset.cache_clear()  # the processes have their own
+    left = {group[0].training: group for group in groups}
+    while left:
+        try:
+            for training, records in _pool(dict(left), workers, backend):
+                del left[training]
+                yield records
+        except TerminatedWorkerError:
+            for training in list(left)[:workers]:
+                yield _alone(left.pop(training))
+
+
+def _pool(groups: Mapping[str, Group], workers: int, backend: str) -> Iterator[tuple[str, list[Record]]]:
+    threads: Any = {"inner_max_num_threads": THREADS} if backend == "loky" else {}
+    with joblib.parallel_config(backend=backend, n_jobs=workers, **threads):
+        pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
+        yield from pool(joblib.delayed(_named)(*item) for item in groups.items())
+
+
+def _named(training: str, group: Group) -> tuple[str, list[Record]]:
+    return training, work_apart(group)
+
+
+def _alone(group: Group) -> list[Record]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(work_apart, group).result()
+        except BrokenProcessPool:
+            return died(group)
 
 
 def _register_ray() -> None:

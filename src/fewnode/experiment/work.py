@@ -57,7 +57,7 @@ def work(group: Sequence[Planned]) -> list[Record]:
             data = open_dataset(first.source)
             start, cpu = time.perf_counter(), time.process_time()
             model = _model(first).fit(data)
-        except (Exception, MemoryError) as error:
+        except Exception as error:
             spent = time.perf_counter() - start
             return [_failed(planned, error, spent) for planned in group]
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -65,7 +65,7 @@ def work(group: Sequence[Planned]) -> list[Record]:
         for planned in group:
             try:
                 records.append(_finish(planned, model, (seconds, cpu), shared=planned is not first))
-            except (Exception, MemoryError) as error:
+            except Exception as error:
                 records.append(_failed(planned, error, seconds))
     return records
 
@@ -96,6 +96,11 @@ def _finish(planned: Planned, model: Estimator, fit: tuple[float, float], shared
         "episodes": history.done if history else None,
     }
     return Record(planned.id, planned.identity, "done", seconds=seconds, provenance=provenance, **found)
+
+
+def died(group: Sequence[Planned]) -> list[Record]:
+    """The records of cells that took their process with them."""
+    return [_failed(planned, FewnodeError("its process died, perhaps for lack of memory"), 0.0) for planned in group]
 
 
 def _failed(planned: Planned, error: BaseException, seconds: float) -> Record:
