@@ -111,7 +111,13 @@ def test_numbers_are_no_formulas() -> None:
 def test_what_is_no_results_directory(tmp_path: Path) -> None:
     with pytest.raises(FewnodeError, match="no results of fewnode experiment in it"):
         read_results(tmp_path)
-    for text in ("{", "[]", '{"parts": [{}]}', '{"title": 1, "parts": [], "reported": 3}'):
+    parts = (
+        '{"kind": "x", "title": "", "along": null, "rows": []}',
+        '{"kind": "sweep", "title": "", "along": 3, "rows": []}',
+    )
+    odd = [f'{{"title": "", "reported": [], "parts": [{each}]}}' for each in parts]
+    odd.append('{"title": "", "parts": [], "reported": [{"value": 3}]}')
+    for text in (*odd, "{", "[]", '{"parts": [{}]}', '{"title": 1, "parts": [], "reported": 3}'):
         (tmp_path / LAYOUT).write_text(text)
         with pytest.raises(FewnodeError, match="damaged"):
             read_results(tmp_path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fewnode.errors import FewnodeError
 from fewnode.experiment.results import Results, read_results
 from fewnode.report.grid import write_report
 from fewnode.report.tables import in_latex, in_markdown, render
@@ -127,6 +129,14 @@ def test_an_unfinished_grid_is_reported_as_far_as_it_is(tmp_path: Path) -> None:
     text = page(read_results(write(tmp_path, parts)), tmp_path / "r.html")
     assert "not run yet" in text
     assert "missing" in text
+
+
+@pytest.mark.parametrize("change", [{"similarity": []}, {"classes": 3}, {"map": {}}, {"beta": [1]}])
+def test_a_strangers_case_study(tmp_path: Path, change: dict[str, object]) -> None:
+    layout, records = case_part(("mine",), ("gpn",), list("abcde"))
+    bad = [replace(record, case={**(record.case or {}), **change}) for record in records]
+    with pytest.raises(FewnodeError, match="the case study of mine is not what"):
+        page(read_results(write(tmp_path, [(layout, bad)])), tmp_path / "r.html")
 
 
 @pytest.mark.parametrize("form", ["latex", "markdown", "csv"])

@@ -22,6 +22,7 @@ from fewnode.io import readable
 
 FILE = "cells.jsonl"
 STATUSES = ("done", "failed", "impossible")
+NEEDED = ("dataset", "method", "way", "shot", "seed", "kind")
 DIGITS = 4
 """Scores are kept to so many decimals: a hundredth of a percent."""
 
@@ -78,7 +79,8 @@ def _parse(line: bytes) -> Record | None:
             return None
         record = Record(**body)
         scores = [record.per_task[metric] for metric in METRICS] if record.per_task else []
-        ok = record.status in STATUSES and isinstance(record.id, str) and isinstance(record.cell, dict)
+        ok = record.status in STATUSES and isinstance(record.id, str) and all(key in record.cell for key in NEEDED)
+        ok &= all(isinstance(spent, int | float) for spent in record.seconds.values())
         ok &= all(len(values) == len(scores[0]) > 0 and np.isfinite(values).all() for values in scores)
         ok &= record.status != "done" or bool(scores) or isinstance(record.case, dict)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

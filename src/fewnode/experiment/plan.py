@@ -150,23 +150,28 @@ class Clock:
     """Seconds that a training and its evaluations take, from cells like them that are done."""
 
     def __init__(self, records: Mapping[str, Record]) -> None:
-        self._seen: dict[tuple[str, ...], list[float]] = {}
+        self._seen: dict[tuple[str, ...], tuple[float, int]] = {}
         for record in records.values():
             self.learn(record)
 
     def learn(self, record: Record) -> None:
         if record.seconds:
-            cell, spent = record.cell, sum(record.seconds.values())
-            for key in ((cell["dataset"], cell["method"]), (cell["method"],)):
-                self._seen.setdefault(key, []).append(spent)
+            spent = sum(record.seconds.values())
+            for key in _like(record.cell):
+                total, count = self._seen.get(key, (0.0, 0))
+                self._seen[key] = total + spent, count + 1
 
     def expect(self, group: Sequence[Planned]) -> float:
-        """Seconds for the cells of one training."""
-        cell = group[0].identity
-        for key in ((cell["dataset"], cell["method"]), (cell["method"],)):
+        """Seconds for the cells of one training: the mean on the same network, else on any."""
+        for key in _like(group[0].identity):
             if key in self._seen:
-                return sum(self._seen[key]) / len(self._seen[key])
+                total, count = self._seen[key]
+                return total / count
         return GUESS
 
     def knows(self, group: Sequence[Planned]) -> bool:
-        return (group[0].identity["method"],) in self._seen
+        return _like(group[0].identity)[-1] in self._seen
+
+
+def _like(cell: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    return (cell["dataset"], cell["method"]), (cell["method"],)

@@ -21,7 +21,7 @@ from scipy import stats
 
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import METRICS, Interval, interval
-from fewnode.experiment.grid import Grid
+from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import Planned
 from fewnode.io import readable, write_text
@@ -30,6 +30,7 @@ LAYOUT = "layout.json"
 TABLE = "table.csv"
 ALPHA = 0.05
 MAX_LAYOUT_BYTES = 1 << 26
+PUBLISHED = ("source", "dataset", "way", "shot", "method", "metric")
 
 Scores = NDArray[np.float64]
 
@@ -167,7 +168,12 @@ def read_results(directory: Path) -> Results:
             )
             for part in layout["parts"]
         )
-        return Results(str(layout["title"]), sections, tuple(layout["reported"]), damaged)
+        if any(s.kind not in KINDS or s.along not in (None, *SHAPE) for s in sections):
+            raise KeyError
+        reported = tuple({**number, "value": float(number["value"])} for number in layout["reported"])
+        if any(key not in number for number in reported for key in PUBLISHED):
+            raise KeyError
+        return Results(str(layout["title"]), sections, reported, damaged)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise FewnodeError(f"{path}: damaged; fewnode experiment writes it anew, and runs no cell twice") from None
 

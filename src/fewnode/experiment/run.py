@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -91,26 +91,30 @@ def experiment(
     planned = plan(grid, data_dir)
     with exclusive(out):
         records, damaged = read_ledger(out)
-        distinct = {p.id: p for p in planned}
-        groups = trainings(p for p in distinct.values() if _is_open(p, records, retry))
+        distinct = {p.id: p for p in planned}.values()
+        groups = trainings(p for p in distinct if _is_open(p, records, retry))
         clock = Clock(records)
         groups.sort(key=lambda group: -clock.expect(group))  # the long ones first: none is left over at the end
-        progress = Progress(len(distinct), damaged=damaged)
-        waiting = {p.id for group in groups for p in group}
-        for p in distinct.values():
-            if p.id not in waiting and p.impossible is None:
-                progress.count(records[p.id])
-                progress.kept += 1
+        progress = replace(_so_far(list(distinct), records, retry), damaged=damaged)
         write_layout(out, grid, planned)
         with closing(Ledger(out)) as ledger:
-            for p in distinct.values():
-                if p.impossible is not None:
-                    record = Record(p.id, p.identity, "impossible", reason=p.impossible)
-                    progress.count(record)
-                    if p.id not in records:
-                        ledger.add(record)
+            for p in distinct:
+                if p.impossible is not None and p.id not in records:
+                    ledger.add(Record(p.id, p.identity, "impossible", reason=p.impossible))
             _collect(run(groups), groups, workers, clock, ledger, progress, report)
         write_text(out / TABLE, to_csv(table(read_results(out))))
+    return progress
+
+
+def _so_far(planned: Sequence[Planned], records: dict[str, Record], retry: bool) -> Progress:
+    """What there is before anything runs."""
+    progress = Progress(len(planned))
+    for p in planned:
+        if p.impossible is not None:
+            progress.impossible += 1
+        elif not _is_open(p, records, retry):
+            progress.count(records[p.id])
+            progress.kept += 1
     return progress
 
 

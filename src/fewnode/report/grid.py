@@ -11,6 +11,7 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from fewnode.errors import FewnodeError
 from fewnode.experiment.ledger import Record
 from fewnode.experiment.results import Entry, Results, Section, Verdicts, against_first, compare
 from fewnode.report import names, plots
@@ -218,18 +219,23 @@ def _looked(results: Results, section: Section) -> dict[str, Any]:
         cases = {e.label: e.done[0].case for e in section.of(dataset) if e.done and e.done[0].case}
         if not cases:
             continue
-        first = next(iter(cases.values()))
-        weighed = [(label, plots.beta_against_degree(case)) for label, case in cases.items() if case["beta"]]
-        studies.append(
-            {
-                "dataset": dataset,
-                "similarity": _drawn((label, plots.similarity_matrix(case)) for label, case in cases.items()),
-                "maps": _drawn((label, plots.embedding_map(case)) for label, case in cases.items()),
-                "beta": _drawn(weighed),
-                "tail": _drawn([(dataset, plots.long_tail(first["class_sizes"]))])[0],
-            }
-        )
+        try:
+            studies.append(_study(dataset, cases))
+        except (KeyError, ValueError, TypeError, IndexError):
+            raise FewnodeError(f"the case study of {dataset} is not what fewnode experiment writes") from None
     return {"kind": "case", "title": section.title, "studies": studies}
+
+
+def _study(dataset: str, cases: dict[str, Any]) -> dict[str, Any]:
+    first = next(iter(cases.values()))
+    weighed = [(label, plots.beta_against_degree(case)) for label, case in cases.items() if case["beta"]]
+    return {
+        "dataset": dataset,
+        "similarity": _drawn((label, plots.similarity_matrix(case)) for label, case in cases.items()),
+        "maps": _drawn((label, plots.embedding_map(case)) for label, case in cases.items()),
+        "beta": _drawn(weighed),
+        "tail": _drawn([(dataset, plots.long_tail(first["class_sizes"]))])[0],
+    }
 
 
 _SECTIONS = {"compare": _compared, "sweep": _swept, "ablation": _ablated, "case": _looked}
