@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -158,10 +159,10 @@ class Adapt:
     def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
         """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
         pool = valid.take(VALID_TASKS)
-        products: list[Tensor | None] = [None] * len(pool)
+        kept: dict[int, tuple[Support, Any]] = {}
 
         def validate() -> float:
-            answers = self._answers(g, pool, products)
+            answers = self._answers(g, pool, kept)
             return float(np.mean([(p.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean() for i, p in answers]))
 
         return validate
@@ -175,27 +176,33 @@ class Adapt:
         for n_way in sorted({task.n_way for task in tasks}):
             places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
             same = [tasks[i] for i in places]
-            for i, logits in self._answers(self._prepared(graph), same, [None] * len(same)):
+            for i, logits in self._answers(self._prepared(graph), same):
                 if not torch.isfinite(logits).all():
                     raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
                 answers[places[i]] = logits.softmax(dim=1).cpu().numpy()
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
-        self, g: Prepared, tasks: Sequence[Episode], products: list[Tensor | None]
+        self, g: Prepared, tasks: Sequence[Episode], kept: dict[int, tuple[Support, Any]] | None = None
     ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
-        """Logits of each task's query nodes; all tasks have the same N. `products` is filled in, to be given again."""
+        """Logits of each task's query nodes; all tasks have the same N.
+
+        `kept`, if given, is filled with what was read of support and query where that is small, to be given again.
+        """
+        known = {} if kept is None else kept
         degree = g.degree.cpu().numpy()
         order = np.argsort([degree[task.support].sum() for task in tasks], kind="stable")  # like sizes side by side
         for part in (order[start : start + TASKS].tolist() for start in range(0, len(tasks), TASKS)):
-            supports = [self._support(g, tasks[i], products[i]) for i in part]
+            supports = [known[i][0] if i in known else self._support(g, tasks[i]) for i in part]
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
-                products[i] = support.products
-                yield i, self._asked(g, torch.from_numpy(tasks[i].query).to(g.device), weights)
+                query = torch.from_numpy(tasks[i].query).to(g.device)
+                if kept is not None and i not in known and support.products is not None:
+                    kept[i] = support, self.network_.encoder.read(g, query)
+                yield i, self._asked(g, query, weights, known[i][1] if i in known else None)
 
-    def _support(self, g: Prepared, task: Episode, products: Tensor | None = None) -> Support:
+    def _support(self, g: Prepared, task: Episode) -> Support:
         nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))
-        return Support.read(self.network_, g, nodes, y, products)
+        return Support.read(self.network_, g, nodes, y)
 
     def _adapted(self, supports: Sequence[Support], second_order: bool = False) -> list[Weights]:
         loop = partial(adapt, self.network_, steps=self.steps, lr=self.inner_lr, second_order=second_order)
@@ -203,9 +210,13 @@ class Adapt:
         together = iter(loop(Stack(few)) if few else [])
         return [loop(support)[0] if support.products is None else next(together) for support in supports]
 
-    def _asked(self, g: Prepared, query: Int[Tensor, " q"], weights: Weights) -> Float[Tensor, "q n"]:
+    def _asked(
+        self, g: Prepared, query: Int[Tensor, " q"], weights: Weights, field: Any = None
+    ) -> Float[Tensor, "q n"]:
         network = self.network_
         with torch.no_grad():
+            if field is not None:
+                return network.logits(field, weights)
             if query.numel() * 8 > g.n > QUERIES:
                 return network.logits(network.encoder.read(g, None), weights)[query]
             parts = (network.encoder.read(g, nodes) for nodes in query.split(QUERIES))

@@ -90,11 +90,9 @@ class Support:
     products: Float[Tensor, "m m"] | None = None
 
     @classmethod
-    def read(
-        cls, network: Network, g: Prepared, nodes: Int[Tensor, " k"], y: Int[Tensor, " k"], products: Tensor | None
-    ) -> Support:
+    def read(cls, network: Network, g: Prepared, nodes: Int[Tensor, " k"], y: Int[Tensor, " k"]) -> Support:
         field = network.encoder.read(g, nodes)
-        return cls(field, y, gram(field.rows) if products is None and network.first else products)
+        return cls(field, y, gram(field.rows) if network.first else None)
 
     @property
     def n_way(self) -> int:
