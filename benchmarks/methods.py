@@ -21,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+")
     parser.add_argument("--method", action="append", choices=list(METHODS))
+    parser.add_argument("--features", choices=["degree", "svd", "walks"], help="for networks without attributes")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=500)
     arguments = parser.parse_args()
@@ -33,12 +34,13 @@ def main() -> None:
             results, seconds = [], 0.0
             for seed in range(arguments.seeds):
                 start = time.process_time()
-                model = Estimator(name, way=5, shot=5, seed=seed).fit(data)
+                model = Estimator(name, 5, 5, seed=seed, features=arguments.features).fit(data)
                 seconds += (time.process_time() - start) / arguments.seeds
                 results.append(evaluate(model, data, 5, 5, tasks=arguments.tasks))
             result = join(results)
             scores = " | ".join(str(result[metric]) for metric in ("accuracy", "macro_f1", "weighted_f1"))
-            print(f"| {data.name} | {name} | {scores} | {seconds:.1f} |", flush=True)
+            label = f"{name}, {arguments.features}" if arguments.features else name
+            print(f"| {data.name} | {label} | {scores} | {seconds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
