@@ -57,13 +57,17 @@ def test_equal_scores() -> None:
     assert p_value(same, same - 0.1) == 0
 
 
-def test_the_test_keeps_its_level(rng: np.random.Generator) -> None:
-    wrong = 0
-    for _ in range(400):
+@pytest.mark.parametrize(("seeds", "seed_noise"), [(1, 0.0), (2, 0.02), (3, 0.05), (10, 0.05)])
+def test_the_test_keeps_its_level(rng: np.random.Generator, seeds: int, seed_noise: float) -> None:
+    wrong = inside = 0
+    for _ in range(300):
         hard = rng.normal(0, 0.2, 30)
-        a, b = (hard + rng.normal(0, 0.05, (3, 1)) + rng.normal(0, 0.1, (3, 30)) for _ in range(2))
+        a, b = (hard + rng.normal(0, seed_noise, (seeds, 1)) + rng.normal(0, 0.1, (seeds, 30)) for _ in range(2))
         wrong += p_value(a, b) < 0.05
-    assert wrong / 400 < 0.07
+        found = difference(a, b)
+        inside += abs(found.mean) > found.ci95
+    assert wrong / 300 < 0.09
+    assert inside == wrong  # the interval and the test say the same
 
 
 def test_holm_by_hand() -> None:

@@ -189,20 +189,33 @@ def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> Entry:
 
 
 def p_value(better: Scores, other: Scores) -> float:
-    """Two-sided p of equal means, where both (seeds x tasks) were asked the same tasks.
+    """Two-sided p of equal means, where both (seeds x tasks) were asked the same tasks."""
+    gap, error, freedom = _gap(better, other)
+    if error == 0:
+        return 0.0 if gap else 1.0
+    return float(2 * stats.t.sf(abs(gap) / error, freedom))
+
+
+def difference(a: Scores, b: Scores) -> Interval:
+    """a - b with its 95 % interval, which leaves 0 out where `p_value` is below 5 %."""
+    gap, error, freedom = _gap(a, b)
+    return Interval(gap, float(stats.t.ppf(0.975, freedom) * error))
+
+
+def _gap(a: Scores, b: Scores) -> tuple[float, float, float]:
+    """The mean of a - b, its standard error, and Welch and Satterthwaite's degrees of freedom.
 
     Paired over tasks, because some tasks are hard for everyone. Seeds are nested in a method: seed 0 of one has
     nothing to do with seed 0 of another, so each method's variance over its own seeds is added, unpaired.
-    Degrees of freedom are Welch and Satterthwaite's.
     """
-    gap = better.mean(axis=0) - other.mean(axis=0)
+    gap = a.mean(axis=0) - b.mean(axis=0)
     terms = [(gap.var(ddof=1) / gap.size, gap.size - 1)]
-    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s) - 1) for s in (better, other) if len(s) > 1]
+    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s) - 1) for s in (a, b) if len(s) > 1]
     variance = sum(v for v, _ in terms)
     if variance <= 0:
-        return 0.0 if gap.mean() else 1.0
+        return float(gap.mean()), 0.0, 1.0
     freedom = variance**2 / sum(v**2 / df for v, df in terms if v > 0)
-    return float(2 * stats.t.sf(abs(gap.mean()) / np.sqrt(variance), freedom))
+    return float(gap.mean()), float(np.sqrt(variance)), float(freedom)
 
 
 def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
@@ -259,14 +272,6 @@ def comparable(a: Entry, b: Entry, metric: str) -> bool:
     """Whether both were asked the same number of tasks, two at least."""
     x, y = a.scores[metric], b.scores[metric]
     return bool(x.size and y.size and x.shape[1] == y.shape[1] > 1)
-
-
-def difference(a: Scores, b: Scores) -> Interval:
-    """a - b with its 95 % interval, tasks paired and seeds nested as in `p_value`."""
-    gap = a.mean(axis=0) - b.mean(axis=0)
-    terms = [(gap.var(ddof=1) / gap.size, gap.size)]
-    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s)) for s in (a, b) if len(s) > 1]
-    return Interval(float(gap.mean()), float(np.sqrt(sum(stats.t.ppf(0.975, n - 1) ** 2 * v for v, n in terms))))
 
 
 # --- the table that is the same for everyone ----------------------------------------------------------------------

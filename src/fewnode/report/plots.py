@@ -47,7 +47,8 @@ def sweep_curve(section: Section, dataset: str) -> Figure | None:
         style: Any = {"color": colour(label), "lw": 2 if strong else 1.3, "ms": 4}
         style |= {"marker": "o", "ls": "-"} if strong else {"marker": MARKERS[number % 6], "ls": DASHES[number % 4]}
         ax.plot(x, mean, **style, zorder=3 if strong else 2)
-        ax.fill_between(x, mean - band, mean + band, color=colour(label), alpha=0.16, lw=0)
+        low, high = (mean - band).clip(0, 100), (mean + band).clip(0, 100)
+        ax.fill_between(x, low, high, color=colour(label), alpha=0.16, lw=0)
         ends.append((float(mean[-1]), written(label), colour(label)))
     if not ends:
         return None
@@ -101,6 +102,7 @@ def _label_points(figure: Figure, ax: Any, points: Sequence[tuple[float, float, 
     centres = np.array([to_screen((x, y)) for x, y, _ in points])
     scale = figure.dpi / 72
     taken: list[tuple[float, float, float, float]] = [(x - 4, y - 4, x + 4, y + 4) for x, y in centres]
+    taken.append((-1e4, -1e4, ax.get_window_extent().x0, 1e4))  # the axis and its numbers
     for (x, y), (_, _, label) in zip(centres, points, strict=True):
         name = written(label)
         w, h, off = 4.9 * scale * len(name), 9 * scale, 6 * scale
