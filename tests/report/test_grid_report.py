@@ -128,6 +128,7 @@ def test_an_unfinished_grid_is_reported_as_far_as_it_is(tmp_path: Path) -> None:
     parts = [(layout, records[:4]), (sweep, []), (ablation, []), (case, [])]
     text = page(read_results(write(tmp_path, parts)), tmp_path / "r.html")
     assert "not run yet" in text
+    assert "1 of 3 seeds" in text
     assert "missing" in text
 
 

@@ -164,6 +164,7 @@ def _number(
         "mark": verdicts.mark(entry),
         "share": round(100 * entry.scores["accuracy"].mean(), 1),
         "paper": _paper(results, entry),
+        "partial": "" if len(entry.done) == len(entry.records) else f"{len(entry.done)} of {len(entry.records)} seeds",
         "missing": "",
     }
 
