@@ -110,13 +110,14 @@ def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> No
     assert (out / FILE).stat().st_size > size
 
 
-def test_two_parts_share_a_cell_and_settings_share_a_training(grid_file: Write, tmp_path: Path) -> None:
-    twice = GRID + '\n[[sweep]]\nmethods = ["gpn", "propagation"]\nway = [3, 4, 5]\nshot = 3\n'
+def test_two_parts_share_a_cell_and_settings_share_the_walks(grid_file: Write, tmp_path: Path) -> None:
+    twice = GRID + '\n[[sweep]]\nmethods = ["gpn", "deepwalk"]\nway = [3, 4, 5]\nshot = 3\n'
+    twice += "[methods.deepwalk]\noptions = { dimensions = 4, walks = 1, length = 5 }\n"
     progress = run_grid(grid_file(twice), tmp_path / "out")
-    assert progress.total == 12 + 4
-    shared = [r for r in read_ledger(tmp_path / "out")[0].values() if r.provenance["shared_training"]]
-    assert {record.cell["method"] for record in shared} == {"propagation"}  # it learns nothing from the tasks
-    assert len(shared) == 4
+    assert progress.total == progress.done == 12 + 2 + 6
+    records = read_ledger(tmp_path / "out")[0].values()
+    shared = [record.cell["method"] for record in records if record.provenance["shared_training"]]
+    assert shared == ["deepwalk"] * 4  # walks look at no task; what all others learn depends on N and K
 
 
 def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_path: Path) -> None:
@@ -207,5 +208,5 @@ def test_a_process_that_dies_costs_its_own_cell_alone(
     monkeypatch.setattr(run, "_alone", lambda group: next(alone)(group))
     found = run_grid(path, tmp_path / "out", workers=2)
     assert (found.done, found.failed) == (11, 1)
-    assert pools == [10, 5]  # trainings left: 3 were done, 2 tried alone
+    assert pools == [12, 7]  # trainings left: 3 were done, 2 tried alone
     assert "its process died" in (tmp_path / "out" / TABLE).read_text()

@@ -16,10 +16,11 @@ from typing import Any
 from fewnode.datasets import BUILDERS, BUILT_IN, load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
-from fewnode.estimator import METHODS, Estimator, has_option
+from fewnode.estimator import METHODS, Estimator
 from fewnode.experiment.grid import Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.graph import Dataset
+from fewnode.methods.walks import Walks
 from fewnode.plugins import is_plugin, resolved
 
 GUESS = 10.0
@@ -41,9 +42,9 @@ class Planned:
     def training(self) -> str:
         """Cells that agree on this need one training between them.
 
-        A built-in method that has no episodes, such as DeepWalk, learns the same whatever the tasks are.
+        Walks, DeepWalk's and node2vec's, look at no task: their vectors are the same for every N, K and M.
         """
-        by_task = is_plugin(self.method) or has_option(self.method, "episodes")
+        by_task = METHODS.get(self.method, (None,))[0] is not Walks
         shape = ("way", "shot", "query") if by_task else ()
         return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
 
