@@ -9,11 +9,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"graph"},
+    {"graph", "kernels"},
     {"attributes", "io", "episodes", "nn"},
     {"plugins"},
     {"datasets", "train", "evaluation"},
     {"methods"},
+    {"calibration"},
     {"estimator"},
     {"experiment", "predictions", "tune"},
     {"report"},

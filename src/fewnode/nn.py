@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode import kernels
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
 
@@ -39,13 +40,14 @@ def segment_softmax(score: Float[Tensor, " k"], segment: Int[Tensor, " k"], n: i
 
 @dataclass(frozen=True, eq=False)
 class CSR:
-    """A sparse matrix of constants whose rows can be taken quickly and whose product has a gradient.
+    """A sparse matrix of constants whose rows can be taken without a copy and whose product has a gradient.
 
-    On the CPU, rows and transposed products go through SciPy's kernels on the same memory: torch's own are
-    ten to thirty times slower there. Other devices use torch throughout.
+    Row i is the entries start[i] to stop[i]. On the CPU, products go through `kernels` on the same memory; other
+    devices pack the rows and use torch.
     """
 
-    indptr: Int[Tensor, " rows1"]
+    start: Int[Tensor, " rows"]
+    stop: Int[Tensor, " rows"]
     indices: Int[Tensor, " nnz"]
     values: Float[Tensor, " nnz"]
     shape: tuple[int, int]
@@ -54,36 +56,54 @@ class CSR:
     def from_scipy(cls, matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | str = "cpu") -> CSR:
         parts = (as_tensor(matrix.indptr), as_tensor(matrix.indices), as_tensor(matrix.data).to(dtype))
         indptr, indices, values = (part.to(device) for part in parts)
-        return cls(indptr, indices, values, matrix.shape)
+        return cls(indptr[:-1], indptr[1:], indices, values, matrix.shape)
+
+    def rows(self, nodes: Int[Tensor, " k"]) -> CSR:
+        start, stop = self.start.index_select(0, nodes), self.stop.index_select(0, nodes)
+        return CSR(start, stop, self.indices, self.values, (nodes.numel(), self.shape[1]))
+
+    @cached_property
+    def count(self) -> int:
+        """How many entries there are in these rows."""
+        return int((self.stop - self.start).sum())
+
+    @cached_property
+    def packed(self) -> tuple[Int[Tensor, " rows1"], Int[Tensor, " e"], Float[Tensor, " e"]]:
+        """`indptr, indices, values` of these rows alone."""
+        if self.values.device.type == "cpu":
+            indptr, indices, values = map(torch.from_numpy, kernels.pack(*self.arrays))
+            return indptr, indices, values
+        count = self.stop - self.start
+        indptr = F.pad(count.cumsum(0), (1, 0)).to(self.start.dtype)
+        entry = torch.arange(int(indptr[-1]), device=count.device)
+        entry = entry + torch.repeat_interleave(self.start - indptr[:-1], count)
+        return indptr, self.indices[entry], self.values[entry]
+
+    def pack(self) -> CSR:
+        indptr, indices, values = self.packed
+        return CSR(indptr[:-1], indptr[1:], indices, values, self.shape)
+
+    @cached_property
+    def row(self) -> Int[Tensor, " e"]:
+        """The row of each packed entry."""
+        count = self.stop - self.start
+        return torch.repeat_interleave(torch.arange(self.shape[0], device=count.device), count)
 
     @cached_property
     def scipy(self) -> sp.csr_array:
-        parts = (self.values.numpy(), self.indices.numpy(), self.indptr.numpy())
-        return sp.csr_array(parts, shape=self.shape)
+        indptr, indices, values = (part.numpy() for part in self.packed)
+        return sp.csr_array((values, indices, indptr), shape=self.shape)
 
     @cached_property
-    def row(self) -> Int[Tensor, " nnz"]:
-        """The row of each entry."""
-        counts = self.indptr.diff()
-        return torch.repeat_interleave(torch.arange(self.shape[0], device=counts.device), counts)
-
-    def rows(self, nodes: Int[Tensor, " k"]) -> CSR:
-        shape = (nodes.numel(), self.shape[1])
-        if self.values.device.type == "cpu":
-            part = self.scipy[nodes.numpy()]
-            indptr, indices, values = (torch.from_numpy(a) for a in (part.indptr, part.indices, part.data))
-            return CSR(indptr, indices, values, shape)
-        start, count = self.indptr[nodes], self.indptr[nodes + 1] - self.indptr[nodes]
-        indptr = F.pad(count.cumsum(0), (1, 0)).to(self.indptr.dtype)
-        entry = torch.arange(int(indptr[-1]), device=nodes.device)
-        entry = entry + torch.repeat_interleave(start - indptr[:-1], count)
-        return CSR(indptr, self.indices[entry], self.values[entry], shape)
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Start, stop, indices and values as `kernels` takes them."""
+        return self.start.numpy(), self.stop.numpy(), self.indices.numpy(), self.values.numpy()
 
     def to_dense(self) -> Tensor:
         if self.values.device.type == "cpu":
             return torch.from_numpy(self.scipy.toarray())
-        dense = self.values.new_zeros(self.shape)
-        return dense.index_put((self.row, self.indices.long()), self.values)
+        _, indices, values = self.packed
+        return values.new_zeros(self.shape).index_put((self.row, indices.long()), values)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return _Product.apply(dense, self, False)  # type: ignore[no-any-return,no-untyped-call]
@@ -93,13 +113,16 @@ class CSR:
 
     def multiply(self, dense: Tensor, transposed: bool) -> Tensor:
         """The plain product, without a gradient."""
-        if not transposed:
-            matrix = torch.sparse_csr_tensor(self.indptr, self.indices, self.values, self.shape, check_invariants=False)
-            return matrix @ dense.contiguous()
         if dense.device.type == "cpu":
-            return torch.from_numpy(self.scipy.T @ dense.contiguous().numpy())
-        spread = self.values[:, None] * dense[self.row]
-        return dense.new_zeros(self.shape[1], dense.shape[1]).index_add(0, self.indices, spread)
+            array = dense.contiguous().numpy()
+            if transposed:
+                return torch.from_numpy(kernels.multiply_transposed(*self.arrays, array, self.shape[1]))
+            return torch.from_numpy(kernels.multiply(*self.arrays, array))
+        indptr, indices, values = self.packed
+        if not transposed:
+            return torch.sparse_csr_tensor(indptr, indices, values, self.shape, check_invariants=False) @ dense
+        spread = values[:, None] * dense[self.row]
+        return dense.new_zeros(self.shape[1], dense.shape[1]).index_add(0, indices, spread)
 
 
 class _Product(torch.autograd.Function):
@@ -126,7 +149,7 @@ def as_tensor(array: NDArray[Any]) -> Tensor:
 
 
 class Prepared:
-    """A `Graph` as encoders read it: Â = D^-1/2 (A + I) D^-1/2, scaled attributes X, and P = Â X once.
+    """A `Graph` as encoders read it: Â = D^-1/2 (A + I) D^-1/2, scaled attributes X, and P = Â X where it is wanted.
 
     `hop` is a step of the receptive field. A hub of degree 22,000 costs its own row and nothing more: P holds
     its neighbourhood already summed.
@@ -143,7 +166,7 @@ class Prepared:
         self.dtype, self.device = dtype, device
         self.degree = torch.from_numpy(graph.degree).to(device=device, dtype=dtype)
         numpy_dtype = np.float64 if dtype == torch.float64 else np.float32
-        self._normal, self._x = normalised(graph).astype(numpy_dtype), x.astype(numpy_dtype, copy=False)
+        self._normal, self._x = normalised(graph, numpy_dtype), x.astype(numpy_dtype, copy=False)
         self.adj = CSR.from_scipy(self._normal, dtype, device)
         self.x = self._matrix(self._x)
 
@@ -158,38 +181,89 @@ class Prepared:
         return self._matrix(self._normal @ self._x)
 
     def hop(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR, Int[Tensor, " m"] | None]:
-        """Â from the closed neighbourhood of `nodes` into them, and that neighbourhood, sorted."""
-        if nodes is None:
-            return self.adj, None
-        rows = self.adj.rows(nodes)
-        around, place = _distinct(rows.indices, self.n)
-        local = place.to(rows.indices.dtype)
-        return CSR(rows.indptr, local, rows.values, (nodes.numel(), around.numel())), around
+        """Â from the closed neighbourhood of `nodes` into them, and that neighbourhood."""
+        return (self.adj, None) if nodes is None else self._renumbered(self.adj.rows(nodes))
+
+    def reach(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR, Int[Tensor, " m"] | None]:
+        """As `hop`, but from all nodes (None) once the arcs outnumber them: renumbering does not pay then."""
+        return (self.adj, None) if nodes is None else self._renumbered_if_few(self.adj.rows(nodes))
+
+    def _renumbered_if_few(self, rows: CSR) -> tuple[CSR, Int[Tensor, " m"] | None]:
+        return (rows, None) if rows.count >= self.n else self._renumbered(rows)
+
+    def _renumbered(self, rows: CSR) -> tuple[CSR, Int[Tensor, " m"]]:
+        if rows.values.device.type == "cpu":
+            indptr, local, values, around = map(torch.from_numpy, kernels.renumber(*rows.arrays, self._place))
+        else:
+            indptr, indices, values = rows.packed
+            around, place = _distinct(indices, rows.shape[1])
+            local = place.to(indices.dtype)
+        return CSR(indptr[:-1], indptr[1:], local, values, (rows.shape[0], around.numel())), around
+
+    @cached_property
+    def _place(self) -> NDArray[np.int32]:
+        """Room for `kernels.renumber`: nodes, and hubs once more."""
+        return np.full(2 * self.n, -1, np.int32)
 
     def features(self, nodes: Int[Tensor, " k"] | None) -> CSR | Tensor:
-        return self.x if nodes is None else _take(self.x, nodes)
+        return self.x if nodes is None else self.x.rows(nodes) if isinstance(self.x, CSR) else self.x[nodes]
 
     def propagated(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
         """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
         return (self.x, self.adj) if nodes is None else (_take(self.p, nodes), None)
 
+    def shared(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
+        """As `propagated`, in the least time: a sparse row of X that many of the nodes see is multiplied but once."""
+        if nodes is None or isinstance(self.x, Tensor):
+            return self.propagated(nodes)
+        x, adj = self._without_hubs
+        hop, around = self._renumbered_if_few(adj.rows(nodes))
+        return (x if around is None else _take(x, around)), hop
+
+    @cached_property
+    def _without_hubs(self) -> tuple[CSR, CSR]:
+        """X with a row of P added for each hub, and Â whose hubs see that row instead of their neighbours.
+
+        Hubs are nodes whose neighbours have twice as many attributes, all together, as there are columns.
+        """
+        seen = _sums(self._normal, np.diff(sp.csr_array(self._x).indptr))
+        hubs = np.flatnonzero(seen >= 2 * self.n_features)
+        if hubs.size == 0:
+            return self.x, self.adj  # type: ignore[return-value]
+        x = CSR.from_scipy(sp.vstack([self._x, self._normal[hubs] @ self._x], format="csr"), self.dtype, self.device)
+        adj, at = self.adj, torch.from_numpy(hubs).to(self.device)
+        own = torch.arange(hubs.size, device=self.device)
+        start = adj.start.index_copy(0, at, (own + adj.values.numel()).to(adj.start.dtype))
+        stop = adj.stop.index_copy(0, at, (own + adj.values.numel() + 1).to(adj.stop.dtype))
+        indices = torch.cat([adj.indices, (own + self.n).to(adj.indices.dtype)])
+        values = torch.cat([adj.values, adj.values.new_ones(hubs.size)])
+        return x, CSR(start, stop, indices, values, (self.n, self.n + hubs.size))
+
     def ball(self, nodes: Int[Tensor, " k"], hops: int) -> Int[Tensor, " m"]:
         """All nodes within `hops` of `nodes`, sorted."""
         for _ in range(hops):
-            nodes = _distinct(self.adj.rows(nodes).indices, self.n)[0]
+            nodes = _distinct(self.adj.rows(nodes).packed[1], self.n)[0]
         return nodes
 
 
-def normalised(graph: Graph) -> sp.csr_array:
+def _sums(matrix: sp.csr_array, amount: NDArray[Any]) -> NDArray[Any]:
+    """The sum, for each row, of the amounts at its entries."""
+    total = np.concatenate([[0], np.cumsum(amount[matrix.indices], dtype=np.int64)])
+    return total[matrix.indptr[1:]] - total[matrix.indptr[:-1]]  # type: ignore[no-any-return]
+
+
+def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
     """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I."""
     closed = (graph.adj + sp.eye_array(graph.n, dtype=np.float32, format="csr")).tocsr()
-    scale = ((graph.degree + 1.0) ** -0.5).astype(np.float64)
-    rows = np.repeat(scale, np.diff(closed.indptr))
-    return sp.csr_array((rows * scale[closed.indices], closed.indices, closed.indptr), shape=closed.shape)
+    scale = ((graph.degree + 1.0) ** -0.5).astype(dtype)
+    values = np.repeat(scale, np.diff(closed.indptr))
+    values *= scale[closed.indices]
+    return sp.csr_array((values, closed.indices, closed.indptr), shape=closed.shape)
 
 
 def _take(matrix: CSR | Tensor, nodes: Int[Tensor, " k"]) -> CSR | Tensor:
-    return matrix.rows(nodes) if isinstance(matrix, CSR) else matrix[nodes]
+    """The rows, side by side: they are read twice, and scattered over memory they would be missed in cache twice."""
+    return matrix.rows(nodes).pack() if isinstance(matrix, CSR) else matrix[nodes]
 
 
 def _distinct(nodes: Int[Tensor, " k"], n: int) -> tuple[Int[Tensor, " m"], Int[Tensor, " k"]]:
@@ -241,17 +315,17 @@ class GCN(nn.Module):
             nn.init.xavier_uniform_(weight)
 
     def forward(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, "k d"]:
-        return self.apply_to(self.read(g, nodes))
+        return self.apply_to(self.read(g, nodes, few=False))
 
-    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Field:
-        """The receptive field of the nodes."""
+    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None, few: bool = True) -> Field:
+        """The receptive field of the nodes: with as `few` rows as can be, or multiplied in the least time."""
         if not self.graph:
             return Field(g.features(nodes), (None,) * len(self.weight))
         hops: list[CSR | None] = []
         for _ in self.weight[1:]:
-            hop, nodes = g.hop(nodes)
+            hop, nodes = g.hop(nodes) if few else g.reach(nodes)
             hops.append(hop)
-        rows, first = g.propagated(nodes)
+        rows, first = g.propagated(nodes) if few else g.shared(nodes)
         return Field(rows, (first, *reversed(hops)))
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
@@ -312,8 +386,9 @@ def _count_hops(module: nn.Module) -> int:
 def _arcs(g: Prepared, around: Int[Tensor, " m"]) -> Int[Tensor, "2 e"]:
     """Arcs among the nodes `around` (sorted), source above target, in their own numbering, without self-loops."""
     rows = g.adj.rows(around)
-    place = torch.searchsorted(around, rows.indices.long()).clamp(max=around.numel() - 1)
-    inside = (around[place] == rows.indices) & (place != rows.row)
+    _, indices, _ = rows.packed
+    place = torch.searchsorted(around, indices.long()).clamp(max=around.numel() - 1)
+    inside = (around[place] == indices) & (place != rows.row)
     return torch.stack([place[inside], rows.row[inside]])
 
 

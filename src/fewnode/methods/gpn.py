@@ -1,4 +1,5 @@
-"""Graph Prototypical Networks, sections 4.2 to 4.4 top to bottom.
+"""Graph Prototypical Networks, sections 4.2 to 4.4 top to bottom.from typing import Any
+
 
 GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is GPN-naive with an MLP for encoder.
 """
@@ -15,8 +16,10 @@ import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from fewnode import kernels
 from fewnode.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
@@ -44,18 +47,43 @@ class Valuator(nn.Module):
 
     def forward(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Float[Tensor, " k"]:
         """s̃ of the nodes: Eq. (10), from the scores of their two-hop neighbourhood alone."""
-        fields = [nodes]
-        hops: list[CSR] = []
-        for _ in self.a:
-            hop, around = g.hop(fields[-1])
-            hops.append(hop)
-            fields.append(around)
-        s = torch.tanh(g.features(fields[-1]) @ self.w + self.b).squeeze(1)  # Eq. (8)
-        for a, hop, inner, outer in zip(self.a, hops[::-1], fields[-2::-1], fields[:0:-1], strict=True):
-            s_i = s if inner is None or outer is None else s[torch.searchsorted(outer, inner)]
-            s = aggregate_scores(s_i, s, hop, a)
+        return self.apply_to(self.read(g, nodes))
+
+    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Sight:
+        """What s̃ of the nodes depends on."""
         degree = g.degree if nodes is None else g.degree[nodes]
-        return torch.sigmoid(centrality(degree, self.eps) * s)  # Eq. (10)
+        hops = []
+        for _ in self.a:
+            hop, around = g.reach(nodes)
+            hops.append((hop, _places(nodes, around)))
+            nodes = around
+        return Sight(g.features(nodes), tuple(reversed(hops)), degree)
+
+    def apply_to(self, sight: Sight) -> Float[Tensor, " k"]:
+        s = torch.tanh(sight.rows @ self.w + self.b).squeeze(1)  # Eq. (8)
+        for a, (hop, own) in zip(self.a, sight.hops, strict=True):
+            s = aggregate_scores(s if own is None else s.index_select(0, own), s, hop, a)
+        return torch.sigmoid(centrality(sight.degree, self.eps) * s)  # Eq. (10)
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """The constants behind the scores of some nodes: attributes of those farthest away, and hops from there inwards.
+
+    Beside each hop is the place of the nodes it leads to among those it comes from, or None if both are all nodes.
+    """
+
+    rows: CSR | Tensor
+    hops: tuple[tuple[CSR, Int[Tensor, " _"] | None], ...]
+    degree: Float[Tensor, " k"]
+
+
+def _places(nodes: Int[Tensor, " k"] | None, around: Int[Tensor, " m"] | None) -> Int[Tensor, " k"] | None:
+    """Where the nodes are among those around them."""
+    if nodes is None or around is None:
+        return nodes
+    order = around.argsort()
+    return order[torch.searchsorted(around[order], nodes)]
 
 
 def aggregate_scores(
@@ -65,9 +93,29 @@ def aggregate_scores(
 
     Deviation D1: the denominator of Eq. (7) runs over [s_i || s_k], so that α sums to 1.
     """
-    row, s_j = hop.row, s[hop.indices]
+    if s.device.type == "cpu":
+        return _Aggregation.apply(s_i, s, hop, a)  # type: ignore[no-any-return,no-untyped-call]
+    row, s_j = hop.row, s[hop.packed[1]]
     alpha = segment_softmax(F.leaky_relu(a[0] * s_i[row] + a[1] * s_j, 0.2), row, s_i.numel())
     return torch.zeros_like(s_i).index_add(0, row, alpha * s_j)
+
+
+class _Aggregation(torch.autograd.Function):
+    """`aggregate_scores` without a tensor as long as the arcs: they can be ten million."""
+
+    @staticmethod
+    def forward(ctx: Any, s_i: Tensor, s: Tensor, hop: CSR, a: Tensor) -> Tensor:
+        scores: Any = [part.detach().contiguous().numpy() for part in (s_i, s, a)]
+        ctx.arrays = (*hop.arrays[:3], *scores)
+        ctx.found = kernels.aggregate(*ctx.arrays)
+        return torch.from_numpy(ctx.found[0].copy())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, Tensor]:
+        given = (*ctx.arrays, ctx.found, gradient.contiguous().numpy())
+        by_i, by_s, by_a = map(torch.from_numpy, kernels.aggregate_gradient(*given))
+        return by_i, by_s, None, by_a
 
 
 def centrality(degree: Float[Tensor, " k"], eps: float) -> Float[Tensor, " k"]:
