@@ -1,5 +1,4 @@
-"""Graph Prototypical Networks, sections 4.2 to 4.4 top to bottom.from typing import Any
-
+"""Graph Prototypical Networks, sections 4.2 to 4.4 top to bottom.
 
 GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is GPN-naive with an MLP for encoder.
 """
@@ -10,6 +9,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
