@@ -18,6 +18,7 @@ LAYERS = [
     {"estimator"},
     {"experiment", "predictions", "tune"},
     {"report"},
+    {"bench"},
     {"cli"},
     {"__main__"},
 ]

@@ -105,7 +105,7 @@ def meta_train(
         losses = []
         for t in range(start, stop):
             try:
-                losses.append(_step(model, optimizer, loss_of, train, t))
+                losses.append(step(model, optimizer, loss_of, train, t))
             except Diverged:
                 model.load_state_dict(best)
                 raise
@@ -122,7 +122,7 @@ def meta_train(
     return history
 
 
-def _step(
+def step(
     model: nn.Module,
     optimizer: Adam,
     loss_of: Callable[[Episode], Tensor],

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from fewnode import __version__
-from fewnode.cli import data, demo, experiment, run, tune
+from fewnode.cli import bench, data, demo, experiment, run, tune
 from fewnode.errors import FewnodeError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command()(run.predict)
 app.command()(tune.tune)
 app.command()(experiment.experiment)
 app.command()(experiment.report)
+app.command()(bench.bench)
 
 
 def _version(wanted: bool) -> None:

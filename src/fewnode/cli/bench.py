@@ -1,0 +1,79 @@
+"""`fewnode bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from fewnode.cli.show import Json, Quiet, emit, note, table
+
+ROWS = {
+    "training_episode": "a training episode",
+    "protocol": "300 episodes, validated",
+    "evaluation_500_tasks": "500 tasks",
+    "peak_mb": "peak memory",
+}
+
+
+def bench(
+    size: str = typer.Option("clothing", "--size", help="clothing, electronics, dblp or tiny: counts of the network."),
+    network: Path = typer.Option(None, "--network", help="A file of edges, two node numbers a line, to be used there."),
+    rounds: int = typer.Option(3, "--rounds", min=1, help="Times that everything is measured; the best counts."),
+    plot: Path = typer.Option(None, "--plot", help="Draw the ratios to this file (SVG)."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Measure speed and memory beside two other ways to write GPN, on the same network, tasks and machine.
+
+    naive is the authors' formulation: dense attributes, the whole graph in every step. pyg is what one writes with
+    PyTorch Geometric: sparse attributes, full batch. Their losses, gradients and probabilities must agree with ours
+    to 1e-4, or nothing is measured. One thread each; look at the ratios.
+
+    \b
+    Example:
+      fewnode bench --size dblp --plot bench.svg
+    """
+    import torch
+
+    from fewnode.bench.run import bench as measure
+
+    torch.set_num_threads(1)
+    found = measure(size, network, rounds, lambda text: note(text, quiet))
+    if plot is not None:
+        from fewnode.bench.plot import draw
+        from fewnode.io import write_text
+
+        write_text(plot, draw(found))
+    if as_json:
+        emit(found)
+    else:
+        typer.echo(_table(found))
+
+
+def _table(found: dict[str, Any]) -> str:
+    rows = []
+    for what, title in ROWS.items():
+        values, ratio, goal = found[what], found["ratio"][what], found["goals"][what]
+        form = _megabytes if what == "peak_mb" else _seconds
+        guessed = [f"~{form(values[k])}" if f"{what}.{k}" in found["estimated"] else form(values[k]) for k in values]
+        times = [f"{ratio[k]:.0f}x" if ratio[k] >= 10 else f"{ratio[k]:.1f}x" for k in ("naive", "pyg")]
+        goals = "/".join(f"{goal[k]:.0f}" if k in goal else "-" for k in ("naive", "pyg"))
+        rows.append([title, *guessed, *times, goals])
+    made = found["provenance"]
+    return "\n".join(
+        [
+            table(["", "naive", "pyg", "fewnode", "/naive", "/pyg", "goals"], rows),
+            f"{made['nodes']:,} nodes, {made['edges']:,} edges, {made['attributes']:,} attributes; one thread",
+            "~: computed from measured episodes and tasks",
+        ]
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{1000 * value:.1f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def _megabytes(value: float) -> str:
+    return f"{value:,.0f} MB"
