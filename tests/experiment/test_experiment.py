@@ -16,11 +16,12 @@ import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, has_option
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, Record, read_ledger
+from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import Progress, experiment, outlook
 from fewnode.experiment.work import died, work
@@ -134,6 +135,25 @@ def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_p
     assert 2 <= kept < 12
     assert run_grid(path, killed, workers=2).kept == kept
     assert (killed / TABLE).read_bytes() == (once / TABLE).read_bytes()
+
+
+@pytest.mark.parametrize("method", ANY_TASK)
+def test_what_is_trained_once_does_not_depend_on_the_tasks(planted: Dataset, method: str) -> None:
+    options = {"dimensions": 4, "walks": 1, "length": 5} if has_option(method, "walks") else {}
+    answers = []
+    for way, shot in ((3, 3), (5, 5)):
+        model = Estimator(method, way, shot, seed=1, **options).fit(planted)
+        answers.append(evaluate(model, planted, 4, 3, tasks=3).per_task["accuracy"])
+    assert np.array_equal(*answers)
+
+
+def test_modes_and_long_tails_are_cells_of_their_own(grid_file: Write, tmp_path: Path) -> None:
+    text = GRID.replace('methods = ["gpn", "propagation", "methods.py:Nearest"]', 'methods = ["gpn", "together"]')
+    text += '[methods.together]\nmethod = "gpn"\nmode = "transductive"\noptions = { episodes = 10 }\n'
+    out = tmp_path / "out"
+    assert run_grid(grid_file(text), out).done == 8
+    assert run_grid(grid_file(text.replace("tasks = 6", 'tasks = 6\nqueries = "long-tail"')), out).kept == 0
+    assert len(read_ledger(out)[0]) == 16
 
 
 def test_a_second_run_in_the_directory_says_so(grid_file: Write, tmp_path: Path) -> None:

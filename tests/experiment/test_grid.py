@@ -70,6 +70,12 @@ def test_several_files_are_one_grid(grid_file: Write) -> None:
         ("tasks = 7", "seeds = 0", "seeds is 0, expected a whole number from 1"),
         ('datasets = ["b", "a"]\n', "", "[[compare]] 1: datasets is missing"),
         ("query = [1, 5]", "query = 1", "one of way, shot, query must be a list, the axis of the sweep; 0 are"),
+        (
+            "tasks = 7",
+            "queries = 'long'",
+            "queries is 'long' (did you mean 'long-tail'?), expected balanced",
+        ),
+        ("seeds = 3", "mode = 'x'", "[methods.wide]: mode is 'x', expected inductive or transductive"),
         ("hidden = [64]", "seed = 3", "[methods.wide]: options: 'seed' is not an option of a method"),
         ('title = "Mine"', "title = 3", "title is 3, expected text"),
         ('title = "Mine"', "title =", "not TOML"),

@@ -19,9 +19,10 @@ from fewnode.io import one_line, readable
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")
-PART_KEYS = ("title", "datasets", "methods", *SHAPE, "seeds", "tasks", "pool_seed")
+PART_KEYS = ("title", "datasets", "methods", *SHAPE, "seeds", "tasks", "pool_seed", "queries")
 DEFAULT_KEYS = PART_KEYS[1:]
-METHOD_KEYS = ("method", "options", "seeds")
+METHOD_KEYS = ("method", "options", "seeds", "mode")
+MODES, QUERIES = ("inductive", "transductive"), ("balanced", "long-tail")
 GRID_KEYS = ("title", "reported", "defaults", "methods", *KINDS)
 TAKEN = ("method", "seed", *SHAPE)
 """What an option of a method cannot be called: the grid itself says these."""
@@ -44,12 +45,15 @@ class Cell:
     tasks: int
     pool_seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = MODES[0]
+    queries: str = QUERIES[0]
     kind: str = "score"
 
     def __str__(self) -> str:
         options = "".join(f" {name}={value}" for name, value in self.options.items())
         queries = "" if self.query == self.shot else f" {self.query}-query"
         what = " case study" if self.kind == "case" else f" seed {self.seed}"
+        queries += "".join(f" {each}" for each in (self.mode, self.queries) if each not in (MODES[0], QUERIES[0]))
         return f"{self.dataset} {self.method}{options} {self.way}-way {self.shot}-shot{queries}{what}"
 
 
@@ -189,6 +193,8 @@ def _row(
         tasks=table.number("tasks", 2, 50),
         pool_seed=table.number("pool_seed", 0, 0),
         options=options,
+        mode=own.choice("mode", MODES) if own else MODES[0],
+        queries=table.choice("queries", QUERIES),
         kind="case" if kind == "case" else "score",
     )
     return Row(label, tuple(replace(cell, seed=seed) for seed in (seeds[:1] if kind == "case" else seeds)))
@@ -232,6 +238,13 @@ class Table:
         found = self.values.get(key, default)
         if not isinstance(found, str):
             self.wrong(f"{key} is {found!r}, expected text" if key in self.values else f"{key} is missing")
+        return found
+
+    def choice(self, key: str, known: Sequence[str]) -> str:
+        """One of the known words, the first unless the table says otherwise."""
+        found = self.text(key, known[0])
+        if found not in known:
+            self.wrong(f"{key} is {found!r}{closest(found, known)}, expected {' or '.join(known)}")
         return found
 
     def number(self, key: str, least: int, default: int | None = None) -> int:

@@ -20,9 +20,10 @@ from fewnode.estimator import METHODS, Estimator
 from fewnode.experiment.grid import Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.graph import Dataset
-from fewnode.methods.walks import Walks
 from fewnode.plugins import is_plugin, resolved
 
+ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")
+"""Walks look at no task, and GPN-plus draws its own from the nodes of a class: a test holds them to it."""
 GUESS = 10.0
 """Seconds that a training is taken to need while nothing like it has been measured."""
 
@@ -42,10 +43,9 @@ class Planned:
     def training(self) -> str:
         """Cells that agree on this need one training between them.
 
-        Walks, DeepWalk's and node2vec's, look at no task: their vectors are the same for every N, K and M.
+        What some methods learn is the same for every N, K and M.
         """
-        by_task = METHODS.get(self.method, (None,))[0] is not Walks
-        shape = ("way", "shot", "query") if by_task else ()
+        shape = () if self.method in ANY_TASK else ("way", "shot", "query")
         return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
 
 
@@ -70,7 +70,7 @@ class Planner:
         self._sources: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
-        self._reasons: dict[tuple[str, int, int, int], str | None] = {}
+        self._reasons: dict[tuple[str, int, int, int, str], str | None] = {}
 
     def plan(self, cells: Sequence[Cell]) -> list[Planned]:
         return [self._plan(cell) for cell in cells]
@@ -121,16 +121,17 @@ class Planner:
         return name
 
     def _reason(self, source: str, cell: Cell) -> str | None:
-        key = (source, cell.way, cell.shot, cell.query)
+        key = (source, cell.way, cell.shot, cell.query, cell.queries)
         if key not in self._reasons:
             self._reasons[key] = impossible(open_dataset(source), *key[1:])
         return self._reasons[key]
 
 
-def impossible(data: Dataset, way: int, shot: int, query: int) -> str | None:
+def impossible(data: Dataset, way: int, shot: int, query: int, queries: str = "balanced") -> str | None:
     """Why the network has no such tasks, or None."""
+    spread: Any = {"long_tail": True} if queries == "long-tail" else {}
     try:
-        EpisodeSampler(data, "test", way, shot, shot)
+        EpisodeSampler(data, "test", way, shot, shot, **spread)
         EpisodeSampler(data, "train", way, shot, query)
         EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, shot)
     except FewnodeError as error:

@@ -84,7 +84,9 @@ def _finish(planned: Planned, model: Estimator, fit: tuple[float, float], shared
     if cell.kind == "case":
         found: dict[str, Any] = {"case": look(model, data, cell)}
     else:
-        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed)
+        asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
+        asked |= {"transductive": True} if cell.mode == "transductive" else {}
+        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
         found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
     seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
     history = getattr(model.method_, "history_", None)
