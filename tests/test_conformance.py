@@ -15,6 +15,7 @@ from fewnode.graph import Dataset
 
 QUICK: dict[str, dict[str, Any]] = {
     "propagation": {},
+    "gpn-plus": {"rank": 32},
     "deepwalk": {"dimensions": 32, "length": 20},
     "node2vec": {"dimensions": 32, "length": 20},
 }

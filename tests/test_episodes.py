@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.episodes import Episode, EpisodeSampler, _choose, _uniform
+from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
 
@@ -58,9 +58,9 @@ def test_every_class_and_node_is_drawn_equally_often(planted: Dataset) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.data())
-def test_choose_is_without_replacement(seed: int, n: int, data: st.DataObject) -> None:
+def testchoose_is_without_replacement(seed: int, n: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, n))
-    chosen = _choose(_uniform(seed, 0, k), n, k)
+    chosen = choose(uniform(seed, 0, k), n, k)
     assert len(set(chosen)) == k
     assert all(0 <= c < n for c in chosen)
 

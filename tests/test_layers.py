@@ -16,7 +16,7 @@ LAYERS = [
     {"methods"},
     {"calibration"},
     {"estimator"},
-    {"experiment", "predictions", "tune"},
+    {"experiment", "labelling", "predictions", "tune"},
     {"report"},
     {"bench"},
     {"cli"},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Method, Result, evaluate
     from fewnode.graph import ClassSplit, Dataset, Graph
+    from fewnode.labelling import suggest
 
 __version__ = "0.1.0.dev0"
 
@@ -25,6 +26,7 @@ _HOMES = {
     "fewnode.episodes": ["Episode", "EpisodeSampler"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Method", "Result", "evaluate"],
+    "fewnode.labelling": ["suggest"],
     "fewnode.graph": ["ClassSplit", "Dataset", "Graph"],
 }
 
@@ -45,6 +47,7 @@ __all__ = [
     "load",
     "load_model",
     "read_tables",
+    "suggest",
 ]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
 
-SCALINGS = ("raw", "l2", "tf-idf")
+SCALINGS = ("raw", "l2", "tf-idf", "log-tf-idf")
 
 
 def need_attributes(graph: Graph) -> None:
@@ -20,15 +20,18 @@ def need_attributes(graph: Graph) -> None:
 
 
 def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -> Attributes:
-    """The attributes as a method reads them: `raw`, rows of unit length (`l2`), or `tf-idf` rows of unit length.
+    """The attributes as a method reads them: `raw`, or scaled and then rows of unit length.
 
+    `l2` changes nothing before that; `tf-idf` weighs each attribute by its rarity, `log-tf-idf` dampens counts too.
     `idf` is that of the network the method was trained on, so that a node looks the same in another network.
     """
     if scaling not in SCALINGS:
         raise FewnodeError(f"unknown scaling {scaling!r}{closest(scaling, SCALINGS)}")
     if scaling == "raw":
         return x
-    if scaling == "tf-idf":
+    if scaling == "log-tf-idf":
+        x = dampened(x)
+    if scaling in ("tf-idf", "log-tf-idf"):
         weight = inverse_document_frequency(x) if idf is None else idf
         x = x.multiply(weight).tocsr() if is_sparse(x) else x * weight
     return unit_rows(x)
@@ -38,6 +41,13 @@ def inverse_document_frequency(x: Attributes) -> NDArray[np.float32]:
     """log((1 + n) / (1 + document frequency)) + 1 of each attribute."""
     present = np.bincount(x.indices[x.data != 0], minlength=x.shape[1]) if is_sparse(x) else (x != 0).sum(axis=0)
     return np.asarray(np.log((1 + x.shape[0]) / (1 + present)) + 1, dtype=np.float32)
+
+
+def dampened(x: Attributes) -> Attributes:
+    """log(1 + |x|) with the sign of x: the tenth mention of a word says less than the first."""
+    if is_sparse(x):
+        return sp.csr_array((dampened(x.data), x.indices, x.indptr), shape=x.shape)
+    return np.sign(x) * np.log1p(np.abs(x))
 
 
 def unit_rows(x: Attributes) -> Attributes:

@@ -40,52 +40,84 @@ class Episode:
 class EpisodeSampler:
     """`sampler[t]` is task t, the same for every method, process and day.
 
-    It keeps the nodes of its own classes only: a training sampler cannot name a test node.
+    It keeps the nodes of its own classes only: a training sampler cannot name a test node. With `long_tail` the
+    queries are spread over the classes by Zipf's law.
     """
 
     def __init__(
-        self, data: Dataset, part: str, n_way: int, k_shot: int, m_query: int | None = None, seed: int = 0
+        self,
+        data: Dataset,
+        part: str,
+        n_way: int,
+        k_shot: int,
+        m_query: int | None = None,
+        seed: int = 0,
+        long_tail: bool = False,
     ) -> None:
-        self.n_way, self.k_shot, self.m_query, self.seed = n_way, k_shot, m_query or k_shot, seed
-        self.part = part
         classes = data.split.part(part)
-        self.members = [np.flatnonzero(data.y == c) for c in classes]
-        self._check([data.class_names[c] for c in classes])
+        members = [np.flatnonzero(data.y == c) for c in classes]
+        self._set(members, n_way, k_shot, m_query, seed, long_tail)
+        self._check(part, [data.class_names[c] for c in classes])
 
-    def _check(self, names: Sequence[str]) -> None:
+    @classmethod
+    def among(
+        cls, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None = None, seed: int = 0
+    ) -> EpisodeSampler:
+        """Tasks of classes given by their nodes, each of which has enough of them."""
+        sampler = cls.__new__(cls)
+        sampler._set(members, n_way, k_shot, m_query, seed, long_tail=False)
+        return sampler
+
+    def _set(
+        self, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None, seed: int, long_tail: bool
+    ) -> None:
+        self.members, self.n_way, self.k_shot, self.m_query = list(members), n_way, k_shot, m_query or k_shot
+        self.seed, self.long_tail = seed, long_tail
+
+    def _check(self, part: str, names: Sequence[str]) -> None:
         if min(self.n_way, self.k_shot, self.m_query) < 1:
             raise FewnodeError(
                 f"way, shot and query must be at least 1, not {self.n_way}, {self.k_shot} and {self.m_query}"
             )
         if self.n_way > len(names):
-            raise FewnodeError(f"{self.n_way}-way tasks need {self.n_way} {self.part} classes, there are {len(names)}")
+            raise FewnodeError(f"{self.n_way}-way tasks need {self.n_way} {part} classes, there are {len(names)}")
         need = self.k_shot + self.m_query
         for name, members in zip(names, self.members, strict=True):
             if members.size < need:
                 raise FewnodeError(
-                    f"{self.part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
+                    f"{part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
                     f"and {self.m_query} queries need {need}"
                 )
 
     def __getitem__(self, t: int) -> Episode:
-        each = self.k_shot + self.m_query
-        draw = _uniform(self.seed, t, self.n_way * (1 + each))
-        chosen = [self.members[c] for c in _choose(draw, len(self.members), self.n_way)]
-        nodes = np.stack([members[_choose(draw, members.size, each)] for members in chosen])
+        draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
+        chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]
+        counts = [min(m, members.size - self.k_shot) for m, members in zip(self.queries, chosen, strict=True)]
+        nodes = [
+            members[choose(draw, members.size, self.k_shot + m)] for m, members in zip(counts, chosen, strict=True)
+        ]
         label = np.arange(self.n_way)
         return Episode(
-            support=nodes[:, : self.k_shot].ravel(),
+            support=np.concatenate([picked[: self.k_shot] for picked in nodes]),
             support_y=label.repeat(self.k_shot),
-            query=nodes[:, self.k_shot :].ravel(),
-            query_y=label.repeat(self.m_query),
+            query=np.concatenate([picked[self.k_shot :] for picked in nodes]),
+            query_y=label.repeat(counts),
         )
+
+    @property
+    def queries(self) -> list[int]:
+        """How many queries each class of a task has: M, or in all N M of which class i has a share of 1/(i+1)."""
+        if not self.long_tail:
+            return [self.m_query] * self.n_way
+        share = 1 / np.arange(1, self.n_way + 1)
+        return [max(1, round(m)) for m in self.n_way * self.m_query * share / share.sum()]
 
     def take(self, count: int) -> list[Episode]:
         """The fixed pool of the first `count` tasks."""
         return [self[t] for t in range(count)]
 
 
-def _uniform(seed: int, t: int, count: int) -> Iterator[float]:
+def uniform(seed: int, t: int, count: int) -> Iterator[float]:
     """Numbers in [0, 1) that depend on (seed, t) alone.
 
     Raw words of PCG64, which NumPy promises never to change; `Generator.choice` carries no such promise.
@@ -94,7 +126,7 @@ def _uniform(seed: int, t: int, count: int) -> Iterator[float]:
     return iter((words >> np.uint64(11)) * 2.0**-53)
 
 
-def _choose(draw: Iterator[float], n: int, k: int) -> list[int]:
+def choose(draw: Iterator[float], n: int, k: int) -> list[int]:
     """k of range(n) without replacement: k steps of Fisher-Yates, moved items in a dict, so it costs k and not n."""
     moved: dict[int, int] = {}
     picked = []

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import fewnode
+from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
@@ -24,7 +25,8 @@ from fewnode.methods import gpn
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
 from fewnode.methods.features import structural_features
-from fewnode.methods.gpn import Explanation
+from fewnode.methods.gpn import Explanation, Known
+from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
 from fewnode.plugins import is_plugin, is_trusted, load_class, resolved, sign
@@ -33,6 +35,8 @@ from fewnode.train import QUIET, Journal
 Nodes: TypeAlias = Sequence[int] | Ints
 Labels: TypeAlias = Sequence[Hashable] | Ints
 
+MODES = ("inductive", "transductive")
+
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     name: (method, options(name))
     for method, names in (
@@ -40,6 +44,7 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
         (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
         (Walks, ("deepwalk", "node2vec")),
         (Propagation, ("propagation",)),
+        (GPNPlus, ("gpn-plus",)),
     )
     for name in names
 }
@@ -98,6 +103,7 @@ class Estimator:
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
             "history": asdict(history) if history else None,
+            **self._calibrate(graph, valid),
             "seconds": time.perf_counter() - start,
             "threads": torch.get_num_threads(),
             "versions": {
@@ -109,19 +115,62 @@ class Estimator:
         self.needs_fit = False
         return self
 
-    def predict_proba(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
-        """A probability for each query node (row) and class (column); columns are in the order of `classes`."""
-        task = _task(graph, support, support_y, query)
-        return self._method(graph).predict_proba(self._read(graph), *task)
+    def _calibrate(self, graph: Graph, valid: EpisodeSampler) -> dict[str, Any]:
+        """What validation classes say about being sure, and about nodes of none of the classes."""
+        method = self.method_
+        if not isinstance(method, gpn.Prototypical):
+            return {"temperature": None, "known": None}
+        method.known = fit_known(method, graph, valid.members, self.way)
+        tasks = calibration_tasks(valid.members, self.way)
+        found = {mode: fit_temperature(method.predict_tasks(graph, tasks, mode == MODES[1]), tasks) for mode in MODES}
+        return {
+            "temperature": {mode: asdict(temperature) for mode, temperature in found.items()},
+            "known": asdict(method.known) if method.known else None,
+        }
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
+    def predict_proba(
+        self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+    ) -> Probabilities:
+        """A probability for each query node (row) and class (column); columns are in the order of `classes`.
+
+        Inductive unless `transductive`: then the query nodes help each other.
+        """
+        given, given_y, asked = _task(graph, support, support_y, query)
+        task = Episode(given, given_y, asked, np.zeros_like(asked))
+        return self.predict_tasks(graph, [task], transductive)[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
-        return predict_tasks(self._method(graph), self._read(graph), tasks)
+        method = self._method(graph)
+        if transductive and not isinstance(method, gpn.Prototypical):
+            raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
+        answers = predict_tasks(method, self._read(graph), tasks, transductive)
+        if not self.trained_["temperature"]:
+            return answers
+        temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
+        return [temperature(answer, task) for answer, task in zip(answers, tasks, strict=True)]
 
-    def predict(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> list[Hashable]:
+    def familiar(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+        """P(a query node is in one of the given classes), calibrated on validation classes; under 0.5 means none."""
+        method = self._method(graph)
+        if not isinstance(method, gpn.Prototypical):
+            raise FewnodeError(f"{self.method} has no prototypes: it cannot tell a node of no given class")
+        return method.familiar(self._read(graph), *_task(graph, support, support_y, query))
+
+    def predict(
+        self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+    ) -> list[Hashable]:
         """The most likely class of each query node."""
         names = classes(support_y)
-        return [names[c] for c in self.predict_proba(graph, support, support_y, query).argmax(axis=1)]
+        probability = self.predict_proba(graph, support, support_y, query, transductive)
+        return [names[c] for c in probability.argmax(axis=1)]
+
+    def embedding(self, graph: Graph) -> Tensor:
+        """z of every node (a row each), for maps and for choosing nodes by."""
+        method = self._method(graph)
+        if not isinstance(method, gpn.Prototypical):
+            raise FewnodeError(f"{self.method} has no embedding of nodes")
+        return method.embedding(self._read(graph))[0]
 
     def explain(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
@@ -222,6 +271,8 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], tensors)
             model.needs_fit = False
+        if model.trained_["known"]:
+            model.method_.known = Known(**model.trained_["known"])
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError, RuntimeError) as error:

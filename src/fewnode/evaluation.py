@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from fewnode.episodes import Episode, EpisodeSampler
-from fewnode.errors import FewnodeError
+from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
+from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Dataset, Graph, Ints, class_index
 from fewnode.io import read_lines, write_text
 
@@ -44,6 +44,18 @@ class Batched(Protocol):
     def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]: ...
 
 
+@runtime_checkable
+class Transductive(Protocol):
+    """A method that can let the queries of a task help each other."""
+
+    def predict_tasks(
+        self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False
+    ) -> list[Probabilities]: ...
+
+    def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
+        """P(a query is in one of the classes)."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """A mean and the half-width of its 95 % interval."""
@@ -57,11 +69,15 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The outcome of an evaluation. `per_task[metric]` is repeats x tasks."""
+    """The outcome of an evaluation. `per_task[metric]` is repeats x tasks.
+
+    `ece` is the expected calibration error: how far probabilities are from being frequencies.
+    """
 
     per_task: dict[str, NDArray[np.float64]]
     provenance: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    ece: float = float("nan")
 
     @property
     def accuracy(self) -> Interval:
@@ -74,12 +90,13 @@ class Result:
         """One flat object: means and intervals, how they came about, and the per-task numbers."""
         repeats, tasks = self.per_task["accuracy"].shape
         return {
-            **{metric: {"mean": self[metric].mean, "ci95": self[metric].ci95} for metric in METRICS},
+            **{metric: {"mean": self[metric].mean, "ci95": self[metric].ci95} for metric in self.per_task},
+            "ece": self.ece,
             "tasks": tasks,
             "repeats": repeats,
             "seconds": self.seconds,
             **self.provenance,
-            "per_task": {metric: self.per_task[metric].tolist() for metric in METRICS},
+            "per_task": {metric: scores.tolist() for metric, scores in self.per_task.items()},
         }
 
 
@@ -105,34 +122,62 @@ def evaluate(
     tasks: int = 50,
     seed: int = 0,
     pool: Sequence[Episode] | None = None,
+    transductive: bool = False,
+    queries: str = "balanced",
+    open_set: bool = False,
 ) -> Result:
     """Score a fitted method on `tasks` tasks of the test classes, or on a `pool` of tasks that is given.
 
-    `seed` is the pool's own: tasks stay the same whatever seed the method was trained with.
+    `seed` is the pool's own: tasks stay the same whatever seed the method was trained with. Inductive unless
+    `transductive`: then the queries of a task help each other. `queries`: `balanced` over the classes or `long-tail`.
+    With `open_set` as many nodes of other classes are asked about too; `auroc` says how well they are told apart.
     """
     if pool is None:
         if tasks < 1:
             raise FewnodeError(f"at least one task is needed, not {tasks}")
-        pool = EpisodeSampler(data, "test", way, shot, query, seed).take(tasks)
+        pool = EpisodeSampler(data, "test", way, shot, query, seed, long_tail(queries)).take(tasks)
     start = time.perf_counter()
-    scores = score(method, data.graph, pool)
+    answers = predict_tasks(method, data.graph, pool, transductive)
+    scores = score_answers(answers, pool)
+    if open_set:
+        scores |= tell_apart(method, data, pool, seed)
+    mode = {"transductive": transductive, "queries": queries}
     return Result(
-        per_task={metric: scores[metric][None] for metric in METRICS},
-        provenance={"data": data.name, "data_sha256": data.sha256, "way": way, "shot": shot, "query": query or shot},
+        per_task={metric: per_task[None] for metric, per_task in scores.items()},
+        provenance={
+            "data": data.name,
+            "data_sha256": data.sha256,
+            "way": way,
+            "shot": shot,
+            "query": query or shot,
+            **mode,
+        },
         seconds={"evaluate": time.perf_counter() - start},
+        ece=calibration_error(answers, pool),
     )
+
+
+def long_tail(queries: str) -> bool:
+    """Whether the queries of a task are spread unevenly."""
+    if queries not in ("balanced", "long-tail"):
+        raise FewnodeError(f"queries {queries!r}{closest(queries, ('balanced', 'long-tail'))}: balanced or long-tail")
+    return queries == "long-tail"
 
 
 def join(results: Sequence[Result]) -> Result:
     """Trainings with different seeds on the same tasks, as one result."""
     seconds = {key: sum(r.seconds[key] for r in results) for key in results[0].seconds}
-    per_task = {metric: np.concatenate([r.per_task[metric] for r in results]) for metric in METRICS}
-    return Result(per_task, results[0].provenance, seconds)
+    per_task = {metric: np.concatenate([r.per_task[metric] for r in results]) for metric in results[0].per_task}
+    return Result(per_task, results[0].provenance, seconds, float(np.mean([r.ece for r in results])))
 
 
 def score(method: Predictor, graph: Graph, pool: Sequence[Episode]) -> dict[str, NDArray[np.float64]]:
     """Accuracy, macro-F1 and weighted-F1 of each task of the pool."""
-    predicted = np.concatenate([p.argmax(axis=1) for p in predict_tasks(method, graph, pool)])
+    return score_answers(predict_tasks(method, graph, pool), pool)
+
+
+def score_answers(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> dict[str, NDArray[np.float64]]:
+    predicted = np.concatenate([p.argmax(axis=1) for p in answers])
     truth = np.concatenate([task.query_y for task in pool])
     task = np.repeat(np.arange(len(pool)), [task.query.size for task in pool])
     n_way = max(task.n_way for task in pool)
@@ -140,10 +185,57 @@ def score(method: Predictor, graph: Graph, pool: Sequence[Episode]) -> dict[str,
     return measure(np.bincount(cell, minlength=len(pool) * n_way**2).reshape(-1, n_way, n_way))
 
 
-def predict_tasks(method: Predictor, graph: Graph, pool: Sequence[Episode]) -> list[Probabilities]:
+def predict_tasks(
+    method: Predictor, graph: Graph, pool: Sequence[Episode], transductive: bool = False
+) -> list[Probabilities]:
+    if transductive:
+        if not isinstance(method, Transductive):
+            raise FewnodeError(f"{type(method).__name__} answers each query on its own: no transductive mode")
+        return method.predict_tasks(graph, pool, transductive=True)
     if isinstance(method, Batched):
         return method.predict_tasks(graph, pool)
     return [method.predict_proba(graph, e.support, e.support_y, e.query) for e in pool]
+
+
+def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode], bins: int = 15) -> float:
+    """Expected calibration error (Guo et al., 2017): the mean of |accuracy - confidence| over bins of equal width."""
+    confidence = np.concatenate([p.max(axis=1) for p in answers]).astype(np.float64)
+    right = np.concatenate([p.argmax(axis=1) == task.query_y for p, task in zip(answers, pool, strict=True)])
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(place, confidence - right, minlength=bins)
+    return float(np.abs(gap).sum() / max(1, right.size))
+
+
+def tell_apart(method: Predictor, data: Dataset, pool: Sequence[Episode], seed: int) -> dict[str, NDArray[np.float64]]:
+    """How well a method tells a task's queries from as many nodes of other classes.
+
+    `auroc`: the chance that a query seems more familiar than a stranger. `known` and `unknown`: the share of queries
+    taken for familiar, and of strangers taken for strangers, at the threshold that was chosen on validation classes.
+    """
+    if not isinstance(method, Transductive):
+        raise FewnodeError(f"{type(method).__name__} cannot tell a node of no given class")
+    found: dict[str, list[float]] = {"auroc": [], "known": [], "unknown": []}
+    for t, task in enumerate(pool):
+        others = strangers(data, task, t, seed)
+        familiar = method.familiar(data.graph, task.support, task.support_y, np.concatenate([task.query, others]))
+        own, other = np.split(familiar, [task.query.size])
+        rank = stats.rankdata(familiar)[: own.size].sum() - own.size * (own.size + 1) / 2
+        found["auroc"].append(rank / (own.size * other.size))
+        found["known"].append(float((own >= 0.5).mean()))
+        found["unknown"].append(float((other < 0.5).mean()))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def strangers(data: Dataset, task: Episode, t: int, seed: int) -> Ints:
+    """Nodes of classes that are not in the task, as many as it has queries: of the test part if it has such classes."""
+    own = np.unique(data.y[task.support])
+    parts = (data.split.test, (*data.split.train, *data.split.valid))
+    others = next((left for part in parts if (left := np.setdiff1d(part, own)).size), np.arange(0))
+    nodes = np.flatnonzero(np.isin(data.y, others))
+    if nodes.size == 0:
+        raise FewnodeError("there is no class outside the task: nothing to tell apart")
+    count = min(task.query.size, nodes.size)
+    return nodes[choose(uniform(seed, t, count), nodes.size, count)]
 
 
 def measure(confusion: Ints) -> dict[str, NDArray[np.float64]]:

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, classes
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Dataset
 from fewnode.io import read_table, write_text
 from fewnode.methods.gpn import Explanation
+
+NONE = "none of these"
+"""The label of a node that looks like none of the classes."""
 
 
 def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
@@ -66,18 +71,31 @@ class Predictions:
         labels: Sequence[str],
         query: Sequence[int],
         explain: bool = False,
+        transductive: bool = False,
+        open_set: bool = False,
     ) -> Predictions:
+        names = [str(name) for name in classes(labels)]
+        probability = model.predict_proba(data.graph, support, labels, query, transductive)
+        if open_set:
+            if NONE in names:
+                raise FewnodeError(f"a class is called {NONE!r} already; rename it, or leave --open-set out")
+            familiar = model.familiar(data.graph, support, labels, query)[:, None]
+            names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
         return cls(
             nodes=[data.node_name(node) for node in query],
-            classes=[str(name) for name in classes(labels)],
-            probability=model.predict_proba(data.graph, support, labels, query),
+            classes=names,
+            probability=probability,
             support=[(data.node_name(node), label) for node, label in zip(support, labels, strict=True)],
             why=model.explain(data.graph, support, labels, query) if explain else None,
         )
 
     @property
     def labels(self) -> list[str]:
-        return [self.classes[c] for c in self.probability.argmax(axis=1)]
+        """The most likely class; none of these only where that is likelier than all classes together."""
+        if NONE not in self.classes:
+            return [self.classes[c] for c in self.probability.argmax(axis=1)]
+        best = self.probability[:, :-1].argmax(axis=1)
+        return [NONE if row[-1] > 0.5 else self.classes[c] for row, c in zip(self.probability, best, strict=True)]
 
     @property
     def nearest(self) -> list[list[str]]:
@@ -94,12 +112,14 @@ class Predictions:
             header.append("nearest")
             for cells, names in zip(rows, self.nearest, strict=True):
                 cells.append(" ".join(names))
-        return _csv([header, *rows])
+        return csv_text([header, *rows])
 
     def support_csv(self) -> str:
         """`node,class,beta`: the weight of each support node in its class's prototype."""
         beta = self.why.beta.tolist() if self.why else []
-        return _csv([["node", "class", "beta"], *([*s, f"{b:.6f}"] for s, b in zip(self.support, beta, strict=False))])
+        return csv_text(
+            [["node", "class", "beta"], *([*s, f"{b:.6f}"] for s, b in zip(self.support, beta, strict=False))]
+        )
 
     def support_table(self) -> str:
         """The same for people: the heaviest support node of each class first."""
@@ -127,7 +147,7 @@ class Predictions:
         return {"classes": self.classes, "support": support, "predictions": rows}
 
 
-def _csv(rows: Sequence[Sequence[str]]) -> str:
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()

@@ -7,7 +7,8 @@ from fewnode.attributes import inverse_document_frequency, scale
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
-from fewnode.methods.propagation import Propagation, leading_directions
+from fewnode.methods.diffusion import leading_directions
+from fewnode.methods.propagation import Propagation
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -23,7 +24,7 @@ def test_leading_directions_span_what_the_svd_does(sparse: bool) -> None:
 def test_embedding_by_hand(star: Graph) -> None:
     """Two attributes are fewer than the rank, so nothing is projected: unit rows of Â applied to unit rows of X."""
     data = EpisodeSampler.__new__(EpisodeSampler)
-    method = Propagation(steps=1, scaling="l2").fit(star, data, data)
+    method = Propagation(steps=1, scaling="l2", centre=False, distance="cosine").fit(star, data, data)
     z, importance = method.embedding(star)
     unit = star.x / np.linalg.norm(star.x, axis=1, keepdims=True)
     middle, leaf, edge = 1 / 4, 1 / 2, 8**-0.5
@@ -48,13 +49,13 @@ def test_tf_idf_by_hand() -> None:
 
 def test_idf_is_the_training_networks(planted: Dataset) -> None:
     train = EpisodeSampler(planted, "train", 2, 1)
-    method = Propagation(rank=8).fit(planted.graph, train, train)
+    method = Propagation(rank=8, scaling="tf-idf").fit(planted.graph, train, train)
     half = Graph(planted.graph.adj[:180][:, :180], planted.graph.x[:180])
-    alone = Propagation(rank=8).fit(half, train, train)
-    assert not np.allclose(method.idf_, alone.idf_)
-    before = method.idf_.copy()
+    alone = Propagation(2, 0, "tf-idf", False, "cosine", rank=8).fit(half, train, train)
+    assert not np.allclose(method.axes_.idf, alone.axes_.idf)
+    before = method.axes_.idf.copy()
     method.embedding(half)
-    assert np.array_equal(before, method.idf_)
+    assert np.array_equal(before, method.axes_.idf)
 
 
 def test_no_attributes_are_refused(planted: Dataset) -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from fewnode.graph import Dataset
 
 Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
-METHODS = "gpn, gpn-naive, pn, maml, meta-gnn, gcn, sgc, deepwalk, node2vec, propagation, or your own: FILE.py:CLASS."
+METHODS = "gpn, gpn-naive, pn, maml, meta-gnn, gcn, sgc, deepwalk, node2vec, propagation, gpn-plus, or FILE.py:CLASS."
+Transductive = typer.Option(False, "--transductive", help="Let the query nodes help each other; default: inductive.")
+OpenSet = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes.")
 Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
 OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
@@ -123,6 +125,16 @@ def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> Non
     note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}", quiet)
 
 
+MEASURED = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "weighted_f1": "weighted F1",
+    "auroc": "AUROC of being in a class",
+    "known": "members taken for members",
+    "unknown": "strangers taken for strangers",
+}
+
+
 def evaluate(
     run: Path = Run,
     way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
@@ -133,6 +145,9 @@ def evaluate(
     pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
     save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
     pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
+    transductive: bool = Transductive,
+    queries: str = typer.Option("balanced", "--queries", help="Spread over the classes: balanced, or long-tail."),
+    open_set: bool = OpenSet,
     data: str = OtherData,
     method: str = OwnMethod,
     threads: int = Threads,
@@ -140,6 +155,9 @@ def evaluate(
     as_json: bool = Json,
 ) -> None:
     """Score a model on few-shot tasks from the test classes: accuracy, macro- and weighted F1, 95 % intervals.
+
+    Also how far its probabilities are from frequencies (expected calibration error) and, with --open-set, how well
+    it tells nodes of other classes: AUROC, and the shares told right at its own threshold.
 
     The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
     method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
@@ -157,16 +175,23 @@ def evaluate(
     chosen = (
         evaluation.read_pool(pool, dataset)
         if pool
-        else EpisodeSampler(dataset, "test", n, k, query, pool_seed).take(tasks)
+        else EpisodeSampler(dataset, "test", n, k, query, pool_seed, evaluation.long_tail(queries)).take(tasks)
     )
+    asking: dict[str, Any] = {
+        "pool": chosen,
+        "seed": pool_seed,
+        "transductive": transductive,
+        "queries": queries,
+        "open_set": open_set,
+    }
     if save_pool:
         evaluation.save_pool(save_pool, chosen, dataset)
-    results = [evaluation.evaluate(model, dataset, n, k, query, pool=chosen)]
+    results = [evaluation.evaluate(model, dataset, n, k, query, **asking)]
     for extra in range(1, repeats):
         again = model.fresh(model.seed + extra)
         with training_bar(again.method_.episodes if hasattr(again.method_, "episodes") else 0, quiet) as report:
             again.fit(dataset, _journal(report, f"repeat {extra + 1}/{repeats}"))
-        results.append(evaluation.evaluate(again, dataset, n, k, query, pool=chosen))
+        results.append(evaluation.evaluate(again, dataset, n, k, query, **asking))
     result = evaluation.join(results)
     shape = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
     if as_json:
@@ -174,8 +199,10 @@ def evaluate(
         return
     asked = f"tasks of {pool}" if pool else f"{n}-way {k}-shot, {query or k} queries a class"
     typer.echo(f"{Path(model.method).name} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)")
-    names = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
-    typer.echo(table(["metric", "% ± 95 %"], [(label, result[metric]) for metric, label in names.items()]))
+    mode = "transductive" if transductive else "inductive"
+    typer.echo(f"{mode}, {queries} queries" if not pool else mode)
+    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
+    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
 
 
 def predict(
@@ -185,6 +212,8 @@ def predict(
     everything: bool = typer.Option(False, "--all", help="Classify every node of the network."),
     out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
     explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
+    transductive: bool = Transductive,
+    open_set: bool = OpenSet,
     data: str = OtherData,
     method: str = OwnMethod,
     threads: int = Threads,
@@ -195,7 +224,8 @@ def predict(
 
     The output has one row a node: its name, the winning label, and one probability a class. With --explain it
     also names the nearest support nodes, and the weight β of each support node in its class goes to a second
-    table, OUT.support.csv.
+    table, OUT.support.csv. With --open-set a node that looks like none of the classes is labelled "none of these",
+    with its probability in a column of that name.
 
     \b
     Example:
@@ -211,7 +241,7 @@ def predict(
     model, dataset = _open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
-    answer = Predictions.of(model, dataset, nodes, labels, asked, explain)
+    answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
     if out:
         answer.write(out)
         note(f"{len(asked):,} nodes classified into {len(answer.classes)} classes: {out}", quiet or as_json)
@@ -221,6 +251,56 @@ def predict(
         typer.echo(answer.to_csv(), nl=False)
     if explain and not as_json and not quiet:
         note(answer.support_table(), quiet)
+
+
+def suggest(
+    run: Path = Run,
+    support: Path = typer.Option(..., "--support", help="Table `node,class`: the nodes that are labelled so far."),
+    count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
+    query: Path = typer.Option(None, "--query", help="Table `node`: choose among these; default: all nodes."),
+    out: Path = typer.Option(None, "--out", help="Where the table goes; default: standard output."),
+    data: str = OtherData,
+    method: str = OwnMethod,
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
+
+    The output has one row a node, the most worthwhile first: its name, the class it seems to be in and how surely,
+    and the share of the classes' nodes that labelling it would cover. Put the right class of each into the support
+    table and predict, or ask again.
+
+    \b
+    Example:
+      printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
+      fewnode suggest --run run --support support.csv --count 10
+    """
+    from fewnode.io import write_text
+    from fewnode.labelling import suggest as choose
+    from fewnode.predictions import csv_text, read_query, read_support
+
+    _set_threads(threads)
+    model, dataset = _open_run(run, data, method, quiet)
+    nodes, labels = read_support(support, dataset)
+    among = None if query is None else read_query(query, dataset)
+    rows = [
+        {
+            "node": dataset.node_name(s.node),
+            "likely": str(s.likely),
+            "probability": round(s.probability, 6),
+            "covers": round(s.covers, 6),
+        }
+        for s in choose(model, dataset, nodes, labels, count, among)
+    ]
+    if as_json:
+        emit({"suggestions": rows, "method": model.method, "run": str(run)})
+    text = csv_text([list(rows[0]), *([str(value) for value in row.values()] for row in rows)])
+    if out:
+        write_text(out, text)
+        note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
+    elif not as_json:
+        typer.echo(text, nl=False)
 
 
 def _journal(report: Any, part: str) -> Any:

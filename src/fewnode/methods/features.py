@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fewnode.attributes import unit_rows
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.methods.propagation import leading_directions
+from fewnode.methods.diffusion import leading_directions
 from fewnode.methods.skipgram import Nodes, kernel
 from fewnode.methods.walks import Walks
 from fewnode.nn import normalised

@@ -25,7 +25,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
 from fewnode.graph import Graph, Ints
-from fewnode.nn import CSR, Module, Prepared, build_encoder, segment_softmax
+from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, product, segment_softmax
 from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
@@ -54,12 +54,14 @@ class Valuator(nn.Module):
         degree = g.degree if nodes is None else g.degree[nodes]
         hops = []
         for _ in self.a:
-            hop, around = g.reach(nodes)
-            hops.append((hop, _places(nodes, around)))
-            nodes = around
+            hop, nodes, own = g.reach(nodes)
+            hops.append((hop, own))
         return Sight(g.features(nodes), tuple(reversed(hops)), degree)
 
     def apply_to(self, sight: Sight) -> Float[Tensor, " k"]:
+        if sight.degree.device.type == "cpu":
+            c = centrality(sight.degree, self.eps)
+            return _Valuation.apply(sight, c, self.w, self.b, self.a)  # type: ignore[no-any-return,no-untyped-call]
         s = torch.tanh(sight.rows @ self.w + self.b).squeeze(1)  # Eq. (8)
         for a, (hop, own) in zip(self.a, sight.hops, strict=True):
             s = aggregate_scores(s if own is None else s.index_select(0, own), s, hop, a)
@@ -78,14 +80,6 @@ class Sight:
     degree: Float[Tensor, " k"]
 
 
-def _places(nodes: Int[Tensor, " k"] | None, around: Int[Tensor, " m"] | None) -> Int[Tensor, " k"] | None:
-    """Where the nodes are among those around them."""
-    if nodes is None or around is None:
-        return nodes
-    order = around.argsort()
-    return order[torch.searchsorted(around[order], nodes)]
-
-
 def aggregate_scores(
     s_i: Float[Tensor, " k"], s: Float[Tensor, " m"], hop: CSR, a: Float[Tensor, " 2"]
 ) -> Float[Tensor, " k"]:
@@ -93,29 +87,42 @@ def aggregate_scores(
 
     Deviation D1: the denominator of Eq. (7) runs over [s_i || s_k], so that α sums to 1.
     """
-    if s.device.type == "cpu":
-        return _Aggregation.apply(s_i, s, hop, a)  # type: ignore[no-any-return,no-untyped-call]
     row, s_j = hop.row, s[hop.packed[1]]
     alpha = segment_softmax(F.leaky_relu(a[0] * s_i[row] + a[1] * s_j, 0.2), row, s_i.numel())
     return torch.zeros_like(s_i).index_add(0, row, alpha * s_j)
 
 
-class _Aggregation(torch.autograd.Function):
-    """`aggregate_scores` without a tensor as long as the arcs: they can be ten million."""
+class _Valuation(torch.autograd.Function):
+    """Eqs. (6)-(8) and (10) without a tensor as long as the arcs: those can be ten million."""
 
     @staticmethod
-    def forward(ctx: Any, s_i: Tensor, s: Tensor, hop: CSR, a: Tensor) -> Tensor:
-        scores: Any = [part.detach().contiguous().numpy() for part in (s_i, s, a)]
-        ctx.arrays = (*hop.arrays[:3], *scores)
-        ctx.found = kernels.aggregate(*ctx.arrays)
-        return torch.from_numpy(ctx.found[0].copy())
+    def forward(ctx: Any, sight: Sight, centre: Tensor, w: Tensor, b: Tensor, a: Tensor) -> Tensor:
+        s = first = product(sight.rows, w).add_(b).tanh_().squeeze(1)
+        layers = []
+        for pair, (hop, own) in zip(a.numpy(), sight.hops, strict=True):
+            s_i = s if own is None else s.index_select(0, own)
+            given = (*hop.arrays[:3], s_i.numpy(), s.numpy(), pair)
+            found = kernels.aggregate(*given)
+            layers.append((given, found, own))
+            s = torch.from_numpy(found[0])
+        importance = (centre * s).sigmoid_()
+        ctx.sight, ctx.layers, ctx.first, ctx.last = sight, layers, first, (centre, importance)
+        return importance.clone()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, Tensor]:
-        given = (*ctx.arrays, ctx.found, gradient.contiguous().numpy())
-        by_i, by_s, by_a = map(torch.from_numpy, kernels.aggregate_gradient(*given))
-        return by_i, by_s, None, by_a
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        centre, importance = ctx.last
+        gradient = gradient * centre * importance * (1 - importance)
+        by_a = []
+        for given, found, own in reversed(ctx.layers):
+            parts = kernels.aggregate_gradient(*given, found, gradient.numpy())
+            by_own, gradient, by_pair = map(torch.from_numpy, parts)
+            gradient = gradient + by_own if own is None else gradient.index_add_(0, own, by_own)
+            by_a.append(by_pair)
+        by_sum = (gradient * (1 - ctx.first.square()))[:, None]
+        by_w = product(ctx.sight.rows, by_sum, transposed=True)
+        return None, None, by_w, by_sum.sum(dim=0), torch.stack(by_a[::-1])
 
 
 def centrality(degree: Float[Tensor, " k"], eps: float) -> Float[Tensor, " k"]:
@@ -135,15 +142,67 @@ def prototypes(
 
 
 def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
-    """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13).
+    """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13)."""
+    return F.log_softmax(closeness(z, p, distance), dim=1)
+
+
+def closeness(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str) -> Float[Tensor, "q n"]:
+    """How near each query node is to each prototype: the negative distance.
 
     A cosine lies in [-1, 1]; it is multiplied by 10 so that the softmax can be sure of something.
     """
     z = z[:, None, :]
     if distance == "cosine":
-        return F.log_softmax(10 * F.cosine_similarity(z, p, dim=2), dim=1)
+        return 10 * F.cosine_similarity(z, p, dim=2)
     squared = (z - p).square().sum(dim=2)
-    return F.log_softmax(-squared if distance == "sqeuclidean" else -(squared + 1e-12).sqrt(), dim=1)
+    return -squared if distance == "sqeuclidean" else -(squared + 1e-12).sqrt()
+
+
+STEPS, IMAGINED = 5, 10.0
+"""Of `rectify`: how often it looks again, and the queries it imagines in every class before it has seen any."""
+
+
+def rectify(
+    z: Float[Tensor, "k d"],
+    beta: Float[Tensor, " k"],
+    y: Int[Tensor, " k"],
+    query: Float[Tensor, "q d"],
+    n_way: int,
+    distance: str,
+    known: Known | None = None,
+) -> tuple[Float[Tensor, "q n"], Float[Tensor, " n"]]:
+    """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
+
+    Expectation-maximisation. A query counts in class c with its probability of being in it, times that of being in
+    any of them if `known` can tell. Proportions of classes are estimated too: without them, a class with few queries
+    would be drawn into its neighbour. Returns what each query counts in each class, and the log proportions.
+    """
+    shots = torch.bincount(y, minlength=n_way).to(z.dtype)
+    base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
+    p, log_share = base / shots[:, None], z.new_zeros(n_way)
+    familiar = z.new_ones(query.shape[0], 1)
+    if known is not None:
+        near = torch.cat([closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in query.split(CHUNK)])
+        familiar = known.probability(near, shots)[:, None]
+    for _ in range(STEPS):
+        parts = [closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in query.split(CHUNK)]
+        share = torch.softmax(torch.cat(parts) + log_share, dim=1) * familiar
+        p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
+        log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
+    return share, log_share
+
+
+@dataclass(frozen=True)
+class Known:
+    """P(a node is in one of the given classes): logistic in how near the nearest one is, and its shots."""
+
+    slope: float
+    by_shots: float
+    intercept: float
+
+    def probability(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"]) -> Float[Tensor, " q"]:
+        top, place = near.max(dim=1)
+        return torch.sigmoid(self.slope * top + self.by_shots * shots.log()[place] + self.intercept)
 
 
 @dataclass(frozen=True)
@@ -158,6 +217,8 @@ class Prototypical(ABC):
     """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
 
     distance: str
+    known: Known | None = None
+    """Tells a node of no given class, once that is calibrated on validation classes."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
 
     @abstractmethod
@@ -175,8 +236,13 @@ class Prototypical(ABC):
         task = Episode(support, support_y, query, np.zeros_like(query))
         return self.predict_tasks(graph, [task])[0]
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
-        """The probabilities of many tasks; those of equal N are computed together."""
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+        """The probabilities of many tasks; those of equal N are computed together.
+
+        Inductive: a query is classified on its own. Transductive: the queries of a task help each other.
+        """
+        if transductive:
+            return [self._rectified(graph, task) for task in tasks]
         z, importance = self.embedding(graph)
         answers: dict[int, Probabilities] = {}
         for n_way in sorted({task.n_way for task in tasks}):
@@ -189,6 +255,31 @@ class Prototypical(ABC):
             ends = np.cumsum([tasks[i].query.size for i in places])
             answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
         return [answers[i] for i in range(len(tasks))]
+
+    def _rectified(self, graph: Graph, task: Episode) -> Probabilities:
+        z, importance = self.embedding(graph)
+        batch = Batch([task], task.n_way, z.device)
+        with torch.inference_mode():
+            beta = segment_softmax(importance[batch.support], batch.segment, task.n_way)
+            given = (z[batch.support], beta, batch.segment, z[batch.query], task.n_way, self.distance, self.known)
+            share, _ = rectify(*given)
+            return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
+
+    def nearness(self, graph: Graph, task: Episode) -> tuple[Float[Tensor, "q n"], Float[Tensor, " n"]]:
+        """How near each query is to each prototype, and the shots of each class: what `Known` judges by."""
+        z, importance = self.embedding(graph)
+        batch = Batch([task], task.n_way, z.device)
+        with torch.inference_mode():
+            p = batch.prototypes(z[batch.support], importance[batch.support])
+            parts = [closeness(z[q], p.expand(q.numel(), -1, -1), self.distance) for q in batch.query.split(CHUNK)]
+        return torch.cat(parts), torch.bincount(batch.segment, minlength=task.n_way).to(z.dtype)
+
+    def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
+        """P(a query node is in one of the given classes)."""
+        if self.known is None:
+            raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
+        near, shots = self.nearness(graph, Episode(support, support_y, query, np.zeros_like(query)))
+        return self.known.probability(near, shots).cpu().numpy()
 
     def explain(self, graph: Graph, support: Ints, support_y: Ints, query: Ints, nearest: int = 3) -> Explanation:
         z, importance = self.embedding(graph)
@@ -237,10 +328,76 @@ class Networks(nn.Module):
 
     def loss(self, g: Prepared, batch: Batch, distance: str) -> Float[Tensor, ""]:
         """The average negative log-likelihood of the query labels: Eq. (14)."""
+        if distance == "sqeuclidean" and self._is_the_papers(g):
+            rate = self.encoder.dropout if self.training else 0.0
+            loss: Tensor = _EpisodeLoss.apply(self, g, batch, rate, *self.parameters())  # type: ignore[no-untyped-call]
+            return loss
         k = batch.support.numel()
         z = self.encoder(g, torch.cat([batch.support, batch.query]))
-        p = batch.prototypes(z[:k], self.importance(g, batch.support))
+        importance = self.importance(g, batch.support)
+        if distance == "sqeuclidean" and z.device.type == "cpu":
+            return _PrototypeLoss.apply(z, importance, batch)  # type: ignore[no-any-return,no-untyped-call]
+        p = batch.prototypes(z[:k], importance)
         return F.nll_loss(log_prob(z[k:], p[batch.task], distance), batch.query_y)
+
+    def _is_the_papers(self, g: Prepared) -> bool:
+        """Whether `kernels.episode` computes the loss: two layers each, sparse attributes, a CPU."""
+        encoder, valuator = self.encoder, self.valuator
+        graph = isinstance(encoder, GCN) and encoder.graph and len(encoder.weight) == 2
+        sparse = isinstance(g.x, CSR) and g.x.values.device.type == "cpu"
+        return graph and valuator is not None and len(valuator.a) == 2 and sparse
+
+
+class _EpisodeLoss(torch.autograd.Function):
+    """The loss of a batch of episodes and its derivatives, by one call."""
+
+    @staticmethod
+    def forward(ctx: Any, networks: Any, g: Any, batch: Batch, rate: float, *parameters: Tensor) -> Tensor:
+        weight, bias, valuator = networks.encoder.weight, networks.encoder.bias, networks.valuator
+        parts = _arrays(batch.support, batch.query, batch.segment, batch.task, batch.query_y)
+        seed = int(torch.empty((), dtype=torch.int64).random_()) if rate > 0 else 0
+        x, adj = g.lean
+        loss, (w_1, b_1, w_2, b_2), (w, b, a) = kernels.episode(
+            g.adj.arrays,
+            (adj.arrays, x.arrays),
+            g.x.arrays,
+            g.place,
+            (g.degree.numpy(), valuator.eps),
+            _arrays(weight[0], bias[0], weight[1], bias[1]),
+            _arrays(valuator.w, valuator.b, valuator.a),
+            (*parts, batch.n_way, batch.n_tasks),
+            float(rate),
+            seed,
+        )
+        ctx.gradients = [torch.from_numpy(part) for part in (w_1, w_2, b_1, b_2, w, b, a)]
+        return parameters[0].new_tensor(loss)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        scaled = ctx.gradients if gradient == 1 else [gradient * part for part in ctx.gradients]
+        return None, None, None, None, *scaled
+
+
+def _arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
+    return tuple(tensor.detach().numpy() for tensor in tensors)
+
+
+class _PrototypeLoss(torch.autograd.Function):
+    """Eqs. (11)-(14) and their derivative in one go."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, importance: Tensor, batch: Batch) -> Tensor:
+        arrays = [part.numpy() for part in (z, importance, batch.segment, batch.task, batch.query_y)]
+        loss, by_z, by_importance = kernels.prototype_loss(*arrays, batch.n_way, batch.n_tasks)
+        ctx.gradient = torch.from_numpy(by_z), torch.from_numpy(by_importance)
+        return z.new_tensor(loss)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        by_z, by_importance = ctx.gradient
+        return gradient * by_z, gradient * by_importance, None
 
 
 class GPN(Prototypical):

@@ -1,79 +1,134 @@
-"""The training-free bar: diffuse the attributes over the graph, compare with class means by cosine.
+"""The training-free bar: diffuse the attributes over the graph, compare with class means.
 
-It learns no weights, so whatever a trained method is worth shows in the difference to it.
+It learns no weights, so whatever a trained method is worth shows in the difference to it. How to scale, diffuse,
+centre and compare depends on the network (where neighbours differ in class, no step at all is best), so it is chosen:
+by accuracy on tasks of training and validation classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby, product
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, need_attributes, scale
+from fewnode.attributes import SCALINGS as SCALINGS_KNOWN
+from fewnode.attributes import need_attributes
 from fewnode.episodes import EpisodeSampler
-from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.methods.gpn import Prototypical
-from fewnode.nn import CSR, as_tensor, normalised
-from fewnode.train import seeded
+from fewnode.evaluation import score
+from fewnode.graph import Graph
+from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction
+from fewnode.methods.gpn import DISTANCES, Prototypical
+
+TASKS = 60
+"""Tasks of the training and as many of the validation classes that a representation is chosen by."""
+SCALINGS = ("l2", "tf-idf", "log-tf-idf")
+DIFFUSIONS = tuple(Diffusion(*d) for d in ((0,), (1,), (2,), (3,), (6,), (10, 0.15), (6, 0.5)))
+METRICS = ("cosine", "sqeuclidean")
+
+
+class Choice(NamedTuple):
+    """One representation and how it is compared."""
+
+    scaling: str
+    diffusion: Diffusion
+    centre: bool
+    distance: str
 
 
 class Propagation(Prototypical):
-    """Scaled attributes, their leading `rank` directions, `steps` steps of Â, cosine to the class mean."""
+    """Scaled attributes, their leading `rank` directions, a diffusion over the graph, distance to the class mean.
 
-    distance: str = "cosine"
+    What is None is chosen on training and validation classes; what is given is kept.
+    """
 
-    def __init__(self, steps: int = 2, scaling: str = "tf-idf", rank: int = 256, seed: int = 0) -> None:
-        self.steps, self.scaling, self.rank, self.seed = steps, scaling, rank, seed
+    def __init__(
+        self,
+        steps: int | None = None,
+        teleport: float | None = None,
+        scaling: str | None = None,
+        centre: bool | None = None,
+        distance: str | None = None,
+        rank: int = 256,
+        seed: int = 0,
+    ) -> None:
+        self.steps, self.teleport, self.scaling = steps, teleport, scaling
+        self.centre, self.metric, self.rank, self.seed = centre, distance, rank, seed
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
-        """Look at the attributes of the graph; no label is used."""
+        """Look at the attributes of the graph, and choose by the labels of training and validation classes."""
         need_attributes(graph)
-        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
-        self.directions_ = leading_directions(scale(graph.x, self.scaling, self.idf_), self.rank, self.seed)
-        self._cache = None
+        self.accuracy_: dict[Choice, float] = {}
+        best = self._best(graph, self._choices(), train, valid)
+        if self.metric is None:
+            best = self._best(graph, [best._replace(distance=distance) for distance in METRICS], train, valid)
+        self._adopt(best, Axes.of(graph.x, best.scaling, self.rank, self.seed))
+        self.mean_ = mean_direction(self._diffused(graph))
         return self
+
+    def _choices(self) -> list[Choice]:
+        """What is left to choose from, simplest first: the first of equals wins."""
+        if self.steps is None and self.teleport is None:
+            diffusions: Sequence[Diffusion] = DIFFUSIONS
+        else:
+            diffusions = [Diffusion(2 if self.steps is None else self.steps, self.teleport or 0.0)]
+        scalings = SCALINGS if self.scaling is None else (self.scaling,)
+        centres = (False, True) if self.centre is None else (self.centre,)
+        metric = METRICS[0] if self.metric is None else self.metric
+        return [Choice(*choice, metric) for choice in product(scalings, diffusions, centres)]
+
+    def _best(self, graph: Graph, choices: Sequence[Choice], train: EpisodeSampler, valid: EpisodeSampler) -> Choice:
+        """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
+        if len(choices) == 1:
+            return choices[0]
+        operators, tasks = Operators.of(graph), [*train.take(TASKS), *valid.take(TASKS)]
+        for scaling, group in groupby(choices, lambda c: c.scaling):
+            z = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
+            for diffusion, same in groupby(group, lambda c: c.diffusion):
+                h = diffusion(operators, z)
+                for choice in same:
+                    self._cache = (graph, _finish(h, choice.centre, mean_direction(h)), torch.zeros(graph.n))
+                    self.distance = choice.distance
+                    self.accuracy_[choice] = float(score(self, graph, tasks)["accuracy"].mean())
+        return max(choices, key=lambda choice: self.accuracy_[choice])
+
+    def _adopt(self, choice: Choice, axes: Axes) -> None:
+        self.choice_, self.axes_, self.distance, self._cache = choice, axes, choice.distance, None
+
+    def _diffused(self, graph: Graph) -> Float[Tensor, "n d"]:
+        return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        x = scale(graph.x, self.scaling, self.idf_)
-        z = torch.from_numpy(np.ascontiguousarray(x @ self.directions_, dtype=np.float32))
-        adj = CSR.from_scipy(normalised(graph), torch.float32)
-        for _ in range(self.steps):
-            z = adj @ z
-        return F.normalize(z), torch.zeros(graph.n)
+        return _finish(self._diffused(graph), self.choice_.centre, self.mean_), torch.zeros(graph.n)
 
     def state(self) -> dict[str, Tensor]:
-        """What `fit` saw, as named tensors."""
-        idf = {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
-        return {**idf, "directions": torch.from_numpy(self.directions_)}
+        """What `fit` saw and chose, as named tensors."""
+        scaling, diffusion, centre, distance = self.choice_
+        numbers = [
+            SCALINGS_KNOWN.index(scaling),
+            diffusion.steps,
+            diffusion.teleport,
+            centre,
+            DISTANCES.index(distance),
+        ]
+        idf = {} if self.axes_.idf is None else {"idf": torch.from_numpy(self.axes_.idf)}
+        directions = torch.from_numpy(self.axes_.directions)
+        return {**idf, "directions": directions, "mean": self.mean_, "choice": torch.tensor(numbers)}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Propagation:
-        self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
-        self.directions_ = state["directions"].numpy()
-        if self.directions_.ndim != 2 or self.directions_.shape[0] != n_features:
-            raise ValueError(f"directions are {self.directions_.shape} for {n_features} attributes")
+        scaling, steps, teleport, centre, distance = state["choice"].tolist()
+        choice = Choice(
+            SCALINGS_KNOWN[int(scaling)], Diffusion(int(steps), teleport), bool(centre), DISTANCES[int(distance)]
+        )
+        idf = state["idf"].numpy() if "idf" in choice.scaling else None
+        self._adopt(choice, Axes(choice.scaling, state["directions"].numpy(), idf).checked(n_features))
+        self.mean_ = state["mean"]
         return self
 
 
-def leading_directions(x: Attributes, rank: int, seed: int, rounds: int = 4, extra: int = 16) -> NDArray[np.float32]:
-    """The leading right singular vectors of x (d x rank), by randomised subspace iteration (Halko et al., 2011)."""
-    d = x.shape[1]
-    if d <= rank:
-        return np.eye(d, dtype=np.float32)
-    forward, back = (_operator(m) for m in (x, x.T.tocsr() if is_sparse(x) else x.T))
-    with seeded(seed):
-        q = torch.randn(d, min(rank + extra, d))
-    for _ in range(rounds):
-        q = torch.linalg.qr(back @ (forward @ q))[0]
-    b = forward @ q
-    values, vectors = torch.linalg.eigh((b.T @ b).double())
-    directions: NDArray[np.float32] = (q @ vectors[:, values.argsort(descending=True)[:rank]].float()).numpy()
-    return directions
-
-
-def _operator(matrix: Attributes) -> CSR | Tensor:
-    return CSR.from_scipy(matrix, torch.float32) if is_sparse(matrix) else as_tensor(np.ascontiguousarray(matrix))
+def _finish(h: Float[Tensor, "n d"], centre: bool, mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
+    return centred(h, mean) if centre else F.normalize(h)

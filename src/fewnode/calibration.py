@@ -1,0 +1,107 @@
+"""Probabilities that mean something: a temperature and a sense for strangers, both from validation classes.
+
+A method's softmax is as sure as its scores are large, which says little. Here its probabilities are raised to a power
+that makes them frequencies on tasks of classes it was not trained on, and a node's closeness to the nearest prototype
+is turned into the probability that it is in any of the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.evaluation import Probabilities
+from fewnode.graph import Graph, Ints
+from fewnode.methods.gpn import Known, Prototypical
+
+SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """p raised to exp(level + by_shots log K) and normalised; K is the harmonic mean of the shots of the classes."""
+
+    level: float = 0.0
+    by_shots: float = 0.0
+
+    def power(self, task: Episode) -> float:
+        return float(np.exp(self.level + self.by_shots * np.log(mean_shots(task))))
+
+    def __call__(self, probability: Probabilities, task: Episode) -> Probabilities:
+        score = self.power(task) * np.log(np.maximum(probability, 1e-30, dtype=np.float64))
+        weight = np.exp(score - score.max(axis=1, keepdims=True))
+        tempered: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
+        return tempered
+
+
+def mean_shots(task: Episode) -> float:
+    return float(1 / np.mean(1 / np.bincount(task.support_y)))
+
+
+def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1) -> list[Episode]:
+    """Tasks of several shots, of those classes that have the nodes for them."""
+    found: list[Episode] = []
+    for k_shot in SHOTS:
+        large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
+        if len(large) > 1:
+            found += EpisodeSampler.among(large, min(way, len(large)), k_shot, QUERIES, seed).take(TASKS)
+    return found
+
+
+def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) -> Temperature:
+    """The temperature that minimises the negative log-likelihood; none if there is no task to learn from."""
+    if not tasks:
+        return Temperature()
+    width = max(task.n_way for task in tasks)
+    rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
+    score = np.log(np.maximum(np.concatenate(rows).astype(np.float64), 1e-30))
+    label = np.concatenate([task.query_y for task in tasks])
+    shots = np.concatenate([np.full(task.query.size, np.log(mean_shots(task))) for task in tasks])
+
+    def loss(at: NDArray[np.float64]) -> float:
+        scaled = np.exp(at[0] + at[1] * shots)[:, None] * score
+        scaled -= scaled.max(axis=1, keepdims=True)
+        return float(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(label.size), label]))
+
+    level, by_shots = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6}).x
+    return Temperature(float(level), float(by_shots))
+
+
+def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:
+    """Logistic regression of being in the task on closeness, over queries and as many nodes of classes left out."""
+    near, shots, label = [], [], []
+    for task in calibration_tasks(members, min(way, len(members) - 1)) if len(members) > 2 else []:
+        own = np.unique(np.concatenate([task.support, task.query]))
+        inside = [nodes for nodes in members if np.isin(nodes, own).any()]
+        outside = np.setdiff1d(np.concatenate(members), np.concatenate(inside))
+        strangers = outside[:: max(1, outside.size // task.query.size)][: task.query.size]
+        asked = np.concatenate([task.query, strangers])
+        closeness, count = method.nearness(graph, Episode(task.support, task.support_y, asked, np.zeros_like(asked)))
+        top, place = closeness.max(dim=1)
+        near.append(top.numpy())
+        shots.append(count.log()[place].numpy())
+        label.append(np.arange(asked.size) < task.query.size)
+    if not near:
+        return None
+    return _logistic(np.concatenate(near), np.concatenate(shots), np.concatenate(label))
+
+
+def _logistic(near: NDArray[np.floating], shots: NDArray[np.floating], label: NDArray[np.bool_]) -> Known:
+    """Both kinds of nodes count the same, however many there are: 0.5 is the threshold that favours neither."""
+    middle, spread = near.mean(), near.std() + 1e-12
+    columns = np.stack([(near - middle) / spread, shots, np.ones_like(near)], axis=1).astype(np.float64)
+    sign, weight = np.where(label, 1.0, -1.0), np.where(label, 0.5 / label.sum(), 0.5 / max(1, (~label).sum()))
+
+    def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = sign * (columns @ at)
+        slope = -weight * sign * np.exp(-np.logaddexp(0, margin))
+        value = weight @ np.logaddexp(0, -margin) + 1e-4 * at @ at
+        return float(value), columns.T @ slope + 2e-4 * at
+
+    a, b, c = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B").x
+    return Known(float(a / spread), float(b), float(c - a * middle / spread))

@@ -1,0 +1,433 @@
+"""GPN+: the three parts of GPN (encoder, valuator, metric), each made as strong as few labels allow.
+
+1. Representation. Views of a node: its attributes and its place in the structure, each diffused in several ways, each
+   with its leading axes stressed more or less. What training and validation classes show to be telling is mixed:
+   the likelihood of log p(c|v) ∝ Σ_m τ_m cos(z_m(v), p_m(c)) is convex in τ ≥ 0, so there is one answer.
+2. Metric. The directions in which members of one class differ are played down: learned on training classes, kept
+   only if validation classes gain.
+3. Importance. A prototype is Σ_i α_i z_i over all support nodes with α from ridge regression: what several support
+   nodes agree on counts once, and what tells a class from its rivals counts most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.nn import functional as F
+
+from fewnode.attributes import SCALINGS
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.evaluation import Probabilities
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
+from fewnode.methods.gpn import CHUNK, Explanation, Prototypical, rectify
+
+VIEWS: dict[str, Diffusion] = {
+    "attributes": Diffusion(0),
+    "attributes, two steps": Diffusion(2),
+    "attributes, near": Diffusion(6, 0.5),
+    "attributes, far": Diffusion(10, 0.15),
+    "attributes, neighbours' neighbours": Diffusion(2, walk=True),
+    "structure": Diffusion(0),
+    "structure, near": Diffusion(10, 0.15),
+    "structure, far": Diffusion(20, 0.05, walk=True),
+    "structure, farther": Diffusion(40, 0.02, walk=True),
+}
+POWERS = (0.0, 0.2, 0.4)
+"""An axis of a view is stretched by its variance to this power: the more, the less the small axes count."""
+SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5
+"""The tasks of training and validation classes that weights are learned from: shots, queries a class, how many."""
+KEPT = 8
+"""Views that a mix keeps at most, the heaviest."""
+RIDGE, SCALE = 1.0, 15.0
+"""Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
+QUERY_WEIGHT = 0.1
+"""In the transductive mode: the weight of an unlabelled node in the prototypes, where a labelled one has 1."""
+
+
+class GPNPlus(Prototypical):
+    """Mixed views, a metric learned on other classes, and ridge prototypes. The constructor only stores.
+
+    views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
+    """
+
+    distance = "cosine"
+    _where: tuple[Graph, Tensor] | None = None
+
+    def __init__(
+        self,
+        views: str = "all",
+        mix: bool = True,
+        sharpen: bool = True,
+        metric: bool = True,
+        ridge: bool = True,
+        rank: int = 256,
+        seed: int = 0,
+    ) -> None:
+        self.views, self.mix, self.sharpen, self.metric, self.ridge = views, mix, sharpen, metric, ridge
+        self.rank, self.seed = rank, seed
+
+    # --- what is learned ---
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPNPlus:
+        """Weigh the views, then the directions within them, on tasks of training and validation classes."""
+        practice = _practice([*train.members, *valid.members], self.seed)
+        self.axes_ = read_along(graph.x, self.rank, self.seed) if graph.n_features else None
+        self.mean_ = mean_direction(self._attributes(graph))
+        self.weight_ = self._weigh(graph, practice)
+        self.lenses_: dict[str, Lens] = {}
+        self.join_: Join | None = None
+        self._cache = None
+        blocks = self._blocks(graph)
+        if self.metric and self.join_ is not None:
+            metric = within_class_metric(blocks["attributes"], train.members)
+            if _helps(metric, blocks, _practice(valid.members, self.seed)):
+                self.join_ = self.join_.then(metric)
+        return self
+
+    def _weigh(self, graph: Graph, practice: Sequence[Tasks]) -> dict[tuple[str, float], float]:
+        """τ of each view at each power; the heaviest `KEPT` of them."""
+        nodes = np.unique(np.concatenate([tasks.nodes for tasks in practice])) if practice else np.arange(0)
+        closeness: dict[tuple[str, float], Tensor] = {}
+        for name, h in self._diffused(graph):
+            lens, rows = Lens.of(h), h[nodes]
+            for power in POWERS if self.sharpen else POWERS[:1]:
+                z = lens.read(rows, power)
+                parts = [tasks.closeness(z, nodes).flatten(0, 1) for tasks in practice]
+                closeness[name, power] = torch.cat(parts) if parts else torch.zeros(0, 2)
+        label = torch.cat([tasks.query_y.flatten() for tasks in practice]) if practice else torch.zeros(0).long()
+        stacked = torch.stack(list(closeness.values()), dim=2)
+        tau = mix_weights(stacked, label) if self.mix and practice else np.ones(stacked.shape[2])
+        least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0]) if self.mix else 0.0
+        return {view: float(weight) for view, weight in zip(closeness, tau, strict=True) if weight >= least}
+
+    # --- what a node looks like ---
+
+    def _diffused(self, graph: Graph, only: set[str] | None = None) -> Iterator[tuple[str, Float[Tensor, "n d"]]]:
+        """The views of every node, one after the other: they need not be in memory together."""
+        operators = Operators.of(graph)
+        for source in ("attributes", "structure"):
+            names = [name for name in VIEWS if name.startswith(source) and (only is None or name in only)]
+            if not names or self.views not in ("all", source) or (source == "attributes" and self.axes_ is None):
+                continue
+            z = self._attributes(graph) if source == "attributes" else self._structure(graph)
+            z = centred(z, self.mean_ if source == "attributes" else mean_direction(z))
+            for name in names:
+                yield name, VIEWS[name](operators, z)
+
+    def _attributes(self, graph: Graph) -> Float[Tensor, "n d"]:
+        return self.axes_.read(graph.x) if self.axes_ is not None else torch.zeros(graph.n, 1)
+
+    def _structure(self, graph: Graph) -> Float[Tensor, "n d"]:
+        """Where there are no attributes, all depends on it: then it is worth more time."""
+        if self._where is None or self._where[0] is not graph:
+            alone = self.axes_ is None or self.views == "structure"
+            z = structure(graph, self.rank if alone else self.rank // 2, self.seed, thorough=alone)
+            self._where = (graph, z)
+        return self._where[1]
+
+    def _blocks(self, graph: Graph) -> dict[str, Float[Tensor, "n d"]]:
+        """Unit rows of what the attributes say and of what the structure says, each times the root of its weight.
+
+        What is learned about attributes (`lenses_`, `join_`) holds in any network. Coordinates in the structure are
+        of one network only, so theirs are made anew for each.
+        """
+        parts: dict[str, list[Tensor]] = {"attributes": [], "structure": []}
+        for name, h in self._diffused(graph, {name for name, _ in self.weight_}):
+            source = name.split(",")[0]
+            lens = self.lenses_.get(name) or Lens.of(h)
+            if source == "attributes":
+                self.lenses_[name] = lens
+            parts[source] += [
+                tau**0.5 * lens.read(h, power) for (view, power), tau in self.weight_.items() if view == name
+            ]
+        total = sum(self.weight_.values())
+        blocks = {}
+        for source, pieces in parts.items():
+            if pieces:
+                e = torch.cat(pieces, dim=1)
+                join = (self.join_ if source == "attributes" else None) or Join.of(e, self.rank)
+                if source == "attributes":
+                    self.join_ = join
+                share = sum(tau for (name, _), tau in self.weight_.items() if name.startswith(source)) / total
+                blocks[source] = share**0.5 * join.read(e)
+        return blocks
+
+    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        return F.normalize(torch.cat(list(self._blocks(graph).values()), dim=1)), torch.zeros(graph.n)
+
+    # --- what a task is answered with ---
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+        if not self.ridge:
+            return super().predict_tasks(graph, tasks, transductive)
+        z, _ = self.embedding(graph)
+        with torch.inference_mode():
+            return [self._answer(z, task, transductive).numpy() for task in tasks]
+
+    def _answer(self, z: Float[Tensor, "n d"], task: Episode, transductive: bool) -> Float[Tensor, "q n"]:
+        support, y = torch.from_numpy(task.support), torch.from_numpy(task.support_y)
+        query, label = torch.from_numpy(task.query), F.one_hot(y, task.n_way).float()
+        rows, weight = z[support], class_weights(y, task.n_way)
+        log_share = torch.zeros(task.n_way)
+        if transductive:
+            beta = 1 / torch.bincount(y)[y]
+            share, log_share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.known)
+            certain = share.sum(dim=1, keepdim=True)
+            rows, label = torch.cat([rows, z[query]]), torch.cat([label, share / certain])
+            weight = torch.cat([weight, QUERY_WEIGHT * certain.squeeze(1)])
+        p = ridge_prototypes(rows, label, weight)
+        return torch.cat([torch.softmax(SCALE * (z[part] @ p) + log_share, dim=1) for part in query.split(CHUNK)])
+
+    def explain(self, graph: Graph, support: Ints, support_y: Ints, query: Ints, nearest: int = 3) -> Explanation:
+        """β is each support node's share in its class's prototype, α of ridge regression where it is positive."""
+        plain = super().explain(graph, support, support_y, query, nearest)
+        if not self.ridge:
+            return plain
+        z, y = self.embedding(graph)[0][torch.from_numpy(support)], torch.from_numpy(support_y)
+        n_way = int(y.max()) + 1
+        alpha = ridge_weights(z, F.one_hot(y, n_way).float(), class_weights(y, n_way))
+        own = alpha[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
+        beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
+        return Explanation(beta.numpy(), plain.nearest)
+
+    # --- files ---
+
+    def state(self) -> dict[str, Tensor]:
+        """What `fit` learned, as named tensors."""
+        tau = torch.zeros(len(VIEWS), len(POWERS))
+        for (name, power), weight in self.weight_.items():
+            tau[list(VIEWS).index(name), POWERS.index(power)] = weight
+        found = {"tau": tau, "mean": self.mean_}
+        if self.axes_ is not None:
+            found["scaling"] = torch.tensor(SCALINGS.index(self.axes_.scaling))
+            found["directions"] = torch.from_numpy(self.axes_.directions)
+            found["idf"] = torch.from_numpy(self.axes_.idf)
+        for name, lens in self.lenses_.items():
+            place = list(VIEWS).index(name)
+            found |= {f"{place}.mean": lens.mean, f"{place}.axes": lens.axes, f"{place}.variance": lens.variance}
+        if self.join_ is not None:
+            found |= {"join.mean": self.join_.mean, "join.projection": self.join_.projection}
+        return {name: tensor.contiguous() for name, tensor in found.items()}
+
+    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
+        names = list(VIEWS)
+        places = torch.nonzero(state["tau"]).tolist()
+        self.weight_ = {(names[i], POWERS[j]): float(state["tau"][i, j]) for i, j in places}
+        self.axes_, self.mean_ = None, state["mean"]
+        if n_features:
+            self.axes_ = Axes(
+                SCALINGS[int(state["scaling"])], state["directions"].numpy(), state["idf"].numpy()
+            ).checked(n_features)
+        parts = ("mean", "axes", "variance")
+        self.lenses_ = {
+            names[int(key.split(".")[0])]: Lens(*(state[f"{key.split('.')[0]}.{part}"] for part in parts))
+            for key in state
+            if key.endswith(".axes")
+        }
+        self.join_ = Join(state["join.mean"], state["join.projection"]) if "join.mean" in state else None
+        self._cache = None
+        return self
+
+
+# --- a view, and views joined ---------------------------------------------------------------------------------------
+
+
+def read_along(x: Attributes, rank: int, seed: int) -> Axes:
+    """Counts and flags as logarithmic tf-idf; numbers that are hardly ever zero in units of their deviation."""
+    filled = np.count_nonzero(x.data if is_sparse(x) else x) / max(1, x.shape[0] * x.shape[1])
+    if is_sparse(x) or filled < 0.5:
+        return Axes.of(x, "log-tf-idf", rank, seed)
+    deviation = x.std(axis=0, dtype=np.float64)
+    return Axes.of(x, "tf-idf", rank, seed, (1 / np.where(deviation > 0, deviation, 1)).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """How a view is looked at: from its mean, along its principal axes."""
+
+    mean: Float[Tensor, " d"]
+    axes: Float[Tensor, "d d"]
+    variance: Float[Tensor, " d"]
+    """Of each axis, as a share of the largest."""
+
+    @classmethod
+    def of(cls, h: Float[Tensor, "n d"]) -> Lens:
+        mean = mean_direction(h)
+        variance, axes = principal_axes(centred(h, mean))
+        return cls(mean, axes.float(), (variance / variance.max().clamp(min=1e-30)).clamp(min=1e-4).float())
+
+    def read(self, h: Float[Tensor, "k d"], power: float) -> Float[Tensor, "k d"]:
+        z = centred(h, self.mean)
+        return z if power == 0 else F.normalize(z @ (self.axes * self.variance**power))
+
+
+@dataclass(frozen=True, eq=False)
+class Join:
+    """Several views side by side, seen along their common leading axes."""
+
+    mean: Float[Tensor, " e"]
+    projection: Float[Tensor, "e d"]
+
+    @classmethod
+    def of(cls, e: Float[Tensor, "n e"], rank: int) -> Join:
+        mean = e.mean(dim=0)
+        _, axes = principal_axes(e - mean)
+        return cls(mean, axes[:, -rank:].float())
+
+    def read(self, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
+        return F.normalize((e - self.mean) @ self.projection)
+
+    def then(self, metric: Float[Tensor, "d d"]) -> Join:
+        return Join(self.mean, self.projection @ metric)
+
+
+def principal_axes(z: Float[Tensor, "n d"], rows: int = 12_000) -> tuple[Tensor, Tensor]:
+    """Variances and axes (columns), ascending, of at most so many rows, taken at equal distances."""
+    part = z[:: max(1, z.shape[0] // rows)]
+    variance, axes = torch.linalg.eigh((part.T @ part / max(1, part.shape[0])).double())
+    return variance, axes
+
+
+# --- weights of views ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """Tasks of one shape, as arrays: support is tasks x N x K, query and its labels are tasks x (N M)."""
+
+    support: Ints
+    query: Ints
+    query_y: Int[Tensor, "t q"]
+
+    @classmethod
+    def of(cls, sampler: EpisodeSampler, count: int) -> Tasks:
+        tasks = sampler.take(count)
+        support = np.stack([task.support for task in tasks]).reshape(count, sampler.n_way, sampler.k_shot)
+        label = torch.from_numpy(np.stack([task.query_y for task in tasks]))
+        return cls(support, np.stack([task.query for task in tasks]), label)
+
+    @property
+    def nodes(self) -> Ints:
+        return np.concatenate([self.support.ravel(), self.query.ravel()])
+
+    def closeness(self, z: Float[Tensor, "k d"], nodes: Ints) -> Float[Tensor, "t q n"]:
+        """Cosine of each query node to each class mean; row i of z is node nodes[i], and nodes are sorted."""
+        support, query = (torch.from_numpy(np.searchsorted(nodes, part)) for part in (self.support, self.query))
+        p = F.normalize(z[support].mean(dim=2), dim=2)
+        return torch.einsum("tqd,tnd->tqn", z[query], p)
+
+    def accuracy(self, z: Float[Tensor, "n d"]) -> float:
+        found = self.closeness(F.normalize(z), np.arange(z.shape[0])).argmax(dim=2)
+        return float((found == self.query_y).float().mean())
+
+
+def _practice(members: Sequence[Ints], seed: int) -> list[Tasks]:
+    """Tasks of one and of five shots, with fewer queries if classes are small; none if there are too few nodes."""
+    found = []
+    for k_shot in SHOTS:
+        for m_query in (QUERIES, 2, 1):
+            large = [nodes for nodes in members if nodes.size >= k_shot + m_query]
+            if len(large) > 1:
+                sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, m_query, seed)
+                found.append(Tasks.of(sampler, TASKS))
+                break
+    return found
+
+
+def mix_weights(
+    closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"], penalty: float = 1e-4
+) -> NDArray[np.float64]:
+    """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of τ²."""
+    row = torch.arange(label.numel())
+    told = closeness[row, label].mean(dim=0)
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        tau = torch.from_numpy(weights).float()
+        log_prob = torch.log_softmax(closeness @ tau, dim=1)
+        expected = torch.einsum("qn,qnm->m", log_prob.exp(), closeness) / label.numel()
+        value = -log_prob[row, label].mean() + penalty * tau.square().sum()
+        return float(value), (expected - told + 2 * penalty * tau).double().numpy()
+
+    m = closeness.shape[2]
+    start, bounds = np.full(m, 10 / m), [(0, 100)] * m
+    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found
+
+
+# --- the metric ------------------------------------------------------------------------------------------------------
+
+
+def within_class_metric(
+    z: Float[Tensor, "n d"], members: Sequence[Ints], shrink: float = 0.3, power: float = 0.25
+) -> Float[Tensor, "d d"]:
+    """Directions along which classes vary within more than nodes vary at all are shortened, others lengthened.
+
+    W is the covariance within classes, each counting once, drawn towards the covariance T of all nodes; the map is
+    T^-1/2 (T^-1/2 W T^-1/2)^-power T^1/2, the identity where W is proportional to T.
+    """
+    deviations = [(z[nodes] - z[nodes].mean(dim=0)) / nodes.size**0.5 for nodes in members]
+    flat = torch.cat(deviations)
+    within, total = (flat.T @ flat).double(), (z.T @ z).double()
+    within, total = within / within.trace(), total / total.trace()
+    eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]
+    total = total + 1e-4 * eye
+    within = (1 - shrink) * within + shrink * total
+    half, inverse = _root(total, 0.5), _root(total, -0.5)
+    metric: Tensor = inverse @ _root(inverse @ within @ inverse, -power) @ half
+    return metric.float()
+
+
+def _root(matrix: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
+    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+    root: Tensor = (vectors * values.clamp(min=1e-12) ** power) @ vectors.T
+    return root
+
+
+def _helps(metric: Float[Tensor, "d d"], blocks: Mapping[str, Tensor], practice: Sequence[Tasks]) -> bool:
+    """Whether a metric makes tasks of classes that it was not learned from more accurate."""
+    z = blocks["attributes"]
+    moved = {**blocks, "attributes": z.norm(dim=1, keepdim=True) * F.normalize(z @ metric)}
+    before, after = (torch.cat(list(parts.values()), dim=1) for parts in (blocks, moved))
+    return sum(tasks.accuracy(after) - tasks.accuracy(before) for tasks in practice) > 0
+
+
+# --- prototypes ------------------------------------------------------------------------------------------------------
+
+
+def class_weights(y: Int[Tensor, " k"], n_way: int) -> Float[Tensor, " k"]:
+    """A weight for each support node, so that classes of unequal shots count the same; all 1 with equal shots."""
+    count = torch.bincount(y, minlength=n_way).float()
+    return count.mean() / count[y]
+
+
+def ridge_weights(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
+) -> Float[Tensor, "k n"]:
+    """α of ridge regression in its dual form: prototypes are zᵀ α."""
+    root = weight.sqrt()[:, None]
+    gram = (root * z) @ (root * z).T
+    gram.diagonal().add_(RIDGE)
+    target = label - 1 / label.shape[1]
+    alpha: Tensor = root * torch.linalg.solve(gram, root * target)
+    return alpha
+
+
+def ridge_prototypes(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
+) -> Float[Tensor, "d n"]:
+    """p that minimise Σ_i weight_i |z_i p - (label_i - 1/N)|² + |p|²; label_i are probabilities."""
+    if z.shape[0] <= z.shape[1]:
+        return z.T @ ridge_weights(z, label, weight)
+    weighted = weight[:, None] * z
+    second = weighted.T @ z
+    second.diagonal().add_(RIDGE)
+    p: Tensor = torch.linalg.solve(second, weighted.T @ (label - 1 / label.shape[1]))
+    return p

@@ -1,0 +1,83 @@
+"""Diffusions and coordinates: by hand, against dense matrices, and what must not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode.graph import Graph
+from fewnode.methods.diffusion import (
+    Diffusion,
+    Operators,
+    centred,
+    mean_direction,
+    random_walk,
+    structure,
+    two_steps,
+    walked,
+)
+from fewnode.nn import normalised
+from graphs import random_graph
+
+
+@pytest.mark.parametrize("diffusion", [Diffusion(0), Diffusion(3), Diffusion(4, 0.15), Diffusion(2, walk=True)])
+def test_diffusion_is_that_of_dense_matrices(diffusion: Diffusion) -> None:
+    for seed in range(20):
+        graph = random_graph(seed)
+        z = np.random.default_rng(seed).normal(size=(graph.n, 3))
+        matrix = random_walk(graph).toarray() if diffusion.walk else normalised(graph).toarray()
+        slow = z
+        for _ in range(diffusion.steps):
+            slow = (1 - diffusion.teleport) * matrix @ slow + diffusion.teleport * z
+        fast = diffusion(Operators.of(graph), torch.from_numpy(z).float())
+        assert np.allclose(fast.numpy(), slow, atol=1e-5)
+
+
+def test_pagerank_converges_to_its_closed_form(star: Graph) -> None:
+    z = torch.eye(4)
+    closed = 0.3 * np.linalg.inv(np.eye(4) - 0.7 * normalised(star).toarray())
+    assert np.allclose(Diffusion(200, 0.3)(Operators.of(star), z).numpy(), closed, atol=1e-5)
+
+
+def test_centring_leaves_what_is_not_known_alone() -> None:
+    z = torch.tensor([[2.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
+    mean = mean_direction(z)
+    assert torch.allclose(mean, torch.tensor([0.5, 0.5])), "the row of zeros is not counted"
+    moved = centred(z, mean)
+    assert torch.allclose(moved, torch.tensor([[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]) * 2**0.5)
+
+
+def test_two_steps_of_a_walk_and_the_hub_that_is_not_crossed(star: Graph) -> None:
+    walk = random_walk(star)
+    assert np.allclose(two_steps(walk).toarray(), (walk.toarray() + walk.toarray() @ walk.toarray()) / 2)
+    # leaves cost 1 each, three of them; the hub in the middle costs 3 x 3 and is not afforded
+    short = two_steps(walk, entries=4).toarray()
+    assert short[1, 2] == 0
+    assert short[0, 0] == 0.5
+
+
+def test_meetings_in_walks_are_within_the_window_and_go_both_ways() -> None:
+    path = Graph.from_edges([[0, 1, 2, 3], [1, 2, 3, 4]], 5)
+    near = walked(path, seed=0, walks=50, length=5, window=2).toarray()
+    assert np.allclose(near, near.T)
+    assert near[0, 1] > near[0, 2] > 0
+    assert near[0, 3] == near[0, 4] == 0
+    assert not near.diagonal().any()
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_structure_puts_nodes_of_one_part_together(thorough: bool) -> None:
+    """Two cliques joined by an edge: nodes of one are nearer to each other than to any of the other."""
+    clique = np.array([(i, j) for i in range(8) for j in range(i)]).T
+    graph = Graph.from_edges(np.concatenate([clique, clique + 8, [[0], [8]]], axis=1), 16)
+    z = structure(graph, 4, seed=0, thorough=thorough)
+    z = torch.nn.functional.normalize(Diffusion(4, 0.2)(Operators.of(graph), z))
+    like = (z @ z.T).numpy()
+    assert like[1:8, 1:8].min() > like[1:8, 9:].max()
+
+
+def test_a_graph_without_edges_has_coordinates_of_zero() -> None:
+    graph = Graph.from_edges(np.zeros((2, 0), int), 5)
+    for thorough in (False, True):
+        assert not structure(graph, 3, seed=0, thorough=thorough).any()

@@ -1,0 +1,156 @@
+"""Being sure, and strangers: temperatures and thresholds against known truths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, mean_shots
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.evaluation import calibration_error, evaluate, strangers
+from fewnode.graph import ClassSplit, Dataset
+from fewnode.methods.gpn import Known, rectify
+
+
+def tasks_of(rng: np.random.Generator, shots: int, count: int = 60) -> list[Episode]:
+    support = np.arange(3 * shots)
+    return [
+        Episode(support, np.repeat(np.arange(3), shots), np.arange(20), rng.integers(0, 3, 20)) for _ in range(count)
+    ]
+
+
+def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generator) -> None:
+    """Probabilities that are right, cubed at 1 shot and squared at 5: the powers found are 1/3 and 1/2."""
+    tasks, answers = [], []
+    for shots, power in ((1, 3), (5, 2)):
+        for task in tasks_of(rng, shots):
+            p = rng.dirichlet([1, 1, 1], 20)
+            drawn = np.array([rng.choice(3, p=row) for row in p])
+            tasks.append(replace(task, query_y=drawn))
+            answers.append((p**power / (p**power).sum(axis=1, keepdims=True)).astype(np.float32))
+    found = fit_temperature(answers, tasks)
+    assert found.power(tasks[0]) == pytest.approx(1 / 3, abs=0.06)
+    assert found.power(tasks[-1]) == pytest.approx(1 / 2, abs=0.08)
+    tempered = [found(p, task) for p, task in zip(answers, tasks, strict=True)]
+    assert calibration_error(tempered, tasks) < 0.5 * calibration_error(answers, tasks)
+    assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, tempered, strict=True))
+
+
+def test_calibration_error_by_hand() -> None:
+    task = Episode(np.array([0, 1]), np.array([0, 1]), np.arange(4), np.array([0, 0, 1, 1]))
+    p = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], np.float32)
+    # three with 0.9 of which two are right, one with 0.7 that is: (3 |2/3 - 0.9| + |1 - 0.7|) / 4
+    assert calibration_error([p], [task]) == pytest.approx((3 * abs(2 / 3 - 0.9) + 0.3) / 4, abs=1e-6)
+
+
+def test_shots_of_unequal_classes_are_averaged_harmonically() -> None:
+    task = Episode(np.arange(5), np.array([0, 1, 1, 1, 1]), np.arange(1), np.array([0]))
+    assert mean_shots(task) == pytest.approx(2 / (1 + 1 / 4))
+
+
+@pytest.fixture(name="model", scope="module")
+def _model(planted: Dataset) -> Estimator:
+    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+
+
+def test_strangers_are_told_from_members(model: Estimator, planted: Dataset) -> None:
+    result = evaluate(model, planted, 3, 5, 5, tasks=40, open_set=True)
+    assert result["auroc"].mean > 0.85
+    assert 0.6 < result["known"].mean <= 1
+    assert 0.6 < result["unknown"].mean <= 1
+
+
+def test_strangers_are_of_classes_outside_the_task_and_of_test_classes_first(planted: Dataset) -> None:
+    for way, part in ((3, planted.split.test), (5, (*planted.split.train, *planted.split.valid))):
+        task = EpisodeSampler(planted, "test", way, 2, 3)[0]
+        found = strangers(planted, task, 0, 0)
+        assert found.size == task.query.size
+        assert set(planted.y[found]) <= set(part) - set(planted.y[task.support])
+
+
+def test_too_few_validation_classes_leave_strangers_unknown(planted: Dataset) -> None:
+    split = ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test)
+    model = Estimator("propagation", 2, 2, rank=16).fit(replace(planted, split=split))
+    assert model.method_.known is None
+    with pytest.raises(FewnodeError, match="three are needed"):
+        model.familiar(planted.graph, [0, 1], [0, 1], [2])
+
+
+def test_a_nearer_node_is_likelier_known(model: Estimator, planted: Dataset) -> None:
+    known = fit_known(model.method_, planted.graph, [np.flatnonzero(planted.y == c) for c in planted.split.valid], 3)
+    assert known is not None
+    assert known.slope > 0
+    near = torch.tensor([[1.0, 0.0], [5.0, 0.0]])
+    p = Known(1.0, 0.0, -2.0).probability(near, torch.ones(2))
+    assert torch.allclose(p, torch.sigmoid(torch.tensor([-1.0, 3.0])))
+
+
+def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:
+    members = [np.arange(7), np.arange(10, 17), np.arange(20, 50), np.arange(60, 90)]
+    shots = {np.bincount(task.support_y)[0]: task for task in calibration_tasks(members, 4)}
+    assert set(shots) == {1, 2, 5, 10}
+    assert shots[2].n_way == 4
+    assert shots[10].n_way == 2
+    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2])[0].tolist() == pytest.approx([0.25, 0.75])
+
+
+# --- the transductive mode -------------------------------------------------------------------------------------------
+
+
+def test_rectifying_moves_a_bad_prototype_to_its_class(rng: np.random.Generator) -> None:
+    """Two clouds, and a support node of the first at its very edge."""
+    query = torch.cat([torch.randn(30, 2) * 0.3 + torch.tensor([-2.0, 0.0]), torch.randn(30, 2) * 0.3 + 2.0])
+    support, y = torch.tensor([[-0.2, 0.3], [2.0, 2.0]]), torch.tensor([0, 1])
+    share, log_share = rectify(support, torch.ones(2), y, query, 2, "sqeuclidean")
+    assert share[:30, 0].min() > 0.9
+    assert share[30:, 1].min() > 0.9
+    assert torch.allclose(log_share.exp(), torch.tensor([0.5, 0.5]), atol=0.05)
+
+
+def test_rectifying_learns_how_common_a_class_is() -> None:
+    query = torch.cat([torch.full((45, 1), -1.0), torch.full((5, 1), 1.0)])
+    _, log_share = rectify(torch.tensor([[-1.0], [1.0]]), torch.ones(2), torch.tensor([0, 1]), query, 2, "sqeuclidean")
+    assert log_share.exp()[0] == pytest.approx((45 + 10) / 70, abs=0.03)
+
+
+def test_rectifying_leaves_strangers_out() -> None:
+    """Fifty nodes of no class lie between; with a sense for strangers the prototypes stay where they are."""
+    query = torch.cat([torch.tensor([[-3.0], [3.0]]), torch.full((50, 1), 0.5)])
+    given = (torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.tensor([0, 1]), query, 2, "sqeuclidean")
+    with_all, _ = rectify(*given)
+    careful, _ = rectify(*given, Known(4.0, 0.0, 4.0))
+    assert with_all[2:].sum() > 40
+    assert careful[2:].sum() < 1
+    assert careful[:2].sum() > 1.9
+
+
+def test_transductive_is_better_at_one_shot_and_queries_may_be_few(model: Estimator, planted: Dataset) -> None:
+    words = Estimator("propagation", way=3, shot=3, rank=32, steps=0).fit(planted)
+    one, all_ = (evaluate(words, planted, 5, 1, 8, tasks=60, transductive=mode).accuracy.mean for mode in (False, True))
+    assert all_ > one + 0.02
+    alone = model.predict_proba(planted.graph, [0, 1], [0, 1], [2], transductive=True)
+    assert alone.shape == (1, 2)
+    assert np.isfinite(alone).all()
+
+
+def test_methods_that_answer_each_query_alone_say_so(planted: Dataset) -> None:
+    model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
+    with pytest.raises(FewnodeError, match="no transductive mode"):
+        evaluate(model, planted, 3, 3, transductive=True, tasks=2)
+    with pytest.raises(FewnodeError, match="no prototypes"):
+        evaluate(model, planted, 3, 3, open_set=True, tasks=2)
+
+
+@pytest.mark.parametrize("name", ["gpn", "gpn-naive", "pn", "propagation", "gpn-plus"])
+def test_every_prototypical_method_has_both_modes(name: str, planted: Dataset) -> None:
+    quick = {} if name == "propagation" else {"rank": 16} if name == "gpn-plus" else {"episodes": 20}
+    model = Estimator(name, 3, 3, **quick).fit(planted)
+    for queries in ("balanced", "long-tail"):
+        result = evaluate(model, planted, 3, 3, 5, tasks=10, transductive=True, queries=queries)
+        assert 1 / 3 < result.accuracy.mean <= 1
+        assert 0 <= result.ece < 0.5

@@ -1,0 +1,61 @@
+"""What to label next: coverage by hand, and better than chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.graph import Dataset
+from fewnode.labelling import cover, suggest
+
+
+def test_the_centre_of_the_uncovered_group_comes_first() -> None:
+    """Two groups in one class; the labelled node is in the first, so the middle of the second is worth most."""
+    angle = torch.tensor([0.0, 0.1, -0.1, 1.4, 1.5, 1.6])
+    z = torch.stack([angle.cos(), angle.sin()], dim=1)
+    picked, gains = cover(z, z[:1], torch.ones(6, 1), 2)
+    assert int(picked[0]) == 4
+    assert gains[0] > 5 * gains[1]
+    assert len(set(picked.tolist())) == 2
+
+
+def test_a_small_class_counts_as_much_as_a_large_one() -> None:
+    z = F.normalize(torch.tensor([[1.0, 0, 0]] * 20 + [[0, 1.0, 0]] * 2 + [[0, 0, 1.0]] * 3))
+    share = torch.zeros(25, 2)
+    share[:20, 0], share[20:22, 1], share[22:, 0] = 1, 1, 1
+    labelled = F.normalize(torch.tensor([[1.0, 0, 0]]))
+    picked, _ = cover(z, labelled, share, 1)
+    assert int(picked[0]) in (20, 21)
+
+
+@pytest.fixture(name="model", scope="module")
+def _model(planted: Dataset) -> Estimator:
+    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+
+
+def test_suggestions_are_new_distinct_and_mostly_of_the_classes(model: Estimator, planted: Dataset) -> None:
+    first = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
+    found = suggest(model, planted, first, list("abc"), 12)
+    nodes = [s.node for s in found]
+    assert len(set(nodes) - set(first)) == 12
+    inside = np.isin(planted.y[nodes], planted.split.test[:3]).mean()
+    assert inside > 0.6, "3 of 15 classes: chance is 0.2"
+    assert {s.likely for s in found} == set("abc")
+    assert [s.covers for s in found] == sorted((s.covers for s in found), reverse=True) or inside > 0.6
+    assert suggest(model, planted, first, list("abc"), 12) == found
+
+
+def test_a_choice_among_given_nodes(model: Estimator, planted: Dataset) -> None:
+    assert {s.node for s in suggest(model, planted, [0, 1], ["a", "b"], 5, among=[0, 1, 7, 8])} == {7, 8}
+    with pytest.raises(FewnodeError, match="no node left"):
+        suggest(model, planted, [0, 1], ["a", "b"], 5, among=[0, 1])
+
+
+def test_a_method_without_embedding_is_refused(planted: Dataset) -> None:
+    model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
+    with pytest.raises(FewnodeError, match="gpn-plus"):
+        suggest(model, planted, [0, 1], ["a", "b"])
