@@ -8,22 +8,22 @@ Row numbers are cast to unsigned, or each access would ask whether they count fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-F = TypeVar("F", bound=Callable[..., Any])
+Sparse = tuple[Array, Array, Array, Array]
 
 
-def compiled(function: F) -> F:
+def compiled(function: Callable[..., Any]) -> Any:
     """Machine code for the loops of a function, kept on disk where there is a place to write to."""
     try:
-        return cast(F, njit(cache=True)(function))
+        return njit(cache=True)(function)
     except RuntimeError:  # nowhere to write to, as in a read-only container: every process compiles for itself
-        return cast(F, njit(function))
+        return njit(function)
 
 
 @compiled
@@ -55,29 +55,35 @@ def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array
 
 
 @compiled
-def pack(start: Array, stop: Array, indices: Array, values: Array) -> tuple[Array, Array, Array]:
-    """The rows side by side: `indptr, indices, values` of them alone."""
-    indptr = np.zeros(start.size + 1, start.dtype)
-    for i in range(start.size):
-        indptr[i + 1] = indptr[i] + stop[i] - start[i]
+def count(start: Array, stop: Array, nodes: Array) -> int:
+    """How many entries there are in the rows of the nodes."""
+    total = 0
+    for node in nodes:
+        total += stop[node] - start[node]
+    return total
+
+
+@compiled
+def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array) -> tuple[Array, Array, Array]:
+    """The rows of the nodes side by side: `indptr, indices, values` of them alone."""
+    indptr = np.zeros(nodes.size + 1, start.dtype)
+    for i, node in enumerate(nodes):
+        indptr[i + 1] = indptr[i] + stop[node] - start[node]
     column, value = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], values.dtype)
-    for i in range(start.size):
-        shift = indptr[i] - start[i]
-        for e in range(start[i], stop[i]):
+    for i, node in enumerate(nodes):
+        shift = indptr[i] - start[node]
+        for e in range(start[node], stop[node]):
             column[e + shift], value[e + shift] = indices[e], values[e]
     return indptr, column, value
 
 
 @compiled
-def renumber(
-    start: Array, stop: Array, indices: Array, values: Array, place: Array
-) -> tuple[Array, Array, Array, Array]:
-    """The rows, packed, with columns numbered in the order of their first appearance; and those columns.
+def renumber(local: Array, nodes: Array, place: Array) -> tuple[Array, Array]:
+    """Columns, and where the nodes are among them, after `local` is numbered anew: by first appearance of columns.
 
-    `place` has room for each column and holds -1 throughout, before and after, so that the cost is that of the rows.
+    `place` has room for each column and holds -1 throughout, before and after, so that the cost is that of `local`.
     """
-    indptr, local, value = pack(start, stop, indices, values)
-    columns = np.empty(min(local.size, place.size), np.int64)
+    columns, own = np.empty(min(local.size, place.size), np.int64), np.empty(nodes.size, np.int64)
     seen = 0
     for e in range(local.size):
         column = np.uint64(local[e])
@@ -86,9 +92,11 @@ def renumber(
             columns[seen] = column
             seen += 1
         local[e] = place[column]
+    for i, node in enumerate(nodes):
+        own[i] = place[node]
     for c in range(seen):
         place[columns[c]] = -1
-    return indptr, local, value, columns[:seen].copy()
+    return columns[:seen].copy(), own
 
 
 @compiled
@@ -143,3 +151,216 @@ def aggregate_gradient(
         by_a[0] += by_mine * s_i[i]
         by_a[1] += by_a1
     return by_i, by_s, by_a.astype(s.dtype)
+
+
+@compiled
+def prototype_loss(
+    z: Array, importance: Array, segment: Array, task: Array, y: Array, n_way: int, n_tasks: int
+) -> tuple[float, Array, Array]:
+    """Eqs. (11)-(14) by squared distance, and the derivatives by z and by importance.
+
+    The first rows of z are support nodes, of the classes `segment`; the others are queries.
+    """
+    k, width = importance.size, z.shape[1]
+    top, total = np.full(n_way * n_tasks, -np.inf), np.zeros(n_way * n_tasks)
+    for i in range(k):
+        top[segment[i]] = max(top[segment[i]], importance[i])
+    for i in range(k):
+        total[segment[i]] += np.exp(importance[i] - top[segment[i]])
+    beta, p = np.empty(k), np.zeros((n_way * n_tasks, width))
+    for i in range(k):
+        c = segment[i]
+        beta[i] = np.exp(importance[i] - top[c]) / total[c]
+        for d in range(width):
+            p[c, d] += beta[i] * z[i, d]
+    by_z, by_p, loss = np.zeros_like(z), np.zeros_like(p), 0.0
+    share = np.empty(n_way)
+    for q in range(y.size):
+        row, first = k + q, task[q] * n_way
+        nearest, sums = -np.inf, 0.0
+        for c in range(n_way):
+            share[c] = 0.0
+            for d in range(width):
+                share[c] -= (z[row, d] - p[first + c, d]) ** 2
+            nearest = max(nearest, share[c])
+        loss -= (share[y[q]] - nearest) / y.size
+        for c in range(n_way):
+            share[c] = np.exp(share[c] - nearest)
+            sums += share[c]
+        loss += np.log(sums) / y.size
+        for c in range(n_way):
+            pull = -2 * (share[c] / sums - (c == y[q])) / y.size
+            for d in range(width):
+                by_z[row, d] += pull * (z[row, d] - p[first + c, d])
+                by_p[first + c, d] -= pull * (z[row, d] - p[first + c, d])
+    by_beta, mean, by_importance = np.zeros(k), np.zeros(n_way * n_tasks), np.empty_like(importance)
+    for i in range(k):
+        for d in range(width):
+            by_z[i, d] = beta[i] * by_p[segment[i], d]
+            by_beta[i] += z[i, d] * by_p[segment[i], d]
+        mean[segment[i]] += beta[i] * by_beta[i]
+    for i in range(k):
+        by_importance[i] = beta[i] * (by_beta[i] - mean[segment[i]])
+    return loss, by_z, by_importance
+
+
+@compiled
+def dots(start: Array, stop: Array, indices: Array, values: Array, vector: Array) -> Array:
+    """sparse @ vector."""
+    out = np.empty(start.size, vector.dtype)
+    for i in range(start.size):
+        total = vector.dtype.type(0)
+        for e in range(start[i], stop[i]):
+            total += values[e] * vector[np.uint64(indices[e])]
+        out[i] = total
+    return out
+
+
+@compiled
+def spread(start: Array, stop: Array, indices: Array, values: Array, vector: Array, columns: int) -> Array:
+    """sparse.T @ vector, as a column."""
+    out = np.zeros((columns, 1), vector.dtype)
+    for i in range(start.size):
+        for e in range(start[i], stop[i]):
+            out[np.uint64(indices[e]), 0] += values[e] * vector[i]
+    return out
+
+
+@compiled
+def rectified(h: Array, bias: Array) -> Array:
+    """ReLU(h + bias), in the same memory."""
+    for i in range(h.shape[0]):
+        for c in range(h.shape[1]):
+            h[i, c] = max(h[i, c] + bias[c], h.dtype.type(0))
+    return h
+
+
+@compiled
+def drop(h: Array, rate: float, seed: int) -> None:
+    """Dropout, in the same memory; the number for each entry is a hash of its place (SplitMix64)."""
+    if rate == 0:
+        return
+    scale, flat = h.dtype.type(1 / (1 - rate)), h.reshape(-1)
+    limit = np.uint64(rate * 2.0**32)
+    for i in range(flat.size):
+        word = np.uint64(seed) + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        kept = (word ^ (word >> np.uint64(31))) >> np.uint64(32) >= limit
+        flat[i] = flat[i] * scale if kept else h.dtype.type(0)
+
+
+@compiled
+def matmul(h: Array, weight: Array) -> Array:
+    """h @ weight, where h has many zeros and both are small."""
+    out = np.zeros((h.shape[0], weight.shape[1]), h.dtype)
+    for i in range(h.shape[0]):
+        for j in range(h.shape[1]):
+            if h[i, j] != 0:
+                for c in range(weight.shape[1]):
+                    out[i, c] += h[i, j] * weight[j, c]
+    return out
+
+
+@compiled
+def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> tuple[Array, Array]:
+    """The derivatives of `matmul` by h, before ReLU and dropout, and by weight: where those gave 0, it is 0."""
+    by_h, by_weight = np.zeros_like(h), np.zeros_like(weight)
+    for i in range(h.shape[0]):
+        for j in range(h.shape[1]):
+            if h[i, j] > 0:
+                total = h.dtype.type(0)
+                for c in range(weight.shape[1]):
+                    total += gradient[i, c] * weight[j, c]
+                    by_weight[j, c] += h[i, j] * gradient[i, c]
+                by_h[i, j] = total * scale
+    return by_h, by_weight
+
+
+@compiled
+def column_sums(matrix: Array) -> Array:
+    out = np.zeros(matrix.shape[1], matrix.dtype)
+    for i in range(matrix.shape[0]):
+        for c in range(matrix.shape[1]):
+            out[c] += matrix[i, c]
+    return out
+
+
+# --- a whole episode ----------------------------------------------------------------------------------------------
+
+
+@compiled
+def neighbours(matrix: Sparse, nodes: Array, place: Array) -> tuple[Sparse, Array, Array]:
+    """The rows of the nodes, numbered anew, the columns they have, and where the nodes are among those."""
+    indptr, local, values = pack(*matrix, nodes)
+    around, own = renumber(local, nodes, place)
+    return (indptr[:-1], indptr[1:], local, values), around, own
+
+
+@compiled
+def episode(
+    adj: Sparse,
+    lean: tuple[Sparse, Sparse],
+    x: Sparse,
+    place: Array,
+    degree: tuple[Array, float],
+    encoder: tuple[Array, Array, Array, Array],
+    valuator: tuple[Array, Array, Array],
+    task: tuple[Array, Array, Array, Array, Array, int, int],
+    rate: float,
+    seed: int,
+) -> tuple[float, tuple[Array, Array, Array, Array], tuple[Array, Array, Array]]:
+    """The loss of an episode by a GCN of two layers and a valuator of two, and the derivatives by their weights.
+
+    The same steps as `GCN`, `Valuator` and `Networks.loss` take one by one. They are cheap enough for most of the time
+    to pass between them.
+    """
+    first, first_bias, second, second_bias = encoder
+    w, b, a = valuator
+    support, query, segment, place_of, y, n_way, n_tasks = task
+
+    outer, around, _ = neighbours(adj, np.concatenate((support, query)), place)
+    inner, ball, _ = neighbours(lean[0], around, place)
+    indptr, indices, values = pack(*lean[1], ball)
+    rows = (indptr[:-1], indptr[1:], indices, values)
+    h = rectified(multiply(*inner, multiply(*rows, first)), first_bias)
+    drop(h, rate, seed)
+    z = rectified(multiply(*outer, matmul(h, second)), second_bias)
+
+    near, ring, own = neighbours(adj, support, place)
+    far, disc, own_ring = neighbours(adj, ring, place)
+    start, stop = x[0][disc], x[1][disc]
+    s_0 = dots(start, stop, x[2], x[3], w[:, 0])
+    for i in range(s_0.size):
+        s_0[i] = np.tanh(s_0[i] + b[0])
+    found_1 = aggregate(far[0], far[1], far[2], s_0[own_ring], s_0, a[0])
+    s_1 = found_1[0]
+    found_2 = aggregate(near[0], near[1], near[2], s_1[own], s_1, a[1])
+    centre, importance = np.empty_like(found_2[0]), np.empty_like(found_2[0])
+    for i in range(support.size):
+        centre[i] = np.log(degree[0][support[i]] + degree[1])
+        importance[i] = 1 / (1 + np.exp(-centre[i] * found_2[0][i]))
+
+    loss, by_z, by_s = prototype_loss(z, importance, segment, place_of, y, n_way, n_tasks)
+
+    for i in range(support.size):
+        by_s[i] *= centre[i] * importance[i] * (1 - importance[i])
+    by_own, by_1, by_a1 = aggregate_gradient(near[0], near[1], near[2], s_1[own], s_1, a[1], found_2, by_s)
+    for i in range(own.size):
+        by_1[own[i]] += by_own[i]
+    by_own, by_0, by_a0 = aggregate_gradient(far[0], far[1], far[2], s_0[own_ring], s_0, a[0], found_1, by_1)
+    for i in range(own_ring.size):
+        by_0[own_ring[i]] += by_own[i]
+    for i in range(s_0.size):
+        by_0[i] *= 1 - s_0[i] * s_0[i]
+    by_w = spread(start, stop, x[2], x[3], by_0, w.shape[0])
+
+    for i in range(z.shape[0]):
+        for c in range(z.shape[1]):
+            by_z[i, c] *= z[i, c] > 0
+    by_h, by_second = matmul_gradient(h, second, multiply_transposed(*outer, by_z, h.shape[0]), 1 / (1 - rate))
+    by_first = multiply_transposed(*rows, multiply_transposed(*inner, by_h, ball.size), first.shape[0])
+    by_encoder = by_first, column_sums(by_h), by_second, column_sums(by_z)
+    by_a = np.empty_like(a)
+    by_a[0], by_a[1] = by_a0, by_a1
+    return loss, by_encoder, (by_w, column_sums(by_0.reshape(-1, 1)), by_a)
