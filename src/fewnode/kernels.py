@@ -28,15 +28,23 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 @compiled
 def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array) -> Array:
-    """sparse @ dense."""
+    """sparse @ dense. Four entries at a time: the row of the result is then read and written a quarter as often."""
     width = dense.shape[1]
     out = np.zeros((start.size, width), dense.dtype)
     for i in range(start.size):
-        total = out[i]
-        for e in range(start[i], stop[i]):
+        total, e = out[i], start[i]
+        while e + 4 <= stop[i]:
+            v_0, v_1, v_2, v_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            row_0, row_1 = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
+            row_2, row_3 = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
+            for c in range(width):
+                total[c] += v_0 * row_0[c] + v_1 * row_1[c] + v_2 * row_2[c] + v_3 * row_3[c]
+            e += 4
+        while e < stop[i]:
             value, row = values[e], dense[np.uint64(indices[e])]
             for c in range(width):
                 total[c] += value * row[c]
+            e += 1
     return out
 
 
@@ -46,11 +54,22 @@ def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array
     width = dense.shape[1]
     out = np.zeros((columns, width), dense.dtype)
     for i in range(start.size):
-        row = dense[i]
-        for e in range(start[i], stop[i]):
+        row, e = dense[i], start[i]
+        while e + 4 <= stop[i]:
+            v_0, v_1, v_2, v_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            out_0, out_1 = out[np.uint64(indices[e])], out[np.uint64(indices[e + 1])]
+            out_2, out_3 = out[np.uint64(indices[e + 2])], out[np.uint64(indices[e + 3])]
+            for c in range(width):
+                out_0[c] += v_0 * row[c]
+                out_1[c] += v_1 * row[c]
+                out_2[c] += v_2 * row[c]
+                out_3[c] += v_3 * row[c]
+            e += 4
+        while e < stop[i]:
             value, total = values[e], out[np.uint64(indices[e])]
             for c in range(width):
                 total[c] += value * row[c]
+            e += 1
     return out
 
 

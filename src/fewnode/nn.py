@@ -199,6 +199,8 @@ class Prepared:
     @cached_property
     def p(self) -> CSR | Tensor:
         """P = Â X, which no parameter enters: once a graph, sparse where X is sparse."""
+        if isinstance(self.x, Tensor):
+            return self.adj.multiply(self.x, transposed=False)
         return self._matrix(self._normal @ self._x)
 
     def hop(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR, Int[Tensor, " m"] | None]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -88,11 +88,39 @@ class Journal:
 QUIET = Journal()
 
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Tasks(Protocol[T_co]):
+    """What a step is trained on: `tasks[t]`, a function of (seed, t). An `EpisodeSampler` gives one episode."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def __getitem__(self, t: int, /) -> T_co: ...
+
+
+@dataclass(frozen=True)
+class MetaBatches:
+    """`size` episodes a step, none twice."""
+
+    train: EpisodeSampler
+    size: int
+
+    @property
+    def seed(self) -> int:
+        return self.train.seed
+
+    def __getitem__(self, t: int, /) -> list[Episode]:
+        return [self.train[t * self.size + i] for i in range(self.size)]
+
+
 def meta_train(
     model: nn.Module,
-    loss_of: Callable[[Episode], Tensor],
+    loss_of: Callable[[T], Tensor],
     validate: Callable[[], float],
-    train: EpisodeSampler,
+    train: Tasks[T],
     schedule: Schedule,
     journal: Journal,
 ) -> History:
@@ -125,12 +153,13 @@ def meta_train(
 def step(
     model: nn.Module,
     optimizer: Adam,
-    loss_of: Callable[[Episode], Tensor],
-    train: EpisodeSampler,
+    loss_of: Callable[[T], Tensor],
+    train: Tasks[T],
     t: int,
 ) -> float:
     """Episode t. Dropout draws from a stream of its own, a function of (seed, t), and leaves the caller's alone."""
-    model.train()
+    if not model.training:
+        model.train()
     with seeded(train.seed, t):
         loss = loss_of(train[t])
     value = float(loss.detach())
@@ -188,11 +217,15 @@ def seeded(*key: int) -> Iterator[None]:
     `torch.manual_seed` would do, but without a GPU it keeps a stack trace of every call for later.
     """
     stream = int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
-        torch.default_generator.manual_seed(stream)
-        if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(stream)
+    generators = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
+    before = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(stream)
         yield
+    finally:
+        for generator, state in zip(generators, before, strict=True):
+            generator.set_state(state)
 
 
 # --- checkpoints: one safetensors file, its state and checksum in the header --------------------------------------

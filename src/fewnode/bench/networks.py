@@ -17,7 +17,10 @@ from fewnode.graph import Attributes, ClassSplit, Dataset, Graph
 
 @dataclass(frozen=True)
 class Size:
-    """The counts of a network. `spread` is the standard deviation of log degrees; 0 non-zeros a row are all."""
+    """The counts of a network. `spread` is the standard deviation of log degrees; 0 non-zeros a row are all.
+
+    `community` is how many nodes have most of their edges among themselves.
+    """
 
     nodes: int
     edges: int
@@ -25,17 +28,18 @@ class Size:
     split: tuple[int, int, int]
     spread: float = 1.2
     non_zeros: int = 32
+    community: int = 100
 
 
-COMMUNITY, INSIDE = 100, 0.9
-"""Nodes of a community, and the share of edges inside: two hops reach as many nodes as in the published Clothing."""
+INSIDE = 0.9
+"""The share of edges within communities: two hops then reach as many nodes as in the published Clothing."""
 Array = NDArray[Any]
 
 SIZES = {
     "clothing": Size(24_919, 91_680, 9_034, (40, 17, 20)),
     "electronics": Size(42_318, 43_556, 8_669, (90, 37, 40)),
     "dblp": Size(40_672, 288_270, 7_202, (80, 27, 30)),
-    "reddit": Size(232_965, 11_606_919, 602, (16, 10, 15), non_zeros=0),
+    "reddit": Size(232_965, 11_606_919, 602, (16, 10, 15), non_zeros=0, community=10_000),
     "tiny": Size(600, 1_800, 200, (6, 5, 5), non_zeros=8),
 }
 """The paper's networks (Table 1). A spread of 1.2 gives Clothing's degrees: half below 4, mean 7, largest near 250."""
@@ -58,18 +62,19 @@ def random_edges(size: Size, rng: np.random.Generator) -> NDArray[np.int64]:
     Most edges stay within a community, so that neighbours have neighbours in common, as in real networks.
     """
     n, found = size.nodes, np.zeros(0, np.int64)
-    total = np.cumsum([0.0, *rng.lognormal(sigma=size.spread, size=n)])
+    total = np.concatenate([[0.0], np.cumsum(rng.lognormal(sigma=size.spread, size=n))])
     while found.size < size.edges:
         count = int(1.1 * (size.edges - found.size)) + 100
         one = _draw(total, 0, n, rng.random(count))
-        home = one // COMMUNITY * COMMUNITY
+        home = one // size.community * size.community
         inside = rng.random(count) < INSIDE
-        low, high = np.where(inside, home, 0), np.where(inside, np.minimum(home + COMMUNITY, n), n)
+        low, high = np.where(inside, home, 0), np.where(inside, np.minimum(home + size.community, n), n)
         other = _draw(total, low, high, rng.random(count))
         low, high = np.minimum(one, other), np.maximum(one, other)
         found = np.unique(np.concatenate([found, (low * n + high)[low < high]]))
     kept = rng.choice(found, size.edges, replace=False)
-    return np.stack([kept // n, kept % n])
+    name = rng.permutation(n)  # or a community would lie together in memory
+    return np.stack([name[kept // n], name[kept % n]])
 
 
 def _draw(total: Array, low: Array | int, high: Array | int, share: Array) -> Array:

@@ -234,9 +234,9 @@ def peak(name: str, size: Size, edges: Path | None) -> float:
     """
     torch.set_num_threads(1)
     _work(name, SIZES["tiny"], None)
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     _work(name, size, edges)
-    return _resident("VmHWM") - before
+    return resident("VmHWM") - before
 
 
 def _work(name: str, size: Size, edges: Path | None) -> None:
@@ -250,7 +250,7 @@ def _work(name: str, size: Size, edges: Path | None) -> None:
         GPN(episodes=20).fit(data.graph, train, EpisodeSampler(data, "valid", WAY, SHOT))
 
 
-def _resident(entry: str) -> float:
+def resident(entry: str) -> float:
     """Megabytes: VmRSS now, VmHWM at most so far. `getrusage` would count the parent's peak as a child's."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(entry)) / 1024
