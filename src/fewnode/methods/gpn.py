@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
 from fewnode.graph import Graph, Ints
 from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, product, segment_softmax
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 65_536
@@ -400,12 +400,40 @@ class _PrototypeLoss(torch.autograd.Function):
         return gradient * by_z, gradient * by_importance, None
 
 
+class _Pool(Prototypical):
+    """A fixed pool of tasks, its nodes numbered anew: what they see is read once, and no other node is embedded."""
+
+    def __init__(self, networks: Networks, g: Prepared, pool: Sequence[Episode], distance: str) -> None:
+        self.distance, self.networks, self.g = distance, networks, g
+        self.encoder = cast(GCN, networks.encoder)
+        ids = np.unique(np.concatenate([nodes for task in pool for nodes in (task.support, task.query)]))
+        self.nodes = torch.from_numpy(ids).to(g.device)
+        self.field = self.encoder.read(g, self.nodes, few=False)
+        self.sight: Sight | None = None
+        if networks.valuator is not None:
+            self.sight = networks.valuator.read(g, self.nodes)
+        places = [[np.searchsorted(ids, nodes) for nodes in (task.support, task.query)] for task in pool]
+        self.tasks = [replace(task, support=s, query=q) for task, (s, q) in zip(pool, places, strict=True)]
+
+    def renewed(self) -> _Pool:
+        """With the weights of now."""
+        self._cache = None
+        return self
+
+    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        networks = self.networks
+        z = self.encoder.encode(self.field)
+        if networks.valuator is None or self.sight is None:
+            return z, networks.importance(self.g, self.nodes)
+        return z, networks.valuator.apply_to(self.sight)
+
+
 class GPN(Prototypical):
     """The paper's method. The constructor only stores; `fit` learns, and what it learns ends in `_`.
 
     encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
     valuator: False gives GPN-naive. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
-    scaling: of the attributes: `raw`, `l2` or `tf-idf`.
+    scaling: of the attributes: `raw`, `l2` or `tf-idf`. batch: tasks a step, which `episodes` counts; their mean loss.
     """
 
     DROPOUTS = (0.0, 0.2, 0.5)
@@ -424,9 +452,11 @@ class GPN(Prototypical):
         lr: float = 0.005,
         weight_decay: float = 5e-4,
         patience: int = 10,
+        batch: int = 1,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
+        self.batch = batch
         self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
         self.distance, self.dropout, self.scaling = distance, dropout, scaling
         self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
@@ -454,6 +484,8 @@ class GPN(Prototypical):
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
         if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
+        if self.batch < 1:
+            raise FewnodeError(f"a batch of {self.batch} tasks: expected at least 1")
         if self.distance not in DISTANCES:
             raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
 
@@ -463,15 +495,18 @@ class GPN(Prototypical):
         g = self._prepared(graph)
         self.networks_ = networks = self._build(graph.n_features, dropout).to(self.device)
 
-        def loss_of(episode: Episode) -> Tensor:
-            return networks.loss(g, Batch([episode], episode.n_way, self.device), self.distance)
+        def loss_of(tasks: list[Episode]) -> Tensor:
+            return networks.loss(g, Batch(tasks, train.n_way, self.device), self.distance)
+
+        view = _Pool(networks, g, pool, self.distance) if isinstance(networks.encoder, GCN) else None
 
         def validate() -> float:
             self._cache = None
-            return float(score(self, graph, pool)["accuracy"].mean())
+            asked, tasks = (self, pool) if view is None else (view.renewed(), view.tasks)
+            return float(score(asked, graph, tasks)["accuracy"].mean())
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        return networks, meta_train(networks, loss_of, validate, train, schedule, journal)
+        return networks, meta_train(networks, loss_of, validate, MetaBatches(train, self.batch), schedule, journal)
 
     def _build(self, n_features: int, dropout: float) -> Networks:
         """Networks whose first weights depend on the seed alone."""
