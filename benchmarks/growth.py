@@ -1,0 +1,109 @@
+"""How cost grows with the network at a fixed degree: a training episode, preparation, memory; 10^4 to 10^7 edges.
+
+Each size in a process of its own. Exponents are fitted on logarithms; 0 is flat, 1 is linear.
+
+    python benchmarks/growth.py --plot docs/growth.svg
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+DEGREE, ATTRIBUTES, NON_ZEROS = 4, 1_000, 16
+
+
+def measure(edges: int) -> dict[str, float]:
+    import torch
+
+    torch.set_num_threads(1)
+    from fewnode.bench.formulations import Ours, initial_networks
+    from fewnode.bench.networks import SIZES, Size, network
+    from fewnode.bench.run import resident
+    from fewnode.episodes import EpisodeSampler
+    from fewnode.nn import Prepared
+
+    tiny = network(SIZES["tiny"])  # what is compiled or imported when first used is not the network's
+    Ours(tiny, initial_networks(tiny)).episode(EpisodeSampler(tiny, "train", 5, 5), 0)
+    before = resident("VmRSS")
+    size = Size(2 * edges // DEGREE, edges, ATTRIBUTES, (10, 5, 5), spread=0.5, non_zeros=NON_ZEROS)
+    data = network(size)
+    loaded = resident("VmRSS") - before
+    train = EpisodeSampler(data, "train", 5, 5)
+    preparing = []
+    for _ in range(3):
+        start = time.process_time()
+        ready = Prepared(data.graph, data.graph.x).lean  # which is built when it is first asked for
+        preparing.append(time.process_time() - start)
+        del ready
+    ours = Ours(data, initial_networks(data))
+    for t in range(20):
+        ours.episode(train, t)
+    times = []
+    for t in range(20, 320):
+        start = time.process_time()
+        ours.episode(train, t)
+        times.append(time.process_time() - start)
+    held = resident("VmRSS") - before
+    return {
+        "edges": edges,
+        "episode_ms": 1000 * float(np.median(times)),
+        "preparation_s": min(preparing),
+        "memory_mb": held,
+        "network_mb": loaded,
+    }
+
+
+def exponent(rows: list[dict[str, float]], what: str) -> float:
+    """The slope of log cost against log edges."""
+    edges, cost = (np.log([row[key] for row in rows]) for key in ("edges", what))
+    return float(np.polyfit(edges, cost, 1)[0])
+
+
+def draw(rows: list[dict[str, float]], slopes: dict[str, float]) -> str:
+    from matplotlib.figure import Figure
+
+    from fewnode.report.figures import svg
+
+    figure = Figure(figsize=(8, 2.6), layout="constrained")
+    names = {"episode_ms": "a training episode, ms", "preparation_s": "preparation, s", "memory_mb": "memory, MB"}
+    for place, (what, name) in enumerate(names.items()):
+        ax = figure.add_subplot(1, 3, place + 1)
+        ax.loglog([row["edges"] for row in rows], [row[what] for row in rows], "o-", color="#4477aa", ms=4)
+        ax.set(xlabel="edges", title=f"{name}: exponent {slopes[what]:.2f}")
+        ax.title.set_size(9)
+        if what == "episode_ms":
+            ax.set_ylim(0.1, 100)
+    return svg(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--edges", type=int, help="Measure this size alone, in this process.")
+    parser.add_argument("--largest", type=float, default=1e7)
+    parser.add_argument("--plot", type=Path)
+    arguments = parser.parse_args()
+    if arguments.edges:
+        print(json.dumps(measure(arguments.edges)))
+        return
+    rows = []
+    for edges in np.geomspace(1e4, arguments.largest, int(2 * np.log10(arguments.largest / 1e4)) + 1).astype(int):
+        done = subprocess.run([sys.executable, __file__, "--edges", str(edges)], capture_output=True, check=True)
+        rows.append(json.loads(done.stdout))
+        print(rows[-1], file=sys.stderr, flush=True)
+    large = [row for row in rows if row["edges"] >= 1e5]  # below that, a few megabytes and milliseconds are fixed
+    slopes = {"episode_ms": exponent(rows, "episode_ms")}
+    slopes |= {what: exponent(large, what) for what in ("preparation_s", "memory_mb")}
+    if arguments.plot:
+        arguments.plot.write_text(draw(rows, slopes), encoding="utf-8")
+    print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The three formulations that `fewnode bench` measures, and what it says of them. No time is asserted."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode.bench import run
+from fewnode.bench.formulations import FORMULATIONS, Ours, initial_networks
+from fewnode.bench.networks import SIZES, Size, network
+from fewnode.bench.run import Disagreement, agree, ratios
+from fewnode.episodes import EpisodeSampler
+from fewnode.graph import is_sparse
+
+TINY = SIZES["tiny"]
+
+
+def test_the_three_formulations_agree() -> None:
+    data = network(TINY)
+    networks = initial_networks(data)
+    ready = {name: formulation(data, networks) for name, formulation in FORMULATIONS.items()}
+    train, test = (EpisodeSampler(data, part, 5, 5) for part in ("train", "test"))
+    for t in range(5):
+        assert max(agree(ready, train[t], test.take(3)).values()) < 1e-4
+
+
+def test_a_formulation_that_differs_is_refused() -> None:
+    data = network(TINY)
+    networks = initial_networks(data)
+    ready = {name: formulation(data, networks) for name, formulation in FORMULATIONS.items()}
+    train = EpisodeSampler(data, "train", 5, 5)
+    with torch.no_grad():
+        ready["naive"].model.w += 0.01
+    with pytest.raises(Disagreement, match="fewnode and naive differ"):
+        agree(ready, train[0], [train[1]])
+
+
+def test_an_episode_of_each_formulation_lowers_its_loss() -> None:
+    data = network(TINY)
+    train = EpisodeSampler(data, "train", 5, 5)
+    for formulation in FORMULATIONS.values():
+        ready = formulation(data, initial_networks(data))
+        ready.model.eval()
+        before = ready.loss(train[0]).item()
+        for _ in range(20):
+            ready.episode(train, 0)
+        ready.model.eval()
+        assert ready.loss(train[0]).item() < before
+
+
+def test_networks_have_the_size_that_is_asked_for() -> None:
+    data = network(TINY)
+    assert (data.graph.n, data.graph.n_edges, data.graph.n_features) == (TINY.nodes, TINY.edges, TINY.attributes)
+    assert [len(data.split.part(part)) for part in ("train", "valid", "test")] == list(TINY.split)
+    dense = network(Size(300, 900, 7, (5, 5, 5), non_zeros=0))
+    assert not is_sparse(dense.graph.x)
+    again = network(TINY)
+    assert data.sha256 == again.sha256
+
+
+def test_the_json_of_a_run(fewnode: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(run, "_peak_of", lambda name, size, edges: {"naive": 50.0, "pyg": 20.0, "fewnode": 10.0}[name])
+    monkeypatch.setattr(run, "_protocol", lambda data: 1.0)
+    plot = tmp_path / "bench.svg"
+    done = fewnode("bench", "--size", "tiny", "--rounds", 1, "--json", "--plot", plot)
+    assert done.code == 0
+    found = done.json
+    for what in ("training_episode", "protocol", "evaluation_500_tasks", "peak_mb"):
+        assert set(found[what]) == {"naive", "pyg", "fewnode"}
+        assert set(found["ratio"][what]) == {"naive", "pyg"}
+        assert all(value > 0 for value in found[what].values())
+    assert found["ratio"]["peak_mb"] == {"naive": 5.0, "pyg": 2.0}
+    assert found["provenance"]["nodes"] == TINY.nodes
+    assert max(found["agreement"].values()) <= 1e-4
+    assert "they agree" in done.err
+    assert plot.read_text().startswith("<svg")
+    json.dumps(found)
+
+
+def test_the_table_fits_a_terminal() -> None:
+    from fewnode.cli.bench import _table
+
+    figures = {
+        "training_episode": {"naive": 0.777, "pyg": 0.331, "fewnode": 0.0049},
+        "protocol": {"naive": 627.5, "pyg": 103.0, "fewnode": 1.5},
+        "evaluation_500_tasks": {"naive": 143.2, "pyg": 0.185, "fewnode": 0.04},
+        "peak_mb": {"naive": 931.0, "pyg": 171.0, "fewnode": 33.0},
+    }
+    made = {"nodes": 24919, "edges": 91680, "attributes": 9034}
+    shown = _table(
+        {
+            **figures,
+            "ratio": ratios(figures),
+            "goals": run.GOALS,
+            "estimated": list(run.ESTIMATED),
+            "provenance": made,
+        }
+    )
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "159x" in shown
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_peak_memory_is_measured_beyond_imports() -> None:
+    assert 0 <= run.peak("fewnode", TINY, None) < 500
+
+
+def test_edges_come_from_a_file_and_a_bad_file_is_named(fewnode: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "edges.txt"
+    path.write_text("0 1\n1 2\n")
+    assert network(TINY, edges=path).graph.n_edges == 2
+    for text, message in (("0 1\nx y\n", "not two node numbers"), ("0 99999\n", "there is a node 99999")):
+        path.write_text(text)
+        done = fewnode("bench", "--size", "tiny", "--network", path)
+        assert done.code == 2
+        assert message in done.err
+    assert fewnode("bench", "--size", "huge").code == 2
+
+
+def test_the_compiled_episode_equals_the_steps_one_by_one() -> None:
+    data = network(TINY)
+    ours = Ours(data, initial_networks(data))
+    ours.model.eval()
+    task = EpisodeSampler(data, "train", 5, 5)[0]
+    parameters = list(ours.model.parameters())
+    whole = ours.loss(task)
+    ours.model._is_the_papers = lambda g: False  # type: ignore[method-assign,assignment]
+    steps = ours.loss(task)
+    assert torch.allclose(whole, steps, atol=1e-6)
+    pairs = zip(torch.autograd.grad(whole, parameters), torch.autograd.grad(steps, parameters), strict=True)
+    assert all(np.allclose(a, b, atol=1e-6) for a, b in pairs)

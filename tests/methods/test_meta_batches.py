@@ -1,0 +1,85 @@
+"""Several tasks a step, a pool that is read once, and compiled loops: each equals the plain computation."""
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode import kernels
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset
+from fewnode.methods.gpn import GPN, Batch, _Pool, aggregate_scores
+from fewnode.nn import Prepared
+from fewnode.train import MetaBatches
+from graphs import random_graph
+
+
+@pytest.mark.parametrize("options", [{}, {"valuator": False}, {"distance": "cosine"}, {"encoder": "mlp"}])
+def test_the_gradient_of_a_meta_batch_is_the_mean_of_its_tasks(planted: Dataset, options: dict[str, object]) -> None:
+    model = GPN(dropout=0.0, **options)
+    networks, g = model._build(planted.graph.n_features, 0.0), Prepared(planted.graph, planted.graph.x)
+    tasks = MetaBatches(EpisodeSampler(planted, "train", 3, 2, 4), 8)[3]
+    parameters = list(networks.parameters())
+
+    def gradient(batch: Batch) -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(networks.loss(g, batch, model.distance), parameters)
+
+    together = gradient(Batch(tasks, 3))
+    alone = zip(*(gradient(Batch([task], 3)) for task in tasks), strict=True)
+    for ours, each in zip(together, alone, strict=True):
+        assert torch.allclose(ours, torch.stack(each).mean(dim=0), atol=1e-6)
+
+
+def test_no_task_is_in_two_meta_batches(planted: Dataset) -> None:
+    train = EpisodeSampler(planted, "train", 3, 2, 4)
+    drawn = [task for t in range(3) for task in MetaBatches(train, 4)[t]]
+    for t, task in enumerate(drawn):
+        assert np.array_equal(task.support, train[t].support)
+
+
+def test_meta_batches_train(planted: Dataset) -> None:
+    train, valid = (EpisodeSampler(planted, part, 3, 2, 4) for part in ("train", "valid"))
+    model = GPN(episodes=10, batch=4).fit(planted.graph, train, valid)
+    assert model.history_.done == 10
+    with pytest.raises(FewnodeError, match="a batch of 0 tasks"):
+        GPN(batch=0).fit(planted.graph, train, valid)
+
+
+@pytest.mark.parametrize("valuator", [True, False])
+def test_a_pool_alone_is_answered_as_with_all_nodes(planted: Dataset, valuator: bool) -> None:
+    train, valid = (EpisodeSampler(planted, part, 3, 2, 4) for part in ("train", "valid"))
+    model = GPN(episodes=10, valuator=valuator).fit(planted.graph, train, valid)
+    pool = valid.take(20)
+    view = _Pool(model.networks_, model._prepared(planted.graph), pool, model.distance)
+    theirs = model.predict_tasks(planted.graph, pool)
+    for ours, whole in zip(view.predict_tasks(planted.graph, view.tasks), theirs, strict=True):
+        assert np.allclose(ours, whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_compiled_aggregation_equals_autograd(seed: int) -> None:
+    """The way that other devices go, Eqs. (6)-(7) as written, against the loops: scores and derivatives."""
+    graph = random_graph(seed)
+    hop, _ = Prepared(graph, graph.x, torch.float64).hop(None)
+    generator = torch.Generator().manual_seed(seed)
+    s = torch.rand(graph.n, dtype=torch.float64, generator=generator).requires_grad_()
+    a = torch.randn(2, dtype=torch.float64, generator=generator).requires_grad_()
+    upstream = torch.randn(graph.n, dtype=torch.float64, generator=generator)
+    plain = aggregate_scores(s, s, hop, a)
+    by_s, by_a = torch.autograd.grad(plain, (s, a), upstream)
+    given = (*hop.arrays[:3], s.detach().numpy(), s.detach().numpy(), a.detach().numpy())
+    found = kernels.aggregate(*given)
+    own, others, pair = kernels.aggregate_gradient(*given, found, upstream.numpy())
+    assert np.allclose(found[0], plain.detach().numpy())
+    assert np.allclose(own + others, by_s.numpy())
+    assert np.allclose(pair, by_a.numpy())
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
+    h = np.ones((500, 40), np.float32)
+    kernels.drop(h, 0.2, 7)
+    assert abs((h == 0).mean() - 0.2) < 0.01
+    assert abs(h.mean() - 1) < 0.02
+    again = np.ones((500, 40), np.float32)
+    kernels.drop(again, 0.2, 8)
+    assert (h != again).any()
