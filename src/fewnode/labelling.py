@@ -16,8 +16,8 @@ from fewnode.estimator import Estimator, Labels, Nodes, classes
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import Prototypical
 
-CANDIDATES = 1000
-"""Nodes that are considered at most, the likeliest members of each class."""
+CANDIDATES = 1500
+"""Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ def suggest(
     share = probability
     if model.method_.known is not None:
         share = torch.from_numpy(model.familiar(data.graph, support, support_y, pool))[:, None] * probability
-    kept = likeliest(share, CANDIDATES)
+    weight = (share / share.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
+    kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
-    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[list(given)], share[kept], count)
+    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[list(given)], weight, count)
     names = classes(support_y)
     return [
         Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
@@ -59,32 +60,31 @@ def suggest(
     ]
 
 
-def likeliest(share: Float[Tensor, "q n"], count: int) -> Tensor:
-    """The rows that are likeliest in one of the columns, the same number for each, in order."""
-    each = min(share.shape[0], max(1, count // share.shape[1]))
-    rows: Tensor = torch.unique(share.topk(each, dim=0).indices)
-    return rows
+def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor, " k"]]:
+    """All rows with their weights or, of too many, some drawn by weight, which then count the same."""
+    if weight.numel() <= count:
+        return torch.arange(weight.numel()), weight
+    kept = torch.multinomial(weight.double(), count, generator=torch.Generator().manual_seed(0)).sort().values
+    return kept, torch.full((count,), 1 / count)
 
 
 def cover(
-    z: Float[Tensor, "q d"], labelled: Float[Tensor, "k d"], share: Float[Tensor, "q n"], count: int
+    z: Float[Tensor, "q d"], labelled: Float[Tensor, "k d"], weight: Float[Tensor, " q"], count: int
 ) -> tuple[Tensor, list[float]]:
-    """Greedy facility location: each node is stood for by the labelled node most like it, classes counting the same.
+    """Greedy facility location: each node is stood for by the labelled node most like it.
 
-    A node adds what it improves on that, over all nodes, weighted by how likely they are in a class. The greedy choice
-    is within 1 - 1/e of the best (Nemhauser et al., 1978).
+    A node adds what it improves on that, over all nodes by their weight. The greedy choice is within 1 - 1/e of the
+    best (Nemhauser et al., 1978).
     """
-    weight = (share / share.sum(dim=0).clamp(min=1e-12)).sum(dim=1) / share.shape[1]
     like = (z @ z.T).clamp(min=0)
-    own = share.sum(dim=1)  # a candidate that is likely in no class would be labelled for nothing
     covered = (z @ labelled.T).clamp(min=0).amax(dim=1)
     picked: list[int] = []
     gains: list[float] = []
     for _ in range(min(count, z.shape[0])):
-        gain = own * (weight @ (like - covered[:, None]).clamp(min=0))
+        gain = weight @ (like - covered[:, None]).clamp(min=0)
         gain[picked] = -1
         best = int(gain.argmax())
         picked.append(best)
-        gains.append(float(weight @ (like[:, best] - covered).clamp(min=0)))
+        gains.append(float(gain[best]))
         covered = torch.maximum(covered, like[:, best])
     return torch.tensor(picked), gains

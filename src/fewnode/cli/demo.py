@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, table, training_bar
+from fewnode.cli.show import Json, Quiet, Threads, emit, note, table, training_bar
 
 if TYPE_CHECKING:
     from fewnode.estimator import Estimator
     from fewnode.evaluation import Result
     from fewnode.graph import Dataset
 
-METHODS = {"gpn": ("GPN", "yes"), "propagation": ("nearest class mean", "none")}
+METHODS = {
+    "gpn": ("GPN, as published", "yes"),
+    "propagation": ("nearest class mean", "none"),
+    "gpn-plus": ("GPN+", "yes"),
+    "transductive": ("GPN+, transductive", "yes"),
+}
+PLAIN: dict[str, Any] = {"steps": 2, "scaling": "tf-idf", "centre": False, "distance": "cosine"}
+"""The training-free bar without its search: that is `--method propagation`."""
 
 
 def demo(
@@ -30,7 +37,7 @@ def demo(
     """Train, test and explain on a real network, in about a minute: Debian's packages.
 
     GPN learns from 27 sections of the archive and is tested on 16 others, beside a classifier that learns no
-    weights (attributes spread over the graph, nearest class mean), on the same 5-way 5-shot tasks.
+    weights (attributes spread over the graph, nearest class mean) and GPN+, on the same 5-way 5-shot tasks.
 
     \b
     Example:
@@ -49,10 +56,13 @@ def demo(
     gpn = Estimator("gpn", way=5, shot=5, seed=seed, episodes=episodes)
     with training_bar(episodes, quiet, f"{data.name}: {data.graph}") as report:
         gpn.fit(data, Journal(report=report))
-    models = {"gpn": gpn, "propagation": Estimator("propagation").fit(data)}
+    note("the classifier without training, then GPN+", quiet)
+    plus = Estimator("gpn-plus", way=5, shot=5, seed=seed).fit(data)
+    models = {"gpn": gpn, "propagation": Estimator("propagation", **PLAIN).fit(data), "gpn-plus": plus}
     results = {name: evaluate(model, data, 5, 5, tasks=tasks) for name, model in models.items()}
-    example = _example(gpn, data)
-    _keep(gpn, out / "run")
+    results["transductive"] = evaluate(plus, data, 5, 5, tasks=tasks, transductive=True)
+    example = _example(plus, data)
+    _keep(plus, out / "run")
     _write_report(out / "report.html", data, gpn, results, example)
     if as_json:
         emit({"results": {name: r.to_json() for name, r in results.items()}, "example": example, "out": str(out)})
@@ -136,7 +146,7 @@ def _print(data: Dataset, results: dict[str, Result], example: dict[str, Any], o
     typer.echo(f"\nA new class, {example['label']!r}, from five packages; β is their weight in its prototype:")
     for node, beta in example["support"]:
         typer.echo(f"  {node:<36} β = {beta:.3f}")
-    typer.echo(f"What GPN says of other {example['label']} (it could be {others}):")
+    typer.echo(f"What GPN+ says of other {example['label']} (it could be {others}):")
     for answer in example["answers"]:
         mark = "" if answer["right"] else "   (wrong)"
         typer.echo(f"  {answer['node']:<36} {answer['label']:<14} {answer['probability']:.2f}{mark}")

@@ -37,7 +37,9 @@ class Diffusion(NamedTuple):
         matrix = operators.walk if self.walk else operators.closed
         h = z
         for _ in range(self.steps):
-            h = matrix @ h if self.teleport == 0 else (1 - self.teleport) * (matrix @ h) + self.teleport * z
+            h = matrix @ h
+            if self.teleport:
+                h.mul_(1 - self.teleport).add_(z, alpha=self.teleport)
         return h
 
     def __str__(self) -> str:
