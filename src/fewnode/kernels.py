@@ -74,6 +74,43 @@ def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array
 
 
 @compiled
+def closed(indptr: Array, indices: Array, scale: Array) -> tuple[Array, Array, Array]:
+    """Â: a matrix of ones with the diagonal added, each entry times the scale of its row and of its column.
+
+    Columns are sorted, before and after.
+    """
+    n = scale.size
+    out_indptr = np.empty(n + 1, indptr.dtype)
+    out_indices, out_values = np.empty(indices.size + n, indices.dtype), np.empty(indices.size + n, scale.dtype)
+    to = 0
+    for i in range(n):
+        out_indptr[i] = to
+        placed = False
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if not placed and j > i:
+                out_indices[to], out_values[to] = i, scale[i] * scale[i]
+                to, placed = to + 1, True
+            out_indices[to], out_values[to] = j, scale[i] * scale[np.uint64(j)]
+            to += 1
+        if not placed:
+            out_indices[to], out_values[to] = i, scale[i] * scale[i]
+            to += 1
+    out_indptr[n] = to
+    return out_indptr, out_indices, out_values
+
+
+@compiled
+def sums(indptr: Array, indices: Array, amount: Array) -> Array:
+    """For each row, the sum of the amounts of its columns."""
+    out = np.zeros(indptr.size - 1, np.int64)
+    for i in range(out.size):
+        for e in range(indptr[i], indptr[i + 1]):
+            out[i] += amount[np.uint64(indices[e])]
+    return out
+
+
+@compiled
 def count(start: Array, stop: Array, nodes: Array) -> int:
     """How many entries there are in the rows of the nodes."""
     total = 0

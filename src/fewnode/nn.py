@@ -255,7 +255,7 @@ class Prepared:
 
         Hubs are nodes whose neighbours have twice as many attributes, all together, as there are columns.
         """
-        seen = _sums(self._normal, np.diff(sp.csr_array(self._x).indptr))
+        seen = kernels.sums(self._normal.indptr, self._normal.indices, np.diff(sp.csr_array(self._x).indptr))
         hubs = np.flatnonzero(seen >= 2 * self.n_features)
         if hubs.size == 0:
             return self.x, self.adj  # type: ignore[return-value]
@@ -275,19 +275,12 @@ class Prepared:
         return nodes
 
 
-def _sums(matrix: sp.csr_array, amount: NDArray[Any]) -> NDArray[Any]:
-    """The sum, for each row, of the amounts at its entries."""
-    total = np.concatenate([[0], np.cumsum(amount[matrix.indices], dtype=np.int64)])
-    return total[matrix.indptr[1:]] - total[matrix.indptr[:-1]]  # type: ignore[no-any-return]
-
-
 def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
     """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I."""
-    closed = (graph.adj + sp.eye_array(graph.n, dtype=np.float32, format="csr")).tocsr()
     scale = ((graph.degree + 1.0) ** -0.5).astype(dtype)
-    values = np.repeat(scale, np.diff(closed.indptr))
-    values *= scale[closed.indices]
-    return sp.csr_array((values, closed.indices, closed.indptr), shape=closed.shape)
+    index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
+    indptr, indices, values = kernels.closed(graph.adj.indptr.astype(index, copy=False), graph.adj.indices, scale)
+    return sp.csr_array((values, indices, indptr), shape=graph.adj.shape)
 
 
 def _take(matrix: CSR | Tensor, nodes: Int[Tensor, " k"]) -> CSR | Tensor:
