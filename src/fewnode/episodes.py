@@ -61,11 +61,17 @@ class EpisodeSampler:
 
     @classmethod
     def among(
-        cls, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None = None, seed: int = 0
+        cls,
+        members: Sequence[Ints],
+        n_way: int,
+        k_shot: int,
+        m_query: int | None = None,
+        seed: int = 0,
+        long_tail: bool = False,
     ) -> EpisodeSampler:
         """Tasks of classes given by their nodes, each of which has enough of them."""
         sampler = cls.__new__(cls)
-        sampler._set(members, n_way, k_shot, m_query, seed, long_tail=False)
+        sampler._set(members, n_way, k_shot, m_query, seed, long_tail)
         return sampler
 
     def _set(

@@ -21,8 +21,9 @@ def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytes
     done = fewnode("demo", "--episodes", 20, "--tasks", 20)
     assert done.code == 0
     assert max(map(len, done.out.splitlines())) <= 80, "it must fit a terminal"
-    rows = dict(re.findall(r"^(GPN|nearest class mean) .*?(\d+\.\d ± \d+\.\d)", done.out, re.MULTILINE))
-    assert set(rows) == {"GPN", "nearest class mean"}
+    methods = ["GPN, as published", "nearest class mean", "GPN+", "GPN+, transductive"]
+    rows = dict(re.findall(r"^(\S.*?)  +(?:yes|none) .*?(\d+\.\d ± \d+\.\d)", done.out, re.MULTILINE))
+    assert list(rows) == methods
     assert len(re.findall(r"β = 0\.\d{3}", done.out)) == 5
     page = (tmp_path / "demo" / "report.html").read_text()
     assert all(value in page for value in rows.values())

@@ -107,7 +107,7 @@ def test_no_label_of_validation_or_training_is_read_by_the_embedding_of_structur
     bare = replace(planted, graph=Graph(planted.graph.adj, np.zeros((planted.graph.n, 0), np.float32)))
     model = Estimator("gpn-plus", way=3, shot=3, rank=32).fit(bare)
     assert evaluate(model, bare, 5, 5, 5).accuracy.mean > 0.5, "a network without attributes needs no other command"
-    assert model.method_.state().keys() == {"tau", "mean"}
+    assert model.method_.state().keys() == {"tau", "mean", "trust"}
 
 
 def test_weights_follow_the_network(planted: Dataset) -> None:

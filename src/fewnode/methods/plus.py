@@ -48,8 +48,8 @@ KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
-QUERY_WEIGHT = 0.1
-"""In the transductive mode: the weight of an unlabelled node in the prototypes, where a labelled one has 1."""
+QUERY_WEIGHT, TRUSTS = 0.1, (0.0, 0.3, 1.0)
+"""The transductive mode: the weight of an unlabelled node in a prototype, where a labelled one has 1, times a trust."""
 
 
 class GPNPlus(Prototypical):
@@ -92,8 +92,27 @@ class GPNPlus(Prototypical):
             practice = _practice(valid.members, self.seed)
             if sum(tasks.accuracy(after_z) - tasks.accuracy(before_z) for tasks in practice) > 0:
                 self.join_, blocks = replace(self.join_, metric=metric), after
-        self._cache = (graph, self._joined(blocks), torch.zeros(graph.n))
+        z = self._joined(blocks)
+        self._cache = (graph, z, torch.zeros(graph.n))
+        self.trust_ = {k_shot: self._trust(z, valid.members, k_shot) for k_shot in SHOTS}
         return self
+
+    def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints], k_shot: int) -> float:
+        """How far the transductive mode may go at so many shots: the best of `TRUSTS` on validation classes.
+
+        What loses on either balanced or long-tailed queries is out; 0 is the inductive mode and always in.
+        """
+        large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
+        if len(large) < 2:
+            return 0.0
+        gains: dict[float, list[float]] = {trust: [] for trust in TRUSTS}
+        for long_tail in (False, True):
+            sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
+            tasks = sampler.take(TASKS // 2)
+            for trust in TRUSTS:
+                right = [(self._answer(z, task, trust).numpy().argmax(axis=1) == task.query_y) for task in tasks]
+                gains[trust].append(float(np.concatenate(right).mean()))
+        return max(TRUSTS, key=lambda trust: (min(np.subtract(gains[trust], gains[0.0])) >= 0) * sum(gains[trust]))
 
     def _weigh(self, graph: Graph, practice: Sequence[Tasks]) -> dict[tuple[str, float], float]:
         """τ of each view at each power; the heaviest `KEPT` of them."""
@@ -178,19 +197,26 @@ class GPNPlus(Prototypical):
             return super().predict_tasks(graph, tasks, transductive)
         z, _ = self.embedding(graph)
         with torch.inference_mode():
-            return [self._answer(z, task, transductive).numpy() for task in tasks]
+            return [self._answer(z, task, self._trust_for(task) if transductive else 0.0).numpy() for task in tasks]
 
-    def _answer(self, z: Float[Tensor, "n d"], task: Episode, transductive: bool) -> Float[Tensor, "q n"]:
+    def _trust_for(self, task: Episode) -> float:
+        """That of the nearest number of shots it was chosen for."""
+        shots = task.support.size / task.n_way
+        return self.trust_[min(SHOTS, key=lambda k_shot: abs(np.log(shots / k_shot)))]
+
+    def _answer(self, z: Float[Tensor, "n d"], task: Episode, trust: float) -> Float[Tensor, "q n"]:
+        """Probabilities of a task: inductive with no trust in its unlabelled nodes, else transductive."""
         support, y = torch.from_numpy(task.support), torch.from_numpy(task.support_y)
         query, label = torch.from_numpy(task.query), F.one_hot(y, task.n_way).float()
         rows, weight = z[support], class_weights(y, task.n_way)
         log_share = torch.zeros(task.n_way)
-        if transductive:
+        if trust:
             beta = 1 / torch.bincount(y)[y]
             share, log_share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.known)
             certain = share.sum(dim=1, keepdim=True)
             rows, label = torch.cat([rows, z[query]]), torch.cat([label, share / certain])
-            weight = torch.cat([weight, QUERY_WEIGHT * certain.squeeze(1)])
+            weight = torch.cat([weight, trust * QUERY_WEIGHT * certain.squeeze(1)])
+            log_share = trust * log_share
         p = ridge_prototypes(rows, label, weight)
         return torch.cat([torch.softmax(SCALE * (z[part] @ p) + log_share, dim=1) for part in query.split(CHUNK)])
 
@@ -213,7 +239,7 @@ class GPNPlus(Prototypical):
         tau = torch.zeros(len(VIEWS), len(POWERS))
         for (name, power), weight in self.weight_.items():
             tau[list(VIEWS).index(name), POWERS.index(power)] = weight
-        found = {"tau": tau, "mean": self.mean_}
+        found = {"tau": tau, "mean": self.mean_, "trust": torch.tensor([self.trust_[k_shot] for k_shot in SHOTS])}
         if self.axes_ is not None:
             found["scaling"] = torch.tensor(SCALINGS.index(self.axes_.scaling))
             found["directions"] = torch.from_numpy(self.axes_.directions)
@@ -232,6 +258,7 @@ class GPNPlus(Prototypical):
         places = torch.nonzero(state["tau"]).tolist()
         self.weight_ = {(names[i], POWERS[j]): float(state["tau"][i, j]) for i, j in places}
         self.axes_, self.mean_ = None, state["mean"]
+        self.trust_ = dict(zip(SHOTS, state["trust"].tolist(), strict=True))
         if n_features:
             self.axes_ = Axes(
                 SCALINGS[int(state["scaling"])], state["directions"].numpy(), state["idf"].numpy()
