@@ -298,3 +298,73 @@ def test_every_command_has_help_with_an_example(fewnode, command: tuple[str, ...
     assert done.code == 0
     assert "fewnode " in done.out
     assert command == () or "Example:" in done.out
+
+
+@pytest.fixture(name="plus_run", scope="module")
+def _plus_run(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from fewnode.estimator import Estimator
+
+    home = tmp_path_factory.mktemp("plus")
+    save_dataset(planted, home / "data")
+    model = Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+    model.trained_["data"]["path"] = str(home / "data")
+    model.save(home / "run")
+    return home / "run"
+
+
+def test_evaluate_in_both_modes_with_strangers_and_a_long_tail(fewnode, plus_run: Path) -> None:
+    asked = ("evaluate", "--run", plus_run, "--way", 3, "--shot", 1, "--query", 6, "--tasks", 20, "--json")
+    plain = fewnode(*asked).json
+    assert (plain["transductive"], plain["queries"]) == (False, "balanced")
+    assert 0 <= plain["ece"] < 0.3
+    assert "auroc" not in plain
+    both = fewnode(*asked, "--transductive", "--queries", "long-tail", "--open-set").json
+    assert (both["transductive"], both["queries"]) == (True, "long-tail")
+    assert both["auroc"]["mean"] > 0.7
+    assert both["ece"] != plain["ece"]
+    printed = fewnode(*asked[:-1], "--open-set").out
+    assert "AUROC" in printed
+    assert "calibration error" in printed
+    wrong = fewnode(*asked, "--queries", "longtail")
+    assert (wrong.code, "long-tail" in wrong.err) == (2, True)
+
+
+def test_a_run_without_prototypes_has_no_transductive_mode(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    quick = ("--method", "deepwalk", "--option", "dimensions=8", "--option", "length=5", "--option", "walks=1")
+    fewnode("train", "--data", dataset_dir, *quick, "--way", 3, "--out", tmp_path / "run", "-q")
+    refused = fewnode("evaluate", "--run", tmp_path / "run", "--transductive")
+    assert (refused.code, "no transductive mode" in refused.err) == (2, True)
+
+
+def test_predict_none_of_these(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:
+    nodes = [np.flatnonzero(planted.y == c) for c in planted.split.test[:4]]
+    support = tmp_path / "support.csv"
+    rows = [f"node-{v},{name}\n" for name, members in zip("ab", nodes, strict=False) for v in members[:5]]
+    support.write_text("node,class\n" + "".join(rows))
+    query = tmp_path / "query.csv"
+    query.write_text("node\n" + "".join(f"node-{v}\n" for members in nodes for v in members[5:]))
+    asked = ("predict", "--run", plus_run, "--support", support, "--query", query)
+    table = list(csv.DictReader(fewnode(*asked, "--open-set", "--transductive", "-q").out.splitlines()))
+    assert sum(float(table[0][name]) for name in ("a", "b", "none of these")) == pytest.approx(1, abs=1e-4)
+    found = [row["label"] for row in table]
+    half = 2 * (nodes[0].size - 5)
+    assert found[half:].count("none of these") > found[:half].count("none of these") + 5
+    support.write_text(support.read_text().replace(",b", ",none of these"))
+    refused = fewnode(*asked, "--open-set")
+    assert (refused.code, "rename it" in refused.err) == (2, True)
+
+
+def test_suggest(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:
+    support = tmp_path / "support.csv"
+    first = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:2]]
+    support.write_text("node,class\n" + "".join(f"node-{v},{name}\n" for v, name in zip(first, "ab", strict=True)))
+    asked = ("suggest", "--run", plus_run, "--support", support, "--count", 4)
+    rows = list(csv.DictReader(fewnode(*asked).out.splitlines()))
+    assert [*rows[0]] == ["node", "likely", "probability", "covers"]
+    assert len({row["node"] for row in rows} - {f"node-{v}" for v in first}) == 4
+    told = fewnode(*asked, "--json").json["suggestions"]
+    assert [row["node"] for row in told] == [row["node"] for row in rows]
+    among = tmp_path / "among.csv"
+    among.write_text("node\nnode-7\nnode-8\n")
+    fewnode(*asked, "--query", among, "--out", tmp_path / "next.csv")
+    assert {line.split(",")[0] for line in (tmp_path / "next.csv").read_text().splitlines()[1:]} == {"node-7", "node-8"}
