@@ -36,6 +36,11 @@ def segment_softmax(score: Float[Tensor, " k"], segment: Int[Tensor, " k"], n: i
     return weight / weight.new_zeros(n).index_add(0, segment, weight)[segment]
 
 
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether `kernels` can work where this tensor is; other devices go the same way by torch."""
+    return tensor.device.type == "cpu"
+
+
 # --- sparse matrices ----------------------------------------------------------------------------------------------
 
 
@@ -83,7 +88,7 @@ class CSR:
     def copied(self, nodes: Int[Tensor, " k"]) -> CSR:
         """Those rows, side by side: what is read twice would be missed in the cache twice if it were scattered."""
         shape = (nodes.numel(), self.shape[1])
-        if self.values.device.type == "cpu":
+        if has_kernels(self.values):
             indptr, indices, values = kernels.pack(*self.arrays, nodes.numpy())
             return CSR.of(indptr[:-1], indptr[1:], indices, values, shape)
         indptr, indices, values = self.rows(nodes).packed
@@ -91,7 +96,7 @@ class CSR:
 
     def count(self, nodes: Int[Tensor, " k"]) -> int:
         """How many entries those rows have."""
-        if self.values.device.type == "cpu":
+        if has_kernels(self.values):
             return int(kernels.count(*self.arrays[:2], nodes.numpy()))
         return int((self.stop[nodes] - self.start[nodes]).sum())
 
@@ -121,7 +126,7 @@ class CSR:
         return self.start.numpy(), self.stop.numpy(), self.indices.numpy(), self.values.numpy()
 
     def to_dense(self) -> Tensor:
-        if self.values.device.type == "cpu":
+        if has_kernels(self.values):
             return torch.from_numpy(self.scipy.toarray())
         _, indices, values = self.packed
         return values.new_zeros(self.shape).index_put((self.row, indices.long()), values)
@@ -134,7 +139,7 @@ class CSR:
 
     def multiply(self, dense: Tensor, transposed: bool) -> Tensor:
         """The plain product, without a gradient."""
-        if dense.device.type == "cpu":
+        if has_kernels(dense):
             array = dense.contiguous().numpy()
             if transposed:
                 return torch.from_numpy(kernels.multiply_transposed(*self.arrays, array, self.shape[1]))
@@ -221,7 +226,7 @@ class Prepared:
 
     def _around(self, adj: CSR, nodes: Int[Tensor, " k"]) -> tuple[CSR, Int[Tensor, " m"], Int[Tensor, " k"]]:
         rows = adj.copied(nodes)
-        if rows.values.device.type == "cpu":
+        if has_kernels(rows.values):
             start, stop, local, values = rows.arrays
             around, own = map(torch.from_numpy, kernels.renumber(local, nodes.numpy(), self.place))
             return CSR.of(start, stop, local, values, (nodes.numel(), around.numel())), around, own

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fewnode import kernels
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN, Batch, _Pool, aggregate_scores
@@ -83,3 +83,26 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     again = np.ones((500, 40), np.float32)
     kernels.drop(again, 0.2, 8)
     assert (h != again).any()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_devices_without_compiled_loops_get_the_same_numbers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a GPU would run, here by torch on the CPU: loss and every derivative."""
+    graph = random_graph(seed)
+    networks = GPN(hidden=(6, 4))._build(graph.n_features, 0.0).double()
+    rng = np.random.default_rng(seed)
+    y = np.array([0, 1, 1, 0])
+    task = Episode(rng.integers(0, graph.n, 4), y, rng.integers(0, graph.n, 4), y)
+    parameters = list(networks.parameters())
+
+    def found() -> list[torch.Tensor]:
+        g = Prepared(graph, graph.x, torch.float64)
+        loss = networks.loss(g, Batch([task], 2), "sqeuclidean")
+        whole = [networks.encoder(g, None).detach(), networks.importance(g, None).detach()]
+        return [loss.detach(), *torch.autograd.grad(loss, parameters), *whole]
+
+    compiled = found()
+    monkeypatch.setattr("fewnode.nn.has_kernels", lambda tensor: False)
+    monkeypatch.setattr("fewnode.methods.gpn.has_kernels", lambda tensor: False)
+    for ours, theirs in zip(compiled, found(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-10)

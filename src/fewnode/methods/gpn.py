@@ -25,7 +25,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
 from fewnode.graph import Graph, Ints
-from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, product, segment_softmax
+from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, has_kernels, product, segment_softmax
 from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
@@ -59,7 +59,7 @@ class Valuator(nn.Module):
         return Sight(g.features(nodes), tuple(reversed(hops)), degree)
 
     def apply_to(self, sight: Sight) -> Float[Tensor, " k"]:
-        if sight.degree.device.type == "cpu":
+        if has_kernels(sight.degree):
             c = centrality(sight.degree, self.eps)
             return _Valuation.apply(sight, c, self.w, self.b, self.a)  # type: ignore[no-any-return,no-untyped-call]
         s = torch.tanh(sight.rows @ self.w + self.b).squeeze(1)  # Eq. (8)
@@ -335,7 +335,7 @@ class Networks(nn.Module):
         k = batch.support.numel()
         z = self.encoder(g, torch.cat([batch.support, batch.query]))
         importance = self.importance(g, batch.support)
-        if distance == "sqeuclidean" and z.device.type == "cpu":
+        if distance == "sqeuclidean" and has_kernels(z):
             return _PrototypeLoss.apply(z, importance, batch)  # type: ignore[no-any-return,no-untyped-call]
         p = batch.prototypes(z[:k], importance)
         return F.nll_loss(log_prob(z[k:], p[batch.task], distance), batch.query_y)
@@ -344,7 +344,7 @@ class Networks(nn.Module):
         """Whether `kernels.episode` computes the loss: two layers each, sparse attributes, a CPU."""
         encoder, valuator = self.encoder, self.valuator
         graph = isinstance(encoder, GCN) and encoder.graph and len(encoder.weight) == 2
-        sparse = isinstance(g.x, CSR) and g.x.values.device.type == "cpu"
+        sparse = isinstance(g.x, CSR) and has_kernels(g.x.values)
         return graph and valuator is not None and len(valuator.a) == 2 and sparse
 
 
