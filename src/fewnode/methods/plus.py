@@ -48,7 +48,7 @@ KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
-QUERY_WEIGHT, TRUSTS = 0.1, (0.0, 0.3, 1.0)
+QUERY_WEIGHT, TRUSTS, LEAST_GAIN = 0.1, (0.0, 0.3, 1.0), 0.0025
 """The transductive mode: the weight of an unlabelled node in a prototype, where a labelled one has 1, times a trust."""
 
 
@@ -100,7 +100,7 @@ class GPNPlus(Prototypical):
     def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints], k_shot: int) -> float:
         """How far the transductive mode may go at so many shots: the best of `TRUSTS` on validation classes.
 
-        What loses on either balanced or long-tailed queries is out; 0 is the inductive mode and always in.
+        It must lose on neither balanced nor long-tailed queries, and gain enough not to be chance; 0 is inductive.
         """
         large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
         if len(large) < 2:
@@ -112,7 +112,9 @@ class GPNPlus(Prototypical):
             for trust in TRUSTS:
                 right = [(self._answer(z, task, trust).numpy().argmax(axis=1) == task.query_y) for task in tasks]
                 gains[trust].append(float(np.concatenate(right).mean()))
-        return max(TRUSTS, key=lambda trust: (min(np.subtract(gains[trust], gains[0.0])) >= 0) * sum(gains[trust]))
+        gain = {trust: np.subtract(gains[trust], gains[0.0]) for trust in TRUSTS}
+        safe = [trust for trust in TRUSTS if gain[trust].min() >= 0 and gain[trust].mean() > LEAST_GAIN]
+        return max(safe, key=lambda trust: float(gain[trust].mean()), default=0.0)
 
     def _weigh(self, graph: Graph, practice: Sequence[Tasks]) -> dict[tuple[str, float], float]:
         """τ of each view at each power; the heaviest `KEPT` of them."""
