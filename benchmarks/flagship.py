@@ -90,7 +90,15 @@ def run(source: str, rows: Sequence[str], splits: Sequence[int], features: str |
                     }
                 with out.open("a") as file:
                     file.write(json.dumps(record) + "\n")
-                print(row, data.name, seed, way, shot, {k: round(float(np.mean(v["accuracy"])), 3) for k, v in record.items() if isinstance(v, dict)}, flush=True)
+                print(
+                    row,
+                    data.name,
+                    seed,
+                    way,
+                    shot,
+                    {k: round(float(np.mean(v["accuracy"])), 3) for k, v in record.items() if isinstance(v, dict)},
+                    flush=True,
+                )
 
 
 def modes(row: str) -> list[tuple[bool, str]]:
@@ -99,7 +107,7 @@ def modes(row: str) -> list[tuple[bool, str]]:
 
 
 def table(path: Path) -> str:
-    """Markdown: accuracy of each method, and the flagship's difference to it with its interval over tasks and splits."""
+    """Markdown: accuracy of each method, and the flagship's lead over it with its interval over tasks and splits."""
     cells: dict[tuple[Any, ...], dict[str, dict[int, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
     for line in path.read_text().splitlines():
         record = json.loads(line)
@@ -134,7 +142,13 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     for network in options.networks:
-        run(network, options.methods.split(";"), [int(s) for s in options.splits.split(",")], options.features, options.out)
+        run(
+            network,
+            options.methods.split(";"),
+            [int(s) for s in options.splits.split(",")],
+            options.features,
+            options.out,
+        )
 
 
 if __name__ == "__main__":
