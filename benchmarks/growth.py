@@ -97,9 +97,7 @@ def main() -> None:
         done = subprocess.run([sys.executable, __file__, "--edges", str(edges)], capture_output=True, check=True)
         rows.append(json.loads(done.stdout))
         print(rows[-1], file=sys.stderr, flush=True)
-    large = [row for row in rows if row["edges"] >= 1e5]  # below that, a few megabytes and milliseconds are fixed
-    slopes = {"episode_ms": exponent(rows, "episode_ms")}
-    slopes |= {what: exponent(large, what) for what in ("preparation_s", "memory_mb")}
+    slopes = {what: exponent(rows, what) for what in ("episode_ms", "preparation_s", "memory_mb")}
     if arguments.plot:
         arguments.plot.write_text(draw(rows, slopes), encoding="utf-8")
     print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))

@@ -375,6 +375,7 @@ def episode(
     w, b, a = valuator
     support, query, segment, place_of, y, n_way, n_tasks = task
 
+    # The encoder (4.2), from the attributes of two hops.
     outer, around, _ = neighbours(adj, np.concatenate((support, query)), place)
     inner, ball, _ = neighbours(lean[0], around, place)
     indptr, indices, values = pack(*lean[1], ball)
@@ -383,6 +384,7 @@ def episode(
     drop(h, rate, seed)
     z = rectified(multiply(*outer, matmul(h, second)), second_bias)
 
+    # The valuator (4.3), from the scores of two hops.
     near, ring, own = neighbours(adj, support, place)
     far, disc, own_ring = neighbours(adj, ring, place)
     start, stop = x[0][disc], x[1][disc]
@@ -397,6 +399,7 @@ def episode(
         centre[i] = np.log(degree[0][support[i]] + degree[1])
         importance[i] = 1 / (1 + np.exp(-centre[i] * found_2[0][i]))
 
+    # Prototypes (4.4), and from there back through the valuator and the encoder.
     loss, by_z, by_s = prototype_loss(z, importance, segment, place_of, y, n_way, n_tasks)
 
     for i in range(support.size):

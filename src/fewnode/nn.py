@@ -260,16 +260,18 @@ class Prepared:
 
         Hubs are nodes whose neighbours have twice as many attributes, all together, as there are columns.
         """
-        seen = kernels.sums(self._normal.indptr, self._normal.indices, np.diff(sp.csr_array(self._x).indptr))
-        hubs = np.flatnonzero(seen >= 2 * self.n_features)
+        own = np.diff(sp.csr_array(self._x).indptr)
+        many = np.flatnonzero(np.diff(self._normal.indptr) * own.max(initial=0) >= 2 * self.n_features)
+        around = self._normal[many]
+        hubs = many[kernels.sums(around.indptr, around.indices, own) >= 2 * self.n_features]
         if hubs.size == 0:
             return self.x, self.adj  # type: ignore[return-value]
         x = CSR.from_scipy(sp.vstack([self._x, self._normal[hubs] @ self._x], format="csr"), self.dtype, self.device)
         adj, at = self.adj, torch.from_numpy(hubs).to(self.device)
-        own = torch.arange(hubs.size, device=self.device)
-        start = adj.start.index_copy(0, at, (own + adj.values.numel()).to(adj.start.dtype))
-        stop = adj.stop.index_copy(0, at, (own + adj.values.numel() + 1).to(adj.stop.dtype))
-        indices = torch.cat([adj.indices, (own + self.n).to(adj.indices.dtype)])
+        added = torch.arange(hubs.size, device=self.device)
+        start = adj.start.index_copy(0, at, (added + adj.values.numel()).to(adj.start.dtype))
+        stop = adj.stop.index_copy(0, at, (added + adj.values.numel() + 1).to(adj.stop.dtype))
+        indices = torch.cat([adj.indices, (added + self.n).to(adj.indices.dtype)])
         values = torch.cat([adj.values, adj.values.new_ones(hubs.size)])
         return x, CSR(start, stop, indices, values, (self.n, self.n + hubs.size))
 
