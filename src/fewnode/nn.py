@@ -140,9 +140,12 @@ class CSR:
     def multiply(self, dense: Tensor, transposed: bool) -> Tensor:
         """The plain product, without a gradient."""
         if has_kernels(dense):
-            array = dense.contiguous().numpy()
+            array, thin = dense.contiguous().numpy(), dense.shape[1] == 1
             if transposed:
-                return torch.from_numpy(kernels.multiply_transposed(*self.arrays, array, self.shape[1]))
+                multiply = kernels.spread if thin else kernels.multiply_transposed
+                return torch.from_numpy(multiply(*self.arrays, array[:, 0] if thin else array, self.shape[1]))
+            if thin:
+                return torch.from_numpy(kernels.dots(*self.arrays, array[:, 0])[:, None])
             return torch.from_numpy(kernels.multiply(*self.arrays, array))
         indptr, indices, values = self.packed
         if not transposed:

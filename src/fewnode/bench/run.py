@@ -143,7 +143,7 @@ def _apart(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> float:
 
 @dataclass(frozen=True)
 class Turns:
-    """What a formulation does in a round: so many blocks of so many episodes and tasks; about a second, each of them."""
+    """What a formulation does in a round: so many blocks of episodes and tasks; about a second, each of them."""
 
     episodes: int
     tasks: int

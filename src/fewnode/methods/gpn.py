@@ -294,19 +294,20 @@ class Prototypical(ABC):
         return Explanation(beta.cpu().numpy(), torch.cat(order).cpu().numpy())
 
 
+def _flat(device: torch.device | str, parts: list[Ints]) -> Tensor:
+    return torch.from_numpy(np.concatenate(parts)).to(device)
+
+
 class Batch:
     """Several tasks of equal N as flat tensors; the classes of task t are segments t·N … t·N + N-1."""
 
     def __init__(self, tasks: Sequence[Episode], n_way: int, device: torch.device | str = "cpu") -> None:
-        def flat(parts: list[Ints]) -> Tensor:
-            return torch.from_numpy(np.concatenate(parts)).to(device)
-
         self.n_tasks, self.n_way = len(tasks), n_way
-        self.support = flat([task.support for task in tasks])
-        self.query = flat([task.query for task in tasks])
-        self.query_y = flat([task.query_y for task in tasks])
-        self.segment = flat([task.support_y + t * n_way for t, task in enumerate(tasks)])
-        self.task = flat([np.full(task.query.size, t) for t, task in enumerate(tasks)])
+        self.support = _flat(device, [task.support for task in tasks])
+        self.query = _flat(device, [task.query for task in tasks])
+        self.query_y = _flat(device, [task.query_y for task in tasks])
+        self.segment = _flat(device, [task.support_y + t * n_way for t, task in enumerate(tasks)])
+        self.task = _flat(device, [np.full(task.query.size, t) for t, task in enumerate(tasks)])
 
     def prototypes(self, z: Float[Tensor, "k d"], importance: Float[Tensor, " k"]) -> Float[Tensor, "t n d"]:
         """The prototypes of each task."""
