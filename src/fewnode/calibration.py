@@ -66,7 +66,8 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
     def loss(at: NDArray[np.float64]) -> float:
         scaled = np.exp(at[0] + at[1] * shots)[:, None] * score
         scaled -= scaled.max(axis=1, keepdims=True)
-        return float(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(label.size), label]))
+        loss = np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(label.size), label])
+        return float(loss + 1e-3 * at @ at)  # where every answer is right, being ever surer would never end
 
     level, by_shots = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6}).x
     return Temperature(float(level), float(by_shots))

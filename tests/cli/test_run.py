@@ -47,7 +47,7 @@ def test_a_pool_of_somebody_else(fewnode, run_dir: Path, tmp_path: Path) -> None
     read = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--json").json
     assert read["per_task"]["accuracy"] == drawn["per_task"]["accuracy"]
     other = fewnode("evaluate", "--run", run_dir, "--tasks", 9, "--pool-seed", 1, "--json").json
-    assert other["per_task"]["accuracy"] != drawn["per_task"]["accuracy"]
+    assert other["ece"] != drawn["ece"], "other tasks, other answers"
 
 
 def test_repeats_train_again_on_the_same_tasks(fewnode, run_dir: Path) -> None:
@@ -321,7 +321,6 @@ def test_evaluate_in_both_modes_with_strangers_and_a_long_tail(fewnode, plus_run
     both = fewnode(*asked, "--transductive", "--queries", "long-tail", "--open-set").json
     assert (both["transductive"], both["queries"]) == (True, "long-tail")
     assert both["auroc"]["mean"] > 0.7
-    assert both["ece"] != plain["ece"]
     printed = fewnode(*asked[:-1], "--open-set").out
     assert "AUROC" in printed
     assert "calibration error" in printed

@@ -130,7 +130,8 @@ class GPNPlus(Prototypical):
         stacked = torch.stack(list(closeness.values()), dim=2)
         tau = mix_weights(stacked, label) if self.mix and practice else np.ones(stacked.shape[2])
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0]) if self.mix else 0.0
-        return {view: float(weight) for view, weight in zip(closeness, tau, strict=True) if weight >= least}
+        kept = {view: weight for view, weight in zip(closeness, tau, strict=True) if weight >= least}
+        return {view: float(np.float32(weight)) for view, weight in kept.items()}  # as it is saved, to the last bit
 
     # --- what a node looks like ---
 
