@@ -48,8 +48,12 @@ KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
-QUERY_WEIGHT, TRUSTS, LEAST_GAIN = 0.1, (0.0, 0.3, 1.0), 0.0025
-"""The transductive mode: the weight of an unlabelled node in a prototype, where a labelled one has 1, times a trust."""
+WHOLLY = 2.0
+QUERY_WEIGHT, TRUSTS, LEAST_GAIN = 0.1, (0.0, 0.3, 1.0, WHOLLY), 0.0025
+"""The transductive mode: the weight of an unlabelled node in a prototype, where a labelled one has 1, times a trust.
+
+Trusted wholly, unlabelled nodes weigh as much as labelled ones, and the answer is that of `rectify` itself.
+"""
 
 
 class GPNPlus(Prototypical):
@@ -217,6 +221,8 @@ class GPNPlus(Prototypical):
             beta = 1 / torch.bincount(y)[y]
             share, log_share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.known)
             certain = share.sum(dim=1, keepdim=True)
+            if trust == WHOLLY:
+                return share / certain
             rows, label = torch.cat([rows, z[query]]), torch.cat([label, share / certain])
             weight = torch.cat([weight, trust * QUERY_WEIGHT * certain.squeeze(1)])
             log_share = trust * log_share
