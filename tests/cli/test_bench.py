@@ -22,7 +22,7 @@ TINY = SIZES["tiny"]
 
 def test_the_three_formulations_agree() -> None:
     data = network(TINY)
-    networks = initial_networks(data)
+    networks = run._trained(data, EpisodeSampler(data, "train", 5, 5))
     ready = {name: formulation(data, networks) for name, formulation in FORMULATIONS.items()}
     train, test = (EpisodeSampler(data, part, 5, 5) for part in ("train", "test"))
     for t in range(5):
