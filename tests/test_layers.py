@@ -19,6 +19,7 @@ LAYERS = [
     {"experiment", "labelling", "predictions", "tune"},
     {"report"},
     {"bench"},
+    {"client", "serve"},
     {"cli"},
     {"__main__"},
 ]

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from fewnode import __version__
-from fewnode.cli import bench, data, demo, experiment, run, tune
+from fewnode.cli import bench, data, demo, experiment, run, serve, tune
 from fewnode.errors import FewnodeError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(run.train)
 app.command()(run.evaluate)
 app.command()(run.predict)
 app.command()(run.suggest)
+app.command()(serve.serve)
 app.command()(tune.tune)
 app.command()(experiment.experiment)
 app.command()(experiment.report)

@@ -94,7 +94,7 @@ def train(
         return
     if not resume and any(out.rglob(CHECKPOINT)):
         raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
-    _set_threads(threads)
+    set_threads(threads)
     dataset = load(data)
     if way is None:
         model.way = max(2, min(5, len(dataset.split.train)))
@@ -169,8 +169,8 @@ def evaluate(
     from fewnode import evaluation
     from fewnode.episodes import EpisodeSampler
 
-    _set_threads(threads)
-    model, dataset = _open_run(run, data, method, quiet)
+    set_threads(threads)
+    model, dataset = open_run(run, data, method, quiet)
     n, k = way or max(2, min(model.way, len(dataset.split.test))), shot or model.shot
     chosen = (
         evaluation.read_pool(pool, dataset)
@@ -237,8 +237,8 @@ def predict(
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
-    _set_threads(threads)
-    model, dataset = _open_run(run, data, method, quiet)
+    set_threads(threads)
+    model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
     answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
@@ -280,8 +280,8 @@ def suggest(
     from fewnode.labelling import suggest as choose
     from fewnode.predictions import csv_text, read_query, read_support
 
-    _set_threads(threads)
-    model, dataset = _open_run(run, data, method, quiet)
+    set_threads(threads)
+    model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
     among = None if query is None else read_query(query, dataset)
     rows = [
@@ -309,7 +309,7 @@ def _journal(report: Any, part: str) -> Any:
     return Journal(report=report, part=part)
 
 
-def _open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
+def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
     from fewnode.estimator import load_model
 
@@ -379,7 +379,7 @@ def _rate(dropout: str | None) -> float | str | None:
         raise FewnodeError(f"--dropout {dropout!r}: expected a rate such as 0.5, or auto") from None
 
 
-def _set_threads(threads: int) -> None:
+def set_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)

@@ -1,0 +1,70 @@
+"""`fewnode serve`."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import typer
+
+from fewnode.cli.run import OtherData, OwnMethod, Run, open_run, set_threads
+from fewnode.cli.show import Quiet, Threads, note
+from fewnode.errors import FewnodeError
+
+STATE = "classes.json"
+
+
+def serve(
+    run: Path = Run,
+    port: int = typer.Option(8000, "--port", min=0, max=65535, help="0: any that is free."),
+    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
+    token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
+    state: Path = typer.Option(None, "--state", help="Where registered classes are kept; default: RUN/classes.json."),
+    transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
+    data: str = OtherData,
+    method: str = OwnMethod,
+    threads: int = Threads,
+    quiet: bool = Quiet,
+) -> None:
+    """Serve a model over HTTP, with a page to name new classes on by pointing at a few nodes.
+
+    The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
+    unless --host says otherwise. Registered classes outlive the process. SIGTERM answers what was accepted, then ends.
+
+    \b
+    Example:
+      fewnode serve --run run --port 8000
+    """
+    try:
+        from fewnode.serve.app import Service
+        from fewnode.serve.gate import Rules, allowed_hosts
+        from fewnode.serve.server import bind
+        from fewnode.serve.server import run as run_server
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("fewnode"):
+            raise
+        raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
+    from fewnode.estimator import MODES
+    from fewnode.serve.session import Session
+    from fewnode.serve.store import Store
+
+    if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
+        raise FewnodeError("--token: expected at least 16 letters and digits")
+    set_threads(threads)
+    listener = bind(host, port)
+    port = listener.getsockname()[1]
+    model, dataset = open_run(run, data, method, quiet)
+    store = Store(state or run / STATE, dataset.sha256)
+    service = Service(Rules(token or secrets.token_hex(24), port, allowed_hosts(host, port)))
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
+    note(f"{dataset.name}: {dataset.graph}; loading", quiet)
+    try:
+        run_server(
+            service,
+            listener,
+            lambda: Session(model, dataset, store, MODES[transductive]),
+            lambda what: note(what, quiet),
+        )
+    finally:
+        store.close()

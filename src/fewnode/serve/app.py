@@ -1,0 +1,228 @@
+"""The routes. Each is one call into the `Session`; what a user can do wrong becomes a sentence and a status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Body, FastAPI, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+
+import fewnode
+from fewnode.errors import FewnodeError
+from fewnode.io import one_line
+from fewnode.serve.bodies import Attach, Classify, ClassName, Progress, Put, Suggest
+from fewnode.serve.desk import Busy, Desk
+from fewnode.serve.gate import Gate, Health, Rules
+from fewnode.serve.metrics import Metrics
+from fewnode.serve.session import Clash, Missing, Moved, Session
+
+STATIC = Path(__file__).parent / "static"
+AT_ONCE = 50_000
+"""Pairs of nodes that are compared on the event loop; more of them go to the thread, and nobody waits for them."""
+STATUS: dict[type[FewnodeError], tuple[int, str]] = {
+    Missing: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
+    Clash: (409, "take it out of the other class first"),
+    Moved: (412, "read GET /api/classes again and repeat the change"),
+    FewnodeError: (422, "correct the request and send it again"),
+}
+Version = Annotated[str | None, Header(alias="If-Match")]
+_CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
+
+
+class Service:
+    """The application and what it is made of. The session comes when the model is loaded."""
+
+    def __init__(self, rules: Rules, desk: Desk | None = None) -> None:
+        self.rules, self.desk, self.health, self.metrics = rules, desk or Desk(), Health(), Metrics()
+        self._session: Session | None = None
+        self.app = Gate(_routes(self), rules, self.desk, self.health, self.metrics)
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "the gate lets nobody in before"  # noqa: S101
+        return self._session
+
+    def open(self, session: Session) -> None:
+        self._session, self.health.ready = session, True
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        session = self.session
+        return {
+            "ready": ("Whether new requests are welcome.", float(self.health.ready and not self.health.leaving)),
+            "nodes": ("Nodes of the network.", session.network.data.graph.n),
+            "attached_nodes": ("Nodes attached since the model was trained.", session.n_attached),
+            "classes": ("Registered classes.", len(session.state.classes)),
+            "changes": ("Changes of the classes.", session.state.changes),
+            "short_queue": ("Requests in hand or waiting for their turn.", self.desk.in_hand),
+            "long_queue": ("Long requests in hand or waiting.", self.desk.in_thread),
+        }
+
+
+def json(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type="application/json")
+
+
+def _routes(service: Service) -> FastAPI:
+    app = FastAPI(
+        title="fewnode",
+        version=fewnode.__version__,
+        description="Recognise new classes of nodes in a network from a handful of examples.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    desk = service.desk
+
+    async def aside(work: Callable[..., Any], *args: Any) -> Response:
+        return json(await desk.aside(work, *args))
+
+    @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
+    async def live() -> Response:
+        return json({"live": True})
+
+    @app.get("/health/ready", tags=["health"], summary="200 if requests are welcome, else 503")
+    async def ready() -> Response:
+        return json({"ready": True})
+
+    @app.get("/api/model", summary="The model, its network, and what it can do")
+    async def model() -> Response:
+        return json(service.session.about())
+
+    @app.get("/api/nodes", summary="Search nodes by name; those that begin with the text first")
+    async def nodes(
+        search: Annotated[str, Query(max_length=200)] = "",
+        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> Response:
+        return json(service.session.nodes(search, offset, limit))
+
+    @app.get("/api/nodes/{node:path}", summary="One node: class, telling attributes, neighbours, place on the map")
+    async def node(node: str) -> Response:
+        return json(service.session.node(node))
+
+    @app.post("/api/nodes", summary="Attach new nodes and classify them; nothing is trained")
+    async def attach(body: Annotated[Attach, Body()]) -> Response:
+        return await aside(service.session.attach, body)
+
+    @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
+    async def plane(limit: Annotated[int, Query(ge=1, le=20_000)] = 4000) -> Response:
+        return json(service.session.network.map(limit))
+
+    @app.get("/api/classes", summary="The registered classes")
+    async def classes() -> Response:
+        return json(service.session.classes())
+
+    @app.get("/api/classes/{name:path}", summary="One class: β of its support nodes, its prototype's place on the map")
+    async def one_class(name: str) -> Response:
+        return json(service.session.one_class(name))
+
+    @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
+    async def put_class(name: str, body: Annotated[Put, Body()], if_match: Version = None) -> Response:
+        def change() -> dict[str, Any]:
+            session = service.session
+            session.adopt(session.with_class(_CLASS_NAME.validate_python(name), body.support, if_match))
+            return session.one_class(name)
+
+        return await aside(change)
+
+    @app.delete("/api/classes/{name:path}", summary="Forget a class")
+    async def delete_class(name: str, if_match: Version = None) -> Response:
+        def change() -> dict[str, Any]:
+            session = service.session
+            session.adopt(session.without_class(name, if_match))
+            return {"version": session.version}
+
+        return await aside(change)
+
+    @app.post("/api/classify", summary="Classify nodes, with reasons")
+    async def classify(body: Annotated[Classify, Body()]) -> Response:
+        session = service.session
+        if session.network.embeds and session.cost(body) <= AT_ONCE:
+            return json(session.classify(body))
+        return await aside(session.classify, body)
+
+    @app.post("/api/suggest", summary="The nodes most worth labelling next")
+    async def suggest(body: Annotated[Suggest, Body()]) -> Response:
+        return await aside(service.session.suggest, body)
+
+    @app.post("/api/progress", summary="Accuracy on nodes whose class is known and that are no support nodes")
+    async def progress(body: Annotated[Progress, Body()]) -> Response:
+        return await aside(service.session.progress, body)
+
+    @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")
+    async def support_table() -> Response:
+        return _csv(service.session.support_csv(), "support.csv")
+
+    @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
+    async def label_table() -> Response:
+        return _csv(await desk.aside(service.session.labels_csv), "labels.csv")
+
+    @app.get("/metrics", summary="Counts and times for Prometheus")
+    async def metrics() -> Response:
+        return Response(service.metrics.text(service.gauges()), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+    app.mount("/static", _Static(directory=STATIC))
+    _errors(app)
+    return app
+
+
+class _Static(StaticFiles):
+    """Files of the page; asked for again each time, so that a new release is not mixed with an old one."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def _csv(text: str, name: str) -> Response:
+    return Response(text, media_type="text/csv", headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+def _errors(app: FastAPI) -> None:
+    """Every refusal has the same form, whoever refuses."""
+
+    def said(status: int, error: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:
+        response = json({"error": error, "hint": hint}, status)
+        response.headers.update(headers or {})
+        return response
+
+    @app.exception_handler(FewnodeError)
+    async def user_error(_: Request, error: FewnodeError) -> Response:
+        status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+        return said(status, str(error), hint)
+
+    @app.exception_handler(RequestValidationError)
+    @app.exception_handler(ValidationError)
+    async def invalid(_: Request, error: RequestValidationError | ValidationError) -> Response:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return said(400, "the body is not JSON", "send one JSON object in UTF-8")
+        place = ".".join(str(part) for part in first["loc"] if part != "body")[:300]
+        told = f"{place}: {first['msg']}" if place else str(first["msg"])
+        return said(422, told, "see /openapi.json for what a request may say")
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> Response:
+        hints = {404: "see /openapi.json for what there is", 405: "see /openapi.json for the methods of this address"}
+        hint = hints.get(error.status_code, "correct the request and send it again")
+        return said(error.status_code, str(error.detail).lower(), hint, error.headers)
+
+    @app.exception_handler(Busy)
+    async def busy(_: Request, __: Busy) -> Response:
+        return said(429, "too many long requests at once", "come again in some seconds", {"retry-after": "2"})
+
+    @app.exception_handler(OSError)
+    async def machine(_: Request, error: OSError) -> Response:
+        return said(507, f"the change could not be kept: {one_line(error)}", "nothing was changed; see to the disk")

@@ -1,0 +1,99 @@
+"""Who is served when: short work in turn on the event loop, long work in one thread, a bounded queue before each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Busy(Exception):
+    """The queue is full: come again in a moment."""
+
+
+class Desk:
+    """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once."""
+
+    def __init__(self, short: int = 16, long: int = 8) -> None:
+        self.short, self.long = short, long
+        self.in_hand = self.in_thread = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._serving = False
+        self._current: Turn | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="long")
+
+    async def turn(self) -> Turn:
+        """Wait for a turn on the event loop; `Busy` if too many wait already."""
+        if self.in_hand >= self.short:
+            raise Busy
+        self.in_hand += 1
+        mine = asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        if not self._serving:
+            self._serving = True
+            asyncio.get_running_loop().call_soon(self._next)
+        try:
+            await mine
+        except BaseException:
+            self.in_hand -= 1
+            if mine.done() and not mine.cancelled():
+                self._next()
+            raise
+        self._current = Turn(self)
+        return self._current
+
+    def _next(self) -> None:
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not first.done():
+                first.set_result(None)
+                return
+        self._serving = False
+
+    def _over(self) -> None:
+        self.in_hand -= 1
+        self._current = None
+        asyncio.get_running_loop().call_soon(self._next)
+
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do long work in the thread while others have their turns."""
+        if self.in_thread >= self.long:
+            raise Busy
+        if self._current is not None:
+            self._current.end()
+        self.in_thread += 1
+        future = self._thread.submit(work, *args, **kwargs)
+        future.add_done_callback(_counted(self, asyncio.get_running_loop()))
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+def _counted(desk: Desk, loop: asyncio.AbstractEventLoop) -> Callable[[Any], None]:
+    """Work that nobody waits for any more still takes its place in the thread until it is done."""
+
+    def leave() -> None:
+        desk.in_thread -= 1
+
+    def done(_: Any) -> None:
+        loop.call_soon_threadsafe(leave)
+
+    return done
+
+
+class Turn:
+    """Ends once, however many times it is told to."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk: Desk | None = desk
+
+    def end(self) -> None:
+        if self._desk is not None:
+            desk, self._desk = self._desk, None
+            desk._over()

@@ -1,0 +1,279 @@
+"""What every request passes: who asks, from where, how much, how fast. Nothing behind it runs for a stranger."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+import orjson
+
+from fewnode.serve.desk import Busy, Desk
+from fewnode.serve.metrics import Metrics
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY = 1 << 20
+"""Bytes of a request's body at most."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+ALWAYS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+LIVE, READY = "/health/live", "/health/ready"
+LOCKED_OUT = (
+    b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
+    b"<h1>This page needs its token</h1><p>Open the link that <code>fewnode serve</code> printed when it started; "
+    b"it ends in <code>?token=\xe2\x80\xa6</code>."
+)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Who may ask and how long anything may take. `hosts` are what a Host header may say, port included."""
+
+    token: str
+    port: int
+    hosts: frozenset[str]
+    body_seconds: float = 10.0
+    request_seconds: float = 60.0
+
+    @property
+    def cookie(self) -> str:
+        """Cookies do not know ports, and two services may run on one machine."""
+        return f"fewnode-{self.port}"
+
+
+def allowed_hosts(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
+    """This machine's own names with the served port, and what `--host` says beside them.
+
+    An address that means all interfaces names none of them, so then the names have to be given.
+    """
+    names = ["127.0.0.1", "localhost", "[::1]", *more]
+    try:
+        address = ipaddress.ip_address(host)
+        if not address.is_unspecified:
+            names.append(f"[{host}]" if address.version == 6 else host)
+    except ValueError:
+        names.append(host)
+    return frozenset(f"{name.lower()}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+
+
+@dataclass
+class Health:
+    """Loading, ready, or about to leave."""
+
+    ready: bool = False
+    leaving: bool = False
+
+
+@dataclass
+class Refusal(Exception):
+    """An answer that says no, in a sentence, with what to do instead."""
+
+    status: int
+    error: str
+    hint: str
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+class Gate:
+    """Outermost, and plain ASGI: what it refuses costs next to nothing."""
+
+    def __init__(self, app: App, rules: Rules, desk: Desk, health: Health, metrics: Metrics) -> None:
+        self.app, self.rules, self.desk, self.health, self.metrics = app, rules, desk, health, metrics
+        self._token = rules.token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        exchange = Exchange(self, scope, send)
+        try:
+            await self._admit(exchange, receive)
+        except Refusal as no:
+            await exchange.answer(no.status, {"error": no.error, "hint": no.hint}, no.headers)
+        except Busy:
+            hint = "come again in a second"
+            await exchange.answer(429, {"error": "too many requests at once", "hint": hint}, [(b"retry-after", b"1")])
+        except TimeoutError:
+            if exchange.status:
+                raise  # the answer is on its way to one who does not read it: the connection is cut
+            await exchange.answer(504, {"error": "this took too long", "hint": "ask for less at a time"})
+        finally:
+            exchange.done()
+
+    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
+        headers, path = exchange.headers, exchange.scope["path"]
+        self._check_origin(headers)
+        if path == LIVE:
+            await exchange.answer(200, {"live": True})
+            return
+        if path == "/" and b"token=" in exchange.scope["query_string"]:
+            await self._welcome(exchange)
+            return
+        if not self._knows(headers):
+            await self._lock_out(exchange, path)
+            return
+        if path == READY:
+            ready = self.health.ready and not self.health.leaving
+            await exchange.answer(200 if ready else 503, {"ready": ready})
+            return
+        if not self.health.ready:
+            raise Refusal(503, "the model is still being loaded", "come again in a second", [(b"retry-after", b"1")])
+        body = await self._body(exchange, receive)
+        async with asyncio.timeout(self.rules.request_seconds):
+            if path.startswith("/api/"):
+                exchange.turn = await self.desk.turn()
+            await self.app(exchange.scope, _replay(body, receive), exchange.send)
+
+    def _check_origin(self, headers: dict[bytes, bytes]) -> None:
+        """A page of another site, or a name that was pointed at this machine, is not who the token was given to."""
+        if headers.get(b"host", b"").decode("latin-1").lower() not in self.rules.hosts:
+            raise Refusal(403, "this service does not answer to that Host", "use the address that was printed")
+        origin = headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] not in self.rules.hosts:
+            raise Refusal(403, "this service does not answer pages of other origins", "use the page it serves itself")
+
+    def _knows(self, headers: dict[bytes, bytes]) -> bool:
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"bearer":
+            return hmac.compare_digest(given.strip(), self._token)
+        if b"cookie" not in headers:
+            return False
+        try:
+            cookie = SimpleCookie(headers[b"cookie"].decode("latin-1")).get(self.rules.cookie)
+        except CookieError:
+            return False
+        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._token)
+
+    async def _welcome(self, exchange: Exchange) -> None:
+        """The printed link: the token moves from the address, which is shown and remembered, into a cookie."""
+        given = parse_qs(exchange.scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not hmac.compare_digest(given.encode(), self._token):
+            await self._lock_out(exchange, "/")
+            return
+        cookie = f"{self.rules.cookie}={self.rules.token}; Path=/; HttpOnly; SameSite=Strict"
+        await exchange.answer(303, None, [(b"location", b"/"), (b"set-cookie", cookie.encode())])
+
+    async def _lock_out(self, exchange: Exchange, path: str) -> None:
+        if path == "/":
+            await exchange.answer(401, LOCKED_OUT, [(b"content-type", b"text/html; charset=utf-8")])
+            return
+        hint = "send Authorization: Bearer TOKEN, or open the link that fewnode serve printed"
+        raise Refusal(401, "the token is missing or wrong", hint, [(b"www-authenticate", b"Bearer")])
+
+    async def _body(self, exchange: Exchange, receive: Receive) -> bytes:
+        """The whole body, before anything waits for it: within its size, its time, and JSON."""
+        headers = exchange.headers
+        given = headers.get(b"content-length", b"0")
+        if exchange.scope["method"] in ("POST", "PUT"):
+            if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != b"application/json":
+                raise Refusal(415, "the body must be JSON", "send Content-Type: application/json")
+            if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+                raise Refusal(415, "the body must not be compressed", "send it as it is")
+        elif given == b"0" and b"transfer-encoding" not in headers:
+            return b""
+        closing = [(b"connection", b"close")]
+        too_large = Refusal(413, "the body is larger than 1 MB", "send fewer nodes at a time", closing)
+        if int(given) > BODY:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.rules.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal(400, "the body ended early", "send as much as Content-Length says")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > BODY:
+                        raise too_large
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Refusal(408, "the body came too slowly", "try again", closing) from None
+
+
+class Exchange:
+    """One request and its answer: headers that every answer has, the turn that ends when it begins, and the count."""
+
+    def __init__(self, gate: Gate, scope: Scope, send: Send) -> None:
+        self.gate, self.scope, self._send = gate, scope, send
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.turn: Any = None
+        self.status = 0
+        self._start = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        """A slow reader keeps nobody waiting: the turn is over before the first byte goes out."""
+        if message["type"] == "http.response.start":
+            self._end_turn()
+            self.status = message["status"]
+            names = {name for name, _ in message["headers"]}
+            extra = [*ALWAYS]
+            if b"cache-control" not in names:
+                extra.append((b"cache-control", b"no-store"))
+            if self.gate.health.leaving and b"connection" not in names:
+                extra.append((b"connection", b"close"))
+            message = {**message, "headers": [*message["headers"], *extra]}
+        await self._send(message)
+
+    async def answer(self, status: int, content: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        body = content if isinstance(content, bytes) else b"" if content is None else orjson.dumps(content)
+        given = list(headers)
+        if not any(name == b"content-type" for name, _ in given):
+            given.append((b"content-type", b"application/json"))
+        given.append((b"content-length", str(len(body)).encode()))
+        await self.send({"type": "http.response.start", "status": status, "headers": given})
+        await self.send({"type": "http.response.body", "body": b"" if self.scope["method"] == "HEAD" else body})
+
+    def _end_turn(self) -> None:
+        if self.turn is not None:
+            self.turn.end()
+
+    def done(self) -> None:
+        self._end_turn()
+        path = self.scope["path"]
+        known = path if path in ("/", LIVE, READY) else "other"
+        route = str(getattr(self.scope.get("route"), "path", known))
+        self.gate.metrics.observe(_verb(self.scope["method"]), route, self.status, time.perf_counter() - self._start)
+
+
+def _verb(method: str) -> str:
+    return method if method in ("GET", "HEAD", "POST", "PUT", "DELETE") else "other"
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A body that was read already; after it, whatever comes."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

@@ -1,0 +1,211 @@
+"""A network as the service shows it: names to search, a node's words and neighbours, a map of all embeddings."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fewnode.attributes import inverse_document_frequency
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.graph import UNKNOWN, Dataset, Graph, is_sparse
+from fewnode.methods.gpn import Prototypical
+
+WORDS, NEIGHBOURS = 12, 30
+
+
+class Network:
+    """A model and a dataset, every node embedded. Never changed: `extended` makes another one.
+
+    The model is a shallow copy, since a method remembers the embedding of one graph only.
+    """
+
+    def __init__(self, model: Estimator, data: Dataset) -> None:
+        self.data = data
+        self.model = copy.copy(model)
+        self.model.method_ = copy.copy(model.method_)
+        self.embeds = isinstance(model.method_, Prototypical)
+        self.open_set = self.embeds and model.method_.known is not None
+        if self.embeds:
+            self.projection = Projection(self.model.embedding(data.graph))
+
+    # --- names ---
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [self.data.node_name(i).lower() for i in range(self.data.graph.n)]
+
+    def search(self, text: str) -> list[int]:
+        """Nodes whose name holds the text, whatever the case; those that begin with it first."""
+        wanted = text.strip().lower()
+        if not wanted:
+            return list(range(self.data.graph.n))
+        hits = [i for i, name in enumerate(self._lower) if wanted in name]
+        return sorted(hits, key=lambda i: (not self._lower[i].startswith(wanted), len(self._lower[i]) if wanted else 0))
+
+    def class_of(self, node: int) -> str | None:
+        label = int(self.data.y[node])
+        return None if label == UNKNOWN else self.data.class_names[label]
+
+    def brief(self, node: int) -> dict[str, Any]:
+        return {"node": self.data.node_name(node), "class": self.class_of(node)}
+
+    # --- one node ---
+
+    def about(self, node: int) -> dict[str, Any]:
+        graph = self.data.graph
+        around, near = self._neighbours(node)
+        among = graph.adj[near][:, near].tocoo()
+        links = sorted({(int(min(i, j)), int(max(i, j))) for i, j in zip(*among.coords, strict=True)})
+        return {
+            **self.brief(node),
+            "degree": int(graph.degree[node]),
+            "words": self._words(node),
+            "neighbours": [self.brief(v) for v in near.tolist()],
+            "links": links,
+            "neighbours_total": around,
+            "position": self.position(node),
+        }
+
+    def _neighbours(self, node: int) -> tuple[int, NDArray[np.int64]]:
+        """How many there are, and those with the most edges of their own."""
+        adj = self.data.graph.adj
+        near = adj.indices[adj.indptr[node] : adj.indptr[node + 1]].astype(np.int64)
+        order = np.argsort(-self.data.graph.degree[near], kind="stable")
+        return near.size, near[order][:NEIGHBOURS]
+
+    @cached_property
+    def _idf(self) -> NDArray[np.float32]:
+        return inverse_document_frequency(self.data.graph.x)
+
+    def _words(self, node: int) -> list[dict[str, Any]]:
+        """The attributes that tell most about a node: its own value times how rare the attribute is."""
+        x = self.data.graph.x
+        if is_sparse(x):
+            place = slice(x.indptr[node], x.indptr[node + 1])
+            columns, values = x.indices[place], x.data[place]
+        else:
+            columns = np.flatnonzero(x[node])
+            values = x[node][columns]
+        weight = values * self._idf[columns]
+        order = np.argsort(-np.abs(weight), kind="stable")[:WORDS]
+        names = self.data.feature_names
+        return [
+            {"word": names[columns[i]] if names else f"attribute {columns[i]}", "weight": round(float(weight[i]), 4)}
+            for i in order
+        ]
+
+    # --- the map ---
+
+    def position(self, node: int) -> list[float] | None:
+        return self.projection.place(self.projection.z[node][None]).tolist()[0] if self.embeds else None
+
+    def map(self, limit: int) -> dict[str, Any]:
+        """Labelled nodes first, then others, spread evenly where there are too many."""
+        if not self.embeds:
+            raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map of them")
+        y = self.data.y
+        labelled, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
+        shown = _spread(labelled, limit)
+        shown = np.concatenate([shown, _spread(others, limit - shown.size)])
+        x, height = self.projection.xy[shown].T
+        return {
+            "nodes": [self.data.node_name(i) for i in shown.tolist()],
+            "x": np.ascontiguousarray(x),
+            "y": np.ascontiguousarray(height),
+            "class": y[shown],
+            "class_names": self.data.class_names,
+            "shown": int(shown.size),
+            "total": self.data.graph.n,
+        }
+
+    # --- more nodes ---
+
+    def extended(self, nodes: Sequence[Mapping[str, Any]]) -> Network:
+        """The network with more nodes behind its own, all of them embedded anew by the same model."""
+        return Network(self.model, extend_dataset(self.data, nodes))
+
+
+class Projection:
+    """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
+
+    def __init__(self, z: Tensor) -> None:
+        self.z = z
+        self.mean = z.mean(dim=0)
+        centred = (z - self.mean).double()
+        axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
+        axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
+        self.axes = axes.float() if z.shape[1] > 1 else torch.ones(1, 2)
+        flat = (z - self.mean) @ self.axes
+        self.low = flat.quantile(0.005, dim=0) if flat.shape[0] < 1e6 else flat.amin(dim=0)
+        self.high = flat.quantile(0.995, dim=0) if flat.shape[0] < 1e6 else flat.amax(dim=0)
+        self.xy = self.place(z).numpy()
+
+    def place(self, z: Tensor) -> Tensor:
+        """Coordinates in [0, 1]; the farthest hundredth of the nodes is drawn at the border."""
+        flat = (z - self.mean) @ self.axes
+        return ((flat - self.low) / (self.high - self.low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
+
+
+def extend_dataset(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> Dataset:
+    """The dataset with new nodes of unknown class. Their edges count both ways unless the network is directed: then
+    they lead to the new node, which is what it can learn from."""
+    n = data.graph.n
+    ids = dict(data.node_id) if data.node_names is not None else {str(i): i for i in range(n)}
+    for i, node in enumerate(nodes):
+        if ids.setdefault(node["node"], n + i) != n + i:
+            raise FewnodeError(f"there is a node {node['node']!r} already")
+    source, target = [], []
+    for i, node in enumerate(nodes):
+        for end in node["edges"]:
+            if end not in ids:
+                raise FewnodeError(f"node {node['node']!r} has an edge to {end!r}, which is not in the network")
+            source.append(ids[end])
+            target.append(n + i)
+    edges = np.concatenate([data.graph.edge_index(), np.array([source, target], np.int64).reshape(2, -1)], axis=1)
+    rows = attribute_rows(data, nodes)
+    x = (
+        sp.vstack([data.graph.x, rows], format="csr")
+        if is_sparse(data.graph.x)
+        else np.vstack([data.graph.x, rows.toarray()])
+    )
+    graph = Graph.from_edges(edges, n + len(nodes), x, directed=data.graph.directed)
+    y = np.concatenate([data.y, np.full(len(nodes), UNKNOWN)])
+    return replace(data, graph=graph, y=y, node_names=tuple(ids))
+
+
+def attribute_rows(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> sp.csr_array:
+    """The attributes of new nodes, by name (or by number where the dataset has no names)."""
+    names = data.feature_names or tuple(str(i) for i in range(data.graph.n_features))
+    column = {name: i for i, name in enumerate(names)}
+    row, place, value = [], [], []
+    for i, node in enumerate(nodes):
+        for word, amount in node["attributes"].items():
+            if word in column:
+                row.append(i)
+                place.append(column[word])
+                value.append(amount)
+    shape = (len(nodes), data.graph.n_features)
+    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+        return sp.csr_array((np.array(value, np.float32), (row, place)), shape=shape)
+
+
+def unknown_words(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    known = set(data.feature_names or (str(i) for i in range(data.graph.n_features)))
+    return sorted({word for node in nodes for word in node["attributes"]} - known)
+
+
+def _spread(nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """At most so many of the nodes, evenly."""
+    if nodes.size <= count:
+        return nodes
+    return nodes[np.linspace(0, nodes.size - 1, max(0, count)).round().astype(np.int64)]

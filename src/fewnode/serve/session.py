@@ -1,0 +1,348 @@
+"""The answers: registered classes, nodes classified into them, what to label next, how well it goes.
+
+A request sees one `Network` and one `State`, both immutable, and so never half of a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import fewnode
+from fewnode.errors import FewnodeError, closest
+from fewnode.estimator import MODES, Estimator
+from fewnode.graph import UNKNOWN, Dataset
+from fewnode.labelling import suggest
+from fewnode.predictions import NONE, Predictions, csv_text
+from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, NODES, Attach, Classify, Progress, Suggest, limits
+from fewnode.serve.network import Network, unknown_words
+from fewnode.serve.store import State, Store
+
+PAIRS = 5_000_000
+"""Nodes times support nodes that an explained answer may compare at most."""
+
+
+class Missing(FewnodeError):
+    """What the address names is not there."""
+
+
+class Clash(FewnodeError):
+    """What is asked for contradicts what is registered."""
+
+
+class Moved(FewnodeError):
+    """The classes have changed since the asker saw them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The support set of a request, by rows."""
+
+    nodes: list[int]
+    labels: list[str]
+
+    @property
+    def n_way(self) -> int:
+        return len(set(self.labels))
+
+
+class Session:
+    """All that the service knows: a network, its registered classes, and the store that keeps them."""
+
+    def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
+        self.store, self.mode, self.original = store, mode, data
+        attached = store.read_nodes()
+        network = Network(model, data)
+        self.network = network.extended(attached) if attached else network
+        self.n_attached = len(attached)
+        self.state = store.read()
+        for name, nodes in self.state.classes.items():
+            for node in nodes:
+                try:
+                    self.network.data.node(node)
+                except FewnodeError as error:
+                    raise FewnodeError(f"{store.path}: class {name!r}: {error}") from None
+        self._described = lru_cache(maxsize=4)(_described)
+
+    @property
+    def version(self) -> str:
+        return f"{self.state.version}-{self.n_attached}" if self.n_attached else self.state.version
+
+    # --- what there is ---
+
+    def about(self) -> dict[str, Any]:
+        model, data, network = self.network.model, self.network.data, self.network
+        return {
+            "method": model.method.rsplit("/", 1)[-1],
+            "way": model.way,
+            "shot": model.shot,
+            "data": {
+                "name": data.name,
+                "nodes": data.graph.n,
+                "edges": data.graph.n_edges,
+                "features": data.graph.n_features,
+                "labelled": int((data.y != UNKNOWN).sum()),
+                "attached": self.n_attached,
+            },
+            "modes": list(MODES) if network.embeds else [MODES[0]],
+            "mode": self.mode,
+            "open_set": network.open_set,
+            "explains": network.embeds,
+            "suggests": network.embeds,
+            "map": network.embeds,
+            "classes": {
+                part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
+            },
+            "limits": limits(),
+            "fewnode": fewnode.__version__,
+            "version": self.version,
+        }
+
+    def nodes(self, search: str, offset: int, limit: int) -> dict[str, Any]:
+        network = self.network
+        hits = network.search(search)
+        page = hits[offset : offset + limit]
+        degree = network.data.graph.degree
+        found = [{**network.brief(i), "degree": int(degree[i])} for i in page]
+        return {"total": len(hits), "offset": offset, "nodes": found}
+
+    def node(self, name: str) -> dict[str, Any]:
+        try:
+            node = self.network.data.node(name)
+        except FewnodeError as error:
+            raise Missing(str(error)) from None
+        return self.network.about(node)
+
+    # --- classes ---
+
+    def classes(self) -> dict[str, Any]:
+        return {"version": self.version, "classes": self._described(self.network, self.state)}
+
+    def one_class(self, name: str) -> dict[str, Any]:
+        self._need(name)
+        found = next(c for c in self._described(self.network, self.state) if c["name"] == name)
+        return {**found, "version": self.version}
+
+    def with_class(self, name: str, nodes: Sequence[str], expected: str | None) -> State:
+        """The state with the class in it, for `adopt`; what it would contradict is refused."""
+        self._expect(expected)
+        others = {node: other for other, given in self.state.classes.items() if other != name for node in given}
+        for node in nodes:
+            self.network.data.node(node)
+            if node in others:
+                raise Clash(f"node {node!r} is in class {others[node]!r} already; a node is in one class at most")
+        if name not in self.state.classes and len(self.state.classes) >= CLASSES:
+            raise FewnodeError(f"there are {CLASSES} classes already, which is the limit")
+        distinct = tuple(dict.fromkeys(nodes))
+        return self.state if self.state.classes.get(name) == distinct else self.state.with_class(name, distinct)
+
+    def without_class(self, name: str, expected: str | None) -> State:
+        self._expect(expected)
+        self._need(name)
+        return self.state.without(name)
+
+    def adopt(self, state: State) -> None:
+        """Keep the state on disk first, then answer by it."""
+        if state is not self.state:
+            self.store.write(state)
+            self.state = state
+
+    def _need(self, name: str) -> None:
+        if name not in self.state.classes:
+            raise Missing(f"there is no class {name!r}{closest(name, self.state.classes)}")
+
+    def _expect(self, version: str | None) -> None:
+        if version is not None and version.strip('"') not in (self.version, "*"):
+            raise Moved(f"the classes are at version {self.version} by now, not {version.strip(chr(34))}")
+
+    # --- answers ---
+
+    def support(self, given: Mapping[str, Sequence[str]] | None) -> Support:
+        """The rows of the given support set, or of the registered classes."""
+        return _support(self.network.data, self.state.classes if given is None else given)
+
+    def cost(self, body: Classify) -> int:
+        """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
+        classes = self.state.classes if body.support is None else body.support
+        shots = sum(map(len, classes.values()))
+        asked = self.network.data.graph.n if body.nodes is None else len(body.nodes)
+        explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
+        return asked * len(classes) + (explained * shots if body.explain else 0)
+
+    def classify(self, body: Classify) -> dict[str, Any]:
+        network, version, support = self.network, self.version, self.support(body.support)
+        transductive = (body.mode or self.mode) == MODES[1]
+        explain = body.explain and network.embeds
+        if body.nodes is None:
+            if body.limit * support.n_way > NODES:
+                raise FewnodeError(f"{body.limit} nodes for each of {support.n_way} classes; {NODES} in all at most")
+            nodes = list(range(network.data.graph.n))
+        else:
+            nodes = [network.data.node(name) for name in body.nodes]
+        shown = len(nodes) if body.nodes else body.limit * support.n_way
+        if explain and shown * len(support.nodes) > PAIRS:
+            raise FewnodeError(
+                f"{shown} nodes and {len(support.nodes)} support nodes are too many to explain; ask for fewer"
+            )
+        given = (network.model, network.data, support.nodes, support.labels)
+        if body.nodes is not None:
+            answer = Predictions.of(*given, nodes, explain, transductive, body.open_set)
+            return {"version": version, **rendered(answer)}
+        answer = Predictions.of(*given, nodes, False, transductive, body.open_set)
+        best = _best(answer, body.limit, set(support.nodes))
+        why = network.model.explain(network.data.graph, support.nodes, support.labels, best) if explain else None
+        few = Predictions(
+            [answer.nodes[i] for i in best], answer.classes, answer.probability[best], answer.support, why
+        )
+        labels, counts = np.unique(np.array(answer.labels, object), return_counts=True)
+        counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        result = rendered(few)
+        return {"version": version, **result, "counts": {name: counted.get(name, 0) for name in result["classes"]}}
+
+    def suggest(self, body: Suggest) -> dict[str, Any]:
+        network, version, support = self.network, self.version, self.support(body.support)
+        data = network.data
+        left_out = {data.node(name) for name in body.exclude}
+        among = [i for i in range(data.graph.n) if i not in left_out]
+        found = suggest(network.model, data, support.nodes, support.labels, body.count, among)
+        return {
+            "version": version,
+            "nodes": [
+                {
+                    "node": data.node_name(s.node),
+                    "class": str(s.likely),
+                    "probability": s.probability,
+                    "why": f"it stands for {100 * s.covers:.1f} % of the nodes of these classes that no labelled "
+                    "node is like yet",
+                }
+                for s in found
+            ],
+        }
+
+    def progress(self, body: Progress) -> dict[str, Any]:
+        """Accuracy on nodes that are not in the support but whose class is known."""
+        network, version, support = self.network, self.version, self.support(None)
+        data, labels = network.data, set(support.labels)
+        truth = {int(i): name for i, name in zip(*_known(data, labels), strict=True)}
+        for name, nodes in body.truth.items():
+            truth |= {data.node(node): name for node in nodes if name in labels}
+        asked = [node for node in truth if node not in set(support.nodes)]
+        asked = asked[:: 1 + len(asked) // NODES]
+        if not asked or len(labels) < 2:
+            return {"version": version, "accuracy": None, "nodes": 0, "per_class": {}}
+        answer = Predictions.of(
+            network.model, data, support.nodes, support.labels, asked, transductive=self.mode == MODES[1]
+        )
+        right = np.array([truth[node] == label for node, label in zip(asked, answer.labels, strict=True)])
+        classes = np.array([truth[node] for node in asked], object)
+        each = {
+            name: {"accuracy": float(right[classes == name].mean()), "nodes": int((classes == name).sum())}
+            for name in sorted(set(classes.tolist()))
+        }
+        return {"version": version, "accuracy": float(right.mean()), "nodes": len(asked), "per_class": each}
+
+    # --- new nodes ---
+
+    def attach(self, body: Attach) -> dict[str, Any]:
+        """Keep new nodes and, if asked and if there are classes, classify them; nothing is trained."""
+        if self.n_attached + len(body.nodes) > ATTACHED_IN_ALL:
+            raise FewnodeError(f"{ATTACHED_IN_ALL} nodes can be attached in all; {self.n_attached} are")
+        nodes = [node.model_dump() for node in body.nodes]
+        network = self.network.extended(nodes)
+        self.store.append_nodes(nodes)
+        self.network, self.n_attached = network, self.n_attached + len(nodes)
+        ignored = {"unknown_attributes": unknown_words(network.data, nodes)}
+        if not body.classify or not self.state.classes:
+            return {"version": self.version, "classes": [], "results": [], "beta": {}, **ignored}
+        return {**self.classify(Classify(nodes=[node["node"] for node in nodes])), **ignored}
+
+    # --- tables ---
+
+    def support_csv(self) -> str:
+        rows = [[node, name] for name, nodes in self.state.classes.items() for node in nodes]
+        return csv_text([["node", "class"], *rows])
+
+    def labels_csv(self) -> str:
+        support, network = self.support(None), self.network
+        nodes = list(range(network.data.graph.n))
+        transductive = self.mode == MODES[1]
+        given = (network.model, network.data, support.nodes, support.labels)
+        return Predictions.of(*given, nodes, transductive=transductive).to_csv()
+
+
+def _support(data: Dataset, classes: Mapping[str, Sequence[str]]) -> Support:
+    seen: dict[int, str] = {}
+    for label, nodes in classes.items():
+        for name in nodes:
+            node = data.node(name)
+            if seen.setdefault(node, label) != label:
+                raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
+    if not seen:
+        raise FewnodeError('there is no class yet; put one, or give "support"')
+    return Support(list(seen), list(seen.values()))
+
+
+def _described(network: Network, state: State) -> list[dict[str, Any]]:
+    """Each class with β of its support nodes and the place of its prototype on the map."""
+    if not network.embeds or not state.classes:
+        return [
+            {"name": name, "support": [{"node": node, "beta": None} for node in nodes], "position": None}
+            for name, nodes in state.classes.items()
+        ]
+    support = _support(network.data, state.classes)
+    beta = network.model.explain(network.data.graph, support.nodes, support.labels, []).beta
+    found = []
+    for name in state.classes:
+        places = [i for i, label in enumerate(support.labels) if label == name]
+        z = network.projection.z[[support.nodes[i] for i in places]]
+        prototype = (z * z.new_tensor(beta[places].tolist())[:, None]).sum(dim=0, keepdim=True)
+        given = [{"node": network.data.node_name(support.nodes[i]), "beta": float(beta[i])} for i in places]
+        found.append({"name": name, "support": given, "position": network.projection.place(prototype).tolist()[0]})
+    return found
+
+
+def rendered(answer: Predictions) -> dict[str, Any]:
+    """Predictions as the service gives them: a class of null, not a class called none, for a stranger."""
+    open_set = NONE in answer.classes
+    classes = answer.classes[:-1] if open_set else answer.classes
+    labels = [None if open_set and label == NONE else label for label in answer.labels]
+    class_of = dict(answer.support)
+    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest]
+    results = [
+        {
+            "node": node,
+            "class": label,
+            "probabilities": row[:-1] if open_set else row,
+            "familiar": 1 - float(row[-1]) if open_set else None,
+            "nearest": near,
+        }
+        for node, label, row, near in zip(
+            answer.nodes, labels, answer.probability, nearest or [[]] * len(labels), strict=True
+        )
+    ]
+    beta: dict[str, dict[str, float]] = {}
+    for (node, label), weight in zip(answer.support, answer.why.beta if answer.why else (), strict=False):
+        beta.setdefault(label, {})[node] = float(weight)
+    return {"classes": classes, "results": results, "beta": beta}
+
+
+def _best(answer: Predictions, limit: int, support: set[int]) -> list[int]:
+    """The rows that each class claims most surely, support nodes left out; the surest class's first."""
+    labels = np.array(answer.labels, object)
+    top = answer.probability.max(axis=1)
+    found: list[int] = []
+    for name in answer.classes:
+        own = np.flatnonzero(labels == name)
+        order = own[np.argsort(-top[own], kind="stable")]
+        found += [int(i) for i in order[: limit + len(support)] if int(i) not in support][:limit]
+    return found if NONE not in answer.classes else [i for i in found if labels[i] != NONE]
+
+
+def _known(data: Dataset, labels: set[str]) -> tuple[np.ndarray[Any, Any], list[str]]:
+    ids = [c for c, name in enumerate(data.class_names) if name in labels]
+    nodes = np.flatnonzero(np.isin(data.y, ids))
+    return nodes, [data.class_names[c] for c in data.y[nodes].tolist()]
