@@ -172,7 +172,7 @@ def _routes(service: Service) -> FastAPI:
     async def page() -> Response:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
-    app.mount("/static", _Static(directory=STATIC))
+    app.mount("/static", _Static(directory=STATIC, check_dir=False))
     _errors(app)
     return app
 
