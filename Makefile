@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint reproduce clean
+.PHONY: demo test lint docs reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,5 +35,10 @@ lint: $(VENV)/.dev
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# The site; its tutorials are run while it is built. `make test` builds it, too.
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+	@echo docs/_build/index.html
+
 clean:
-	rm -rf $(VENV) demo reproduced
+	rm -rf $(VENV) demo reproduced docs/_build docs/_made

@@ -1,0 +1,140 @@
+"""What the documentation shows is what happens: the site builds, its commands exist, its figures have one source."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from fewnode.cli import app
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [page for page in PAGES if "_made" not in page.parts and "_build" not in page.parts]
+sys.path.insert(0, str(DOCS))
+
+import generate  # noqa: E402
+import imports  # noqa: E402
+
+# --- the site -----------------------------------------------------------------------------------------------------
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Tutorials are run on the way; a command in them that fails is a warning, too."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    tutorial = (tmp_path / "tutorials" / "rare_class.html").read_text()
+    assert "are vpn packages" in tutorial
+    assert int(re.findall(r"of the first 20: (\d+) are", tutorial)[-1]) >= 12, (
+        "the example no longer shows what it should"
+    )
+    fetched = [
+        (page.name, address)
+        for page in tmp_path.rglob("*.html")
+        for address in re.findall(
+            r'<(?:script|img|link rel="(?:stylesheet|icon)")[^>]*"(https?://[^"]+)"', page.read_text()
+        )
+    ]
+    assert fetched == [], "a page must not fetch anything from elsewhere"
+
+
+def test_every_import_is_in_the_diagram_and_points_down() -> None:
+    graph = imports.imports()
+    assert set(graph) == {imports.part(path) for path in imports.SOURCE.rglob("*.py")} - imports.LEFT_OUT
+    place = imports.places(graph)
+    assert all(place[a][1] > place[b][1] for a in graph for b in graph[a])
+    drawn = set(imports.arrows(graph))
+    for a, below in graph.items():
+        for b in below:
+            assert (a, b) in drawn or any((a, c) in drawn and b in reachable(graph, c) for c in below), (a, b)
+    shown = {text.get_text() for text in imports.diagram().axes[0].texts}
+    assert set(graph) <= shown
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    return set().union(*({b} | reachable(graph, b) for b in graph[start]))
+
+
+def test_a_circle_of_imports_is_named() -> None:
+    with pytest.raises(ValueError, match="a → b → a"):
+        imports.heights({"a": {"b"}, "b": {"a"}})
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+ROOT_COMMAND: Any = typer.main.get_command(app)
+COMMANDS = {" ".join(path[1:]): command for path, command in generate.leaves(ROOT_COMMAND)}
+
+
+def written(text: str) -> Iterator[str]:
+    """Commands in blocks: after a prompt, or in an indented block; continued lines are joined."""
+    text = text.replace("\\\\\n", " ").replace("\\\n", " ")
+    for line in text.splitlines():
+        if match := re.match(r"(?:\$ | {4,6}(?=(?:fewnode|python benchmarks)))((?:fewnode|python|make) .*)", line):
+            yield re.split(r"\s+#\s|\s+[|>&]\s", match[1])[0]
+
+
+def parse(command: str) -> None:
+    """Let the command line read it without doing it: unknown commands, options and values are errors."""
+    words = shlex.split(command)[1:]
+    depth = 2 if words[0] == "data" else 1
+    found = COMMANDS[" ".join(words[:depth])]
+    found.make_context(command, words[depth:])
+
+
+PLACED = [(f"{page.relative_to(ROOT)}: {command}", command) for page in PAGES for command in written(page.read_text())]
+HELPED = [
+    (f"{name} --help: {line}", line)
+    for name, c in COMMANDS.items()
+    for line in written(c.help.replace("\n  fewnode", "\n$ fewnode"))
+]
+
+
+@pytest.mark.parametrize("command", [c for _, c in PLACED + HELPED], ids=[i for i, _ in PLACED + HELPED])
+def test_a_command_that_is_written_down_is_one(command: str) -> None:
+    program, first, *words = shlex.split(command)
+    if program == "fewnode":
+        parse(command)
+    elif program == "make":
+        assert re.search(rf"^{first}:", (ROOT / "Makefile").read_text(), re.MULTILINE), command
+    else:
+        source = (ROOT / first).read_text()
+        for option in (word for word in words if word.startswith("--")):
+            assert f'"{option}"' in source, f"{first} has no {option}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_named_in_a_sentence_exist(page: Path) -> None:
+    for said in re.findall(r"`fewnode ([^`]+)`", page.read_text()):
+        words = said.split()
+        if words[0].startswith("-") or words[0] == "COMMAND":
+            continue
+        name = " ".join(words[:2]) if words[0] == "data" and len(words) > 1 else words[0]
+        assert name in COMMANDS or name == "data", f"fewnode {said}"
+        known = (
+            {flag for param in COMMANDS[name].params for flag in param.opts} | {"--help"} if name != "data" else set()
+        )
+        assert {word for word in words if word.startswith("--")} <= known, f"fewnode {said}"
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/choosing.md"])
+def test_a_figure_that_is_quoted_is_the_measured_one(page: str) -> None:
+    """Accuracies and ratios that are repeated elsewhere are those of the pages that name the command behind them."""
+    measured = "".join((DOCS / name).read_text() for name in ("methods.md", "research.md", "performance.md"))
+    table = "\n".join(line for line in (ROOT / page).read_text().splitlines() if line.startswith("| "))
+    for figure in re.findall(r"\d+\.\d|[\d,]+×", table):
+        assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", measured), f"{page} quotes {figure}"
