@@ -34,9 +34,9 @@ def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generat
             tasks.append(replace(task, query_y=drawn))
             answers.append((p**power / (p**power).sum(axis=1, keepdims=True)).astype(np.float32))
     found = fit_temperature(answers, tasks)
-    assert found.power(tasks[0]) == pytest.approx(1 / 3, abs=0.06)
-    assert found.power(tasks[-1]) == pytest.approx(1 / 2, abs=0.08)
-    tempered = [found(p, task) for p, task in zip(answers, tasks, strict=True)]
+    assert found.power(tasks[0].support_y) == pytest.approx(1 / 3, abs=0.06)
+    assert found.power(tasks[-1].support_y) == pytest.approx(1 / 2, abs=0.08)
+    tempered = [found(p, task.support_y) for p, task in zip(answers, tasks, strict=True)]
     assert calibration_error(tempered, tasks) < 0.5 * calibration_error(answers, tasks)
     assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, tempered, strict=True))
 
@@ -50,7 +50,7 @@ def test_calibration_error_by_hand() -> None:
 
 def test_shots_of_unequal_classes_are_averaged_harmonically() -> None:
     task = Episode(np.arange(5), np.array([0, 1, 1, 1, 1]), np.arange(1), np.array([0]))
-    assert mean_shots(task) == pytest.approx(2 / (1 + 1 / 4))
+    assert mean_shots(task.support_y) == pytest.approx(2 / (1 + 1 / 4))
 
 
 @pytest.fixture(name="model", scope="module")
@@ -96,7 +96,9 @@ def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:
     assert set(shots) == {1, 2, 5, 10}
     assert shots[2].n_way == 4
     assert shots[10].n_way == 2
-    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2])[0].tolist() == pytest.approx([0.25, 0.75])
+    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2].support_y)[0].tolist() == pytest.approx(
+        [0.25, 0.75]
+    )
 
 
 # --- the transductive mode -------------------------------------------------------------------------------------------

@@ -29,18 +29,22 @@ class Temperature:
     level: float = 0.0
     by_shots: float = 0.0
 
-    def power(self, task: Episode) -> float:
-        return float(np.exp(self.level + self.by_shots * np.log(mean_shots(task))))
+    def power(self, support_y: Ints) -> float:
+        return float(np.exp(self.level + self.by_shots * np.log(mean_shots(support_y))))
 
-    def __call__(self, probability: Probabilities, task: Episode) -> Probabilities:
-        score = self.power(task) * np.log(np.maximum(probability, 1e-30, dtype=np.float64))
-        weight = np.exp(score - score.max(axis=1, keepdims=True))
-        tempered: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
-        return tempered
+    def __call__(self, probability: Probabilities, support_y: Ints) -> Probabilities:
+        return tempered(probability, self.power(support_y))
 
 
-def mean_shots(task: Episode) -> float:
-    return float(1 / np.mean(1 / np.bincount(task.support_y)))
+def tempered(probability: Probabilities, power: float) -> Probabilities:
+    score = power * np.log(np.maximum(probability, 1e-30, dtype=np.float64))
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    found: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
+    return found
+
+
+def mean_shots(support_y: Ints) -> float:
+    return float(1 / np.mean(1 / np.bincount(support_y)))
 
 
 def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1) -> list[Episode]:
@@ -61,7 +65,7 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
     rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
     score = np.log(np.maximum(np.concatenate(rows).astype(np.float64), 1e-30))
     label = np.concatenate([task.query_y for task in tasks])
-    shots = np.concatenate([np.full(task.query.size, np.log(mean_shots(task))) for task in tasks])
+    shots = np.concatenate([np.full(task.query.size, np.log(mean_shots(task.support_y))) for task in tasks])
 
     def loss(at: NDArray[np.float64]) -> float:
         scaled = np.exp(at[0] + at[1] * shots)[:, None] * score
@@ -82,10 +86,10 @@ def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: 
         outside = np.setdiff1d(np.concatenate(members), np.concatenate(inside))
         strangers = outside[:: max(1, outside.size // task.query.size)][: task.query.size]
         asked = np.concatenate([task.query, strangers])
-        closeness, count = method.nearness(graph, Episode(task.support, task.support_y, asked, np.zeros_like(asked)))
-        top, place = closeness.max(dim=1)
+        ready = method.ready(graph, task.support, task.support_y)
+        top, place = method.nearness(graph, ready, asked).max(dim=1)
         near.append(top.numpy())
-        shots.append(count.log()[place].numpy())
+        shots.append(ready.shots.log()[place].numpy())
         label.append(np.arange(asked.size) < task.query.size)
     if not near:
         return None

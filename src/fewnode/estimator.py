@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import fewnode
-from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature
+from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, tempered
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
@@ -135,9 +136,7 @@ class Estimator:
 
         Inductive unless `transductive`: then the query nodes help each other.
         """
-        given, given_y, asked = _task(graph, support, support_y, query)
-        task = Episode(given, given_y, asked, np.zeros_like(asked))
-        return self.predict_tasks(graph, [task], transductive)[0]
+        return Recogniser(self, graph, support, support_y).predict_proba(query, transductive)
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
@@ -147,15 +146,16 @@ class Estimator:
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
         if not self.trained_["temperature"]:
             return answers
-        temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
-        return [temperature(answer, task) for answer, task in zip(answers, tasks, strict=True)]
+        temperature = self._temperature(transductive)
+        return [temperature(answer, task.support_y) for answer, task in zip(answers, tasks, strict=True)]
+
+    def _temperature(self, transductive: bool) -> Temperature:
+        found = self.trained_["temperature"]
+        return Temperature(**found[MODES[transductive]]) if found else Temperature()
 
     def familiar(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes), calibrated on validation classes; under 0.5 means none."""
-        method = self._method(graph)
-        if not isinstance(method, gpn.Prototypical):
-            raise FewnodeError(f"{self.method} has no prototypes: it cannot tell a node of no given class")
-        return method.familiar(self._read(graph), *_task(graph, support, support_y, query))
+        return Recogniser(self, graph, support, support_y).familiar(query)
 
     def predict(
         self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
@@ -174,10 +174,7 @@ class Estimator:
 
     def explain(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
-        method = self._method(graph)
-        if not isinstance(method, gpn.Prototypical):
-            raise FewnodeError(f"{self.method} has no prototypes to explain its answers by")
-        return method.explain(self._read(graph), *_task(graph, support, support_y, query))
+        return Recogniser(self, graph, support, support_y).explain(query)
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
@@ -232,6 +229,42 @@ class Estimator:
         if is_plugin(self.method):
             meta["signature"] = sign(self.method)
         write_record(directory, "model", meta, {name: tensor.detach().cpu().numpy() for name, tensor in state.items()})
+
+
+class Recogniser:
+    """A model and a support set, made ready once: then any nodes can be asked about, over and over."""
+
+    def __init__(self, model: Estimator, graph: Graph, support: Nodes, support_y: Labels) -> None:
+        self.model, self.graph = model, graph
+        self.classes = classes(support_y)
+        self._method = model._method(graph)
+        self._read = model._read(graph)
+        self._support, self._support_y = _support(graph, support, support_y)
+        self._temper = model._temperature(False).power(self._support_y)
+
+    @cached_property
+    def _ready(self) -> gpn.Ready | None:
+        if not isinstance(self._method, gpn.Prototypical):
+            return None
+        return self._method.ready(self._read, self._support, self._support_y)
+
+    def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
+        """As that of `Estimator`."""
+        asked = _rows(self.graph, query)
+        if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+            task = Episode(self._support, self._support_y, asked, np.zeros_like(asked))
+            return self.model.predict_tasks(self.graph, [task], transductive)[0]
+        return tempered(self._method.answer(self._read, self._ready, asked), self._temper)
+
+    def familiar(self, query: Nodes) -> Probabilities:
+        if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+            raise FewnodeError(f"{self.model.method} has no prototypes: it cannot tell a node of no given class")
+        return self._method.familiar_to(self._read, self._ready, _rows(self.graph, query))
+
+    def explain(self, query: Nodes) -> Explanation:
+        if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+            raise FewnodeError(f"{self.model.method} has no prototypes to explain its answers by")
+        return self._method.explain(self._read, self._ready, _rows(self.graph, query))
 
 
 class GPN(Estimator):
@@ -289,8 +322,8 @@ def classes(support_y: Labels) -> list[Hashable]:
         return sorted(distinct, key=str)
 
 
-def _task(graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> tuple[Ints, Ints, Ints]:
-    """Support, its labels as 0 … N-1, and query, checked: each node in range, each support node in one class."""
+def _support(graph: Graph, support: Nodes, support_y: Labels) -> tuple[Ints, Ints]:
+    """Support and its labels as 0 … N-1, checked: each node in range and in one class."""
     if len(support) != len(support_y) or len(support) == 0:
         raise FewnodeError(f"{len(support)} support nodes and {len(support_y)} labels; expected one label a node")
     index = {name: i for i, name in enumerate(classes(support_y))}
@@ -298,12 +331,15 @@ def _task(graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> tupl
     for node, name in zip(support, support_y, strict=True):
         if given.setdefault(int(node), name) != name:
             raise FewnodeError(f"support node {node} is in two classes, {given[int(node)]!r} and {name!r}")
-    arrays = [np.asarray(nodes, dtype=np.int64).reshape(-1) for nodes in (support, query)]
-    for array in arrays:
-        if array.size and (array.min() < 0 or array.max() >= graph.n):
-            bad = array[(array < 0) | (array >= graph.n)][0]
-            raise FewnodeError(f"node {bad} is out of range, expected 0 to {graph.n - 1}")
-    return arrays[0], np.array([index[name] for name in support_y], np.int64), arrays[1]
+    return _rows(graph, support), np.array([index[name] for name in support_y], np.int64)
+
+
+def _rows(graph: Graph, nodes: Nodes) -> Ints:
+    array = np.asarray(nodes, dtype=np.int64).reshape(-1)
+    if array.size and (array.min() < 0 or array.max() >= graph.n):
+        bad = array[(array < 0) | (array >= graph.n)][0]
+        raise FewnodeError(f"node {bad} is out of range, expected 0 to {graph.n - 1}")
+    return array
 
 
 def has_option(name: str, option: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, classes
+from fewnode.estimator import Estimator, Recogniser
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Dataset
 from fewnode.io import read_table, write_text
@@ -74,20 +74,7 @@ class Predictions:
         transductive: bool = False,
         open_set: bool = False,
     ) -> Predictions:
-        names = [str(name) for name in classes(labels)]
-        probability = model.predict_proba(data.graph, support, labels, query, transductive)
-        if open_set:
-            if NONE in names:
-                raise FewnodeError(f"a class is called {NONE!r} already; rename it, or leave --open-set out")
-            familiar = model.familiar(data.graph, support, labels, query)[:, None]
-            names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
-        return cls(
-            nodes=[data.node_name(node) for node in query],
-            classes=names,
-            probability=probability,
-            support=[(data.node_name(node), label) for node, label in zip(support, labels, strict=True)],
-            why=model.explain(data.graph, support, labels, query) if explain else None,
-        )
+        return Answerer(model, data, support, labels).predictions(query, explain, transductive, open_set)
 
     @property
     def labels(self) -> list[str]:
@@ -145,6 +132,28 @@ class Predictions:
             for (node, label), weight in zip(self.support, beta, strict=True)
         ]
         return {"classes": self.classes, "support": support, "predictions": rows}
+
+
+class Answerer:
+    """A model and a support set by name; whatever is asked about then, the support set is read once."""
+
+    def __init__(self, model: Estimator, data: Dataset, support: Sequence[int], labels: Sequence[str]) -> None:
+        self.data, self.nodes = data, list(support)
+        self.recogniser = Recogniser(model, data.graph, support, labels)
+        self.classes = [str(name) for name in self.recogniser.classes]
+        self.support = [(data.node_name(node), label) for node, label in zip(support, labels, strict=True)]
+
+    def predictions(
+        self, query: Sequence[int], explain: bool = False, transductive: bool = False, open_set: bool = False
+    ) -> Predictions:
+        names, probability = self.classes, self.recogniser.predict_proba(query, transductive)
+        if open_set:
+            if NONE in names:
+                raise FewnodeError(f"a class is called {NONE!r} already; rename it, or leave --open-set out")
+            familiar = self.recogniser.familiar(query)[:, None]
+            names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
+        why = self.recogniser.explain(query) if explain else None
+        return Predictions([self.data.node_name(node) for node in query], names, probability, self.support, why)
 
 
 def csv_text(rows: Sequence[Sequence[str]]) -> str:

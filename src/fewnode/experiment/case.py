@@ -82,7 +82,7 @@ def _beta(model: Estimator, data: Dataset, task: Episode) -> Vectors | None:
     method = model.method_
     if not isinstance(method, Prototypical):
         return None
-    return method.explain(model._read(data.graph), task.support, task.support_y, task.query[:1]).beta
+    return method.ready(model._read(data.graph), task.support, task.support_y).beta.numpy()
 
 
 def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, list[float]] | None:

@@ -29,8 +29,8 @@ from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, has_kernels, p
 from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
-CHUNK = 65_536
-"""Query nodes compared with prototypes at a time: it bounds memory when every node is asked for."""
+CHUNK = 1 << 22
+"""Numbers that a comparison of query nodes with prototypes holds at a time: it bounds memory when all are asked for."""
 
 
 class Valuator(nn.Module):
@@ -141,6 +141,14 @@ def prototypes(
     return z.new_zeros(n_way, z.shape[1]).index_add(0, y, beta[:, None] * z)
 
 
+def nearness(
+    z: Float[Tensor, "m d"], query: Int[Tensor, " q"], p: Float[Tensor, "n d"], distance: str
+) -> Float[Tensor, "q n"]:
+    """How near each query node is to the same n prototypes, or to n other nodes."""
+    parts = chunks(query, *p.shape)
+    return torch.cat([closeness(z[part], p.expand(part.numel(), -1, -1), distance) for part in parts])
+
+
 def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
     """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13)."""
     return F.log_softmax(closeness(z, p, distance), dim=1)
@@ -156,6 +164,12 @@ def closeness(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str)
         return 10 * F.cosine_similarity(z, p, dim=2)
     squared = (z - p).square().sum(dim=2)
     return -squared if distance == "sqeuclidean" else -(squared + 1e-12).sqrt()
+
+
+def chunks(query: Int[Tensor, " q"], compared: int, width: int) -> tuple[Int[Tensor, " _"], ...]:
+    """The query in parts, so that no comparison of one with so many others of that width is too large at once."""
+    parts: tuple[Tensor, ...] = query.split(max(1, CHUNK // max(1, compared * width)))
+    return parts
 
 
 STEPS, IMAGINED = 5, 10.0
@@ -181,12 +195,11 @@ def rectify(
     base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
     p, log_share = base / shots[:, None], z.new_zeros(n_way)
     familiar = z.new_ones(query.shape[0], 1)
+    every = torch.arange(query.shape[0], device=query.device)
     if known is not None:
-        near = torch.cat([closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in query.split(CHUNK)])
-        familiar = known.probability(near, shots)[:, None]
+        familiar = known.probability(nearness(query, every, p, distance), shots)[:, None]
     for _ in range(STEPS):
-        parts = [closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in query.split(CHUNK)]
-        share = torch.softmax(torch.cat(parts) + log_share, dim=1) * familiar
+        share = torch.softmax(nearness(query, every, p, distance) + log_share, dim=1) * familiar
         p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
         log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
     return share, log_share
@@ -213,6 +226,18 @@ class Explanation:
     nearest: Ints
 
 
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A support set made ready: what depends on it alone, computed once for any number of queries."""
+
+    z: Float[Tensor, "k d"]
+    beta: Float[Tensor, " k"]
+    prototypes: Float[Tensor, "n d"]
+    shots: Float[Tensor, " n"]
+    ridge: Float[Tensor, "d n"] | None = None
+    """The prototypes of GPN+, which answer in place of the others."""
+
+
 class Prototypical(ABC):
     """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
 
@@ -232,9 +257,24 @@ class Prototypical(ABC):
                 self._cache = (graph, *self._embed(graph))
         return self._cache[1:]
 
+    def ready(self, graph: Graph, support: Ints, support_y: Ints) -> Ready:
+        """What the answers to any query need of a support set: Eqs. (11)-(12)."""
+        z, importance = self.embedding(graph)
+        nodes, y = (torch.from_numpy(part).to(z.device) for part in (support, support_y))
+        n_way = int(support_y.max()) + 1
+        with torch.inference_mode():
+            beta = segment_softmax(importance[nodes], y, n_way)
+            p = prototypes(z[nodes], importance[nodes], y, n_way)
+            return Ready(z[nodes], beta, p, torch.bincount(y, minlength=n_way).to(z.dtype))
+
+    def answer(self, graph: Graph, ready: Ready, query: Ints) -> Probabilities:
+        """Eq. (13): each query on its own."""
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return F.log_softmax(nearness(z, asked, ready.prototypes, self.distance), dim=1).exp().cpu().numpy()
+
     def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
-        task = Episode(support, support_y, query, np.zeros_like(query))
-        return self.predict_tasks(graph, [task])[0]
+        return self.answer(graph, self.ready(graph, support, support_y), query)
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks; those of equal N are computed together.
@@ -250,48 +290,46 @@ class Prototypical(ABC):
             batch = Batch([tasks[i] for i in places], n_way, z.device)
             with torch.inference_mode():
                 p = batch.prototypes(z[batch.support], importance[batch.support])
-                parts = zip(batch.query.split(CHUNK), batch.task.split(CHUNK), strict=True)
+                parts = zip(*(chunks(part, *p.shape[1:]) for part in (batch.query, batch.task)), strict=True)
                 rows = torch.cat([log_prob(z[q], p[t], self.distance).exp() for q, t in parts]).cpu().numpy()
             ends = np.cumsum([tasks[i].query.size for i in places])
             answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
         return [answers[i] for i in range(len(tasks))]
 
     def _rectified(self, graph: Graph, task: Episode) -> Probabilities:
-        z, importance = self.embedding(graph)
-        batch = Batch([task], task.n_way, z.device)
+        z, asked = self._asked(graph, task.query)
+        ready, y = self.ready(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
         with torch.inference_mode():
-            beta = segment_softmax(importance[batch.support], batch.segment, task.n_way)
-            given = (z[batch.support], beta, batch.segment, z[batch.query], task.n_way, self.distance, self.known)
-            share, _ = rectify(*given)
+            share, _ = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
 
-    def nearness(self, graph: Graph, task: Episode) -> tuple[Float[Tensor, "q n"], Float[Tensor, " n"]]:
-        """How near each query is to each prototype, and the shots of each class: what `Known` judges by."""
-        z, importance = self.embedding(graph)
-        batch = Batch([task], task.n_way, z.device)
+    def nearness(self, graph: Graph, ready: Ready, query: Ints) -> Float[Tensor, "q n"]:
+        """How near each query is to each prototype: what `Known` judges by."""
+        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            p = batch.prototypes(z[batch.support], importance[batch.support])
-            parts = [closeness(z[q], p.expand(q.numel(), -1, -1), self.distance) for q in batch.query.split(CHUNK)]
-        return torch.cat(parts), torch.bincount(batch.segment, minlength=task.n_way).to(z.dtype)
+            return nearness(z, asked, ready.prototypes, self.distance)
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes)."""
+        return self.familiar_to(graph, self.ready(graph, support, support_y), query)
+
+    def familiar_to(self, graph: Graph, ready: Ready, query: Ints) -> NDArray[np.float32]:
         if self.known is None:
             raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
-        near, shots = self.nearness(graph, Episode(support, support_y, query, np.zeros_like(query)))
-        return self.known.probability(near, shots).cpu().numpy()
+        return self.known.probability(self.nearness(graph, ready, query), ready.shots).cpu().numpy()
 
-    def explain(self, graph: Graph, support: Ints, support_y: Ints, query: Ints, nearest: int = 3) -> Explanation:
-        z, importance = self.embedding(graph)
-        task = Episode(support, support_y, query, np.zeros_like(query))
-        batch = Batch([task], task.n_way, z.device)
+    def explain(self, graph: Graph, ready: Ready, query: Ints, nearest: int = 3) -> Explanation:
+        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            beta = segment_softmax(importance[batch.support], batch.segment, task.n_way)
-            order = []
-            for part in batch.query.split(CHUNK // max(1, support.size) + 1):
-                closeness = log_prob(z[part], z[batch.support].expand(part.numel(), -1, -1), self.distance)
-                order.append(closeness.argsort(dim=1, descending=True, stable=True)[:, :nearest])
-        return Explanation(beta.cpu().numpy(), torch.cat(order).cpu().numpy())
+            order = [
+                nearness(z, part, ready.z, self.distance).argsort(dim=1, descending=True, stable=True)[:, :nearest]
+                for part in chunks(asked, *ready.z.shape)
+            ]
+        return Explanation(ready.beta.cpu().numpy(), torch.cat(order).cpu().numpy())
+
+    def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
+        z = self.embedding(graph)[0]
+        return z, torch.from_numpy(query).to(z.device)
 
 
 def _flat(device: torch.device | str, parts: list[Ints]) -> Tensor:

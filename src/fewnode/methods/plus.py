@@ -27,7 +27,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
-from fewnode.methods.gpn import CHUNK, Explanation, Prototypical, rectify
+from fewnode.methods.gpn import Prototypical, Ready, chunks, rectify
 
 VIEWS: dict[str, Diffusion] = {
     "attributes": Diffusion(0),
@@ -199,6 +199,25 @@ class GPNPlus(Prototypical):
 
     # --- what a task is answered with ---
 
+    def ready(self, graph: Graph, support: Ints, support_y: Ints) -> Ready:
+        """β is each support node's share in its class's prototype, α of ridge regression where it is positive."""
+        plain = super().ready(graph, support, support_y)
+        if not self.ridge:
+            return plain
+        y, n_way = torch.from_numpy(support_y), plain.prototypes.shape[0]
+        with torch.inference_mode():
+            label, weight = F.one_hot(y, n_way).float(), class_weights(y, n_way)
+            own = ridge_weights(plain.z, label, weight)[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
+            beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
+            return replace(plain, beta=beta, ridge=ridge_prototypes(plain.z, label, weight))
+
+    def answer(self, graph: Graph, ready: Ready, query: Ints) -> Probabilities:
+        if ready.ridge is None:
+            return super().answer(graph, ready, query)
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return _softmax(z, asked, ready.ridge).numpy()
+
     def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
         if not self.ridge:
             return super().predict_tasks(graph, tasks, transductive)
@@ -227,19 +246,7 @@ class GPNPlus(Prototypical):
             weight = torch.cat([weight, trust * QUERY_WEIGHT * certain.squeeze(1)])
             log_share = trust * log_share
         p = ridge_prototypes(rows, label, weight)
-        return torch.cat([torch.softmax(SCALE * (z[part] @ p) + log_share, dim=1) for part in query.split(CHUNK)])
-
-    def explain(self, graph: Graph, support: Ints, support_y: Ints, query: Ints, nearest: int = 3) -> Explanation:
-        """β is each support node's share in its class's prototype, α of ridge regression where it is positive."""
-        plain = super().explain(graph, support, support_y, query, nearest)
-        if not self.ridge:
-            return plain
-        z, y = self.embedding(graph)[0][torch.from_numpy(support)], torch.from_numpy(support_y)
-        n_way = int(y.max()) + 1
-        alpha = ridge_weights(z, F.one_hot(y, n_way).float(), class_weights(y, n_way))
-        own = alpha[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
-        beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
-        return Explanation(beta.numpy(), plain.nearest)
+        return _softmax(z, query, p, log_share)
 
     # --- files ---
 
@@ -283,6 +290,13 @@ class GPNPlus(Prototypical):
             self.join_ = Join(state["join.mean"], state["join.projection"], state.get("join.metric"))
         self._cache = None
         return self
+
+
+def _softmax(
+    z: Float[Tensor, "n d"], query: Int[Tensor, " q"], p: Float[Tensor, "d n"], log_share: Tensor | float = 0.0
+) -> Float[Tensor, "q n"]:
+    parts = chunks(query, 1, z.shape[1])
+    return torch.cat([torch.softmax(SCALE * (z[part] @ p) + log_share, dim=1) for part in parts])
 
 
 # --- a view, and views joined ---------------------------------------------------------------------------------------
@@ -451,6 +465,8 @@ def ridge_weights(
     z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
 ) -> Float[Tensor, "k n"]:
     """α of ridge regression in its dual form: prototypes are zᵀ α."""
+    if z.shape[0] > z.shape[1]:  # by the normal equations of the primal form: a system of d, not of k
+        return weight[:, None] / RIDGE * (label - 1 / label.shape[1] - z @ ridge_prototypes(z, label, weight))
     root = weight.sqrt()[:, None]
     gram = (root * z) @ (root * z).T
     gram.diagonal().add_(RIDGE)

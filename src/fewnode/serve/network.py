@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,13 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import UNKNOWN, Dataset, Graph, is_sparse
 from fewnode.methods.gpn import Prototypical
+from fewnode.predictions import Answerer
 
 WORDS, NEIGHBOURS = 12, 30
+KEPT = 8
+"""Support sets that are kept ready."""
+Support = tuple[tuple[str, tuple[str, ...]], ...]
+"""Classes and the names of their support nodes, so that equal ones can be told."""
 
 
 class Network:
@@ -35,8 +40,21 @@ class Network:
         self.model.method_ = copy.copy(model.method_)
         self.embeds = isinstance(model.method_, Prototypical)
         self.open_set = self.embeds and model.method_.known is not None
+        self.answerer = lru_cache(maxsize=KEPT)(self._answerer)
         if self.embeds:
             self.projection = Projection(self.model.embedding(data.graph))
+
+    def _answerer(self, classes: Support) -> Answerer:
+        """The support set made ready; asked for the same one again, it is there already."""
+        seen: dict[int, str] = {}
+        for label, nodes in classes:
+            for name in nodes:
+                node = self.data.node(name)
+                if seen.setdefault(node, label) != label:
+                    raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
+        if not seen:
+            raise FewnodeError('there is no class yet; put one, or give "support"')
+        return Answerer(self.model, self.data, list(seen), list(seen.values()))
 
     # --- names ---
 

@@ -5,8 +5,9 @@ A request sees one `Network` and one `State`, both immutable, and so never half 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import MODES, Estimator
 from fewnode.graph import UNKNOWN, Dataset
 from fewnode.labelling import suggest
-from fewnode.predictions import NONE, Predictions, csv_text
+from fewnode.predictions import NONE, Answerer, Predictions, csv_text
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, NODES, Attach, Classify, Progress, Suggest, limits
 from fewnode.serve.network import Network, unknown_words
 from fewnode.serve.store import State, Store
@@ -36,18 +37,6 @@ class Clash(FewnodeError):
 
 class Moved(FewnodeError):
     """The classes have changed since the asker saw them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Support:
-    """The support set of a request, by rows."""
-
-    nodes: list[int]
-    labels: list[str]
-
-    @property
-    def n_way(self) -> int:
-        return len(set(self.labels))
 
 
 class Session:
@@ -161,9 +150,10 @@ class Session:
 
     # --- answers ---
 
-    def support(self, given: Mapping[str, Sequence[str]] | None) -> Support:
-        """The rows of the given support set, or of the registered classes."""
-        return _support(self.network.data, self.state.classes if given is None else given)
+    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
+        """The given support set, or the registered classes, made ready."""
+        support = self.state.support if given is None else tuple((name, tuple(nodes)) for name, nodes in given.items())
+        return self.network.answerer(support)
 
     def cost(self, body: Classify) -> int:
         """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
@@ -174,41 +164,34 @@ class Session:
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
     def classify(self, body: Classify) -> dict[str, Any]:
-        network, version, support = self.network, self.version, self.support(body.support)
+        network, version, answerer = self.network, self.version, self.answerer(body.support)
         transductive = (body.mode or self.mode) == MODES[1]
         explain = body.explain and network.embeds
-        if body.nodes is None:
-            if body.limit * support.n_way > NODES:
-                raise FewnodeError(f"{body.limit} nodes for each of {support.n_way} classes; {NODES} in all at most")
-            nodes = list(range(network.data.graph.n))
-        else:
-            nodes = [network.data.node(name) for name in body.nodes]
-        shown = len(nodes) if body.nodes else body.limit * support.n_way
-        if explain and shown * len(support.nodes) > PAIRS:
+        n_way = len(answerer.classes)
+        if body.nodes is None and body.limit * n_way > NODES:
+            raise FewnodeError(f"{body.limit} nodes for each of {n_way} classes; {NODES} in all at most")
+        shown = body.limit * n_way if body.nodes is None else len(body.nodes)
+        if explain and shown * len(answerer.nodes) > PAIRS:
             raise FewnodeError(
-                f"{shown} nodes and {len(support.nodes)} support nodes are too many to explain; ask for fewer"
+                f"{shown} nodes and {len(answerer.nodes)} support nodes are too many to explain; ask for fewer"
             )
-        given = (network.model, network.data, support.nodes, support.labels)
         if body.nodes is not None:
-            answer = Predictions.of(*given, nodes, explain, transductive, body.open_set)
-            return {"version": version, **rendered(answer)}
-        answer = Predictions.of(*given, nodes, False, transductive, body.open_set)
-        best = _best(answer, body.limit, set(support.nodes))
-        why = network.model.explain(network.data.graph, support.nodes, support.labels, best) if explain else None
-        few = Predictions(
-            [answer.nodes[i] for i in best], answer.classes, answer.probability[best], answer.support, why
-        )
-        labels, counts = np.unique(np.array(answer.labels, object), return_counts=True)
-        counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-        result = rendered(few)
-        return {"version": version, **result, "counts": {name: counted.get(name, 0) for name in result["classes"]}}
+            nodes = [network.data.node(name) for name in body.nodes]
+            return {"version": version, **rendered(answerer.predictions(nodes, explain, transductive, body.open_set))}
+        answer = answerer.predictions(range(network.data.graph.n), False, transductive, body.open_set)
+        best = _best(answer, body.limit, set(answerer.nodes))
+        why = answerer.recogniser.explain(best) if explain else None
+        names = [answer.nodes[i] for i in best]
+        result = rendered(replace(answer, nodes=names, probability=answer.probability[best], why=why))
+        counts = Counter(answer.labels)
+        return {"version": version, **result, "counts": {name: counts[name] for name in result["classes"]}}
 
     def suggest(self, body: Suggest) -> dict[str, Any]:
-        network, version, support = self.network, self.version, self.support(body.support)
-        data = network.data
+        network, version, answerer = self.network, self.version, self.answerer(body.support)
+        data, labels = network.data, [label for _, label in answerer.support]
         left_out = {data.node(name) for name in body.exclude}
         among = [i for i in range(data.graph.n) if i not in left_out]
-        found = suggest(network.model, data, support.nodes, support.labels, body.count, among)
+        found = suggest(network.model, data, answerer.nodes, labels, body.count, among)
         return {
             "version": version,
             "nodes": [
@@ -225,18 +208,17 @@ class Session:
 
     def progress(self, body: Progress) -> dict[str, Any]:
         """Accuracy on nodes that are not in the support but whose class is known."""
-        network, version, support = self.network, self.version, self.support(None)
-        data, labels = network.data, set(support.labels)
+        version, answerer = self.version, self.answerer(None)
+        data, labels = answerer.data, set(answerer.classes)
         truth = {int(i): name for i, name in zip(*_known(data, labels), strict=True)}
         for name, nodes in body.truth.items():
             truth |= {data.node(node): name for node in nodes if name in labels}
-        asked = [node for node in truth if node not in set(support.nodes)]
+        given = set(answerer.nodes)
+        asked = [node for node in truth if node not in given]
         asked = asked[:: 1 + len(asked) // NODES]
         if not asked or len(labels) < 2:
             return {"version": version, "accuracy": None, "nodes": 0, "per_class": {}}
-        answer = Predictions.of(
-            network.model, data, support.nodes, support.labels, asked, transductive=self.mode == MODES[1]
-        )
+        answer = answerer.predictions(asked, transductive=self.mode == MODES[1])
         right = np.array([truth[node] == label for node, label in zip(asked, answer.labels, strict=True)])
         classes = np.array([truth[node] for node in asked], object)
         each = {
@@ -267,23 +249,9 @@ class Session:
         return csv_text([["node", "class"], *rows])
 
     def labels_csv(self) -> str:
-        support, network = self.support(None), self.network
-        nodes = list(range(network.data.graph.n))
-        transductive = self.mode == MODES[1]
-        given = (network.model, network.data, support.nodes, support.labels)
-        return Predictions.of(*given, nodes, transductive=transductive).to_csv()
-
-
-def _support(data: Dataset, classes: Mapping[str, Sequence[str]]) -> Support:
-    seen: dict[int, str] = {}
-    for label, nodes in classes.items():
-        for name in nodes:
-            node = data.node(name)
-            if seen.setdefault(node, label) != label:
-                raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
-    if not seen:
-        raise FewnodeError('there is no class yet; put one, or give "support"')
-    return Support(list(seen), list(seen.values()))
+        answerer = self.answerer(None)
+        nodes = range(answerer.data.graph.n)
+        return answerer.predictions(nodes, transductive=self.mode == MODES[1]).to_csv()
 
 
 def _described(network: Network, state: State) -> list[dict[str, Any]]:
@@ -293,14 +261,14 @@ def _described(network: Network, state: State) -> list[dict[str, Any]]:
             {"name": name, "support": [{"node": node, "beta": None} for node in nodes], "position": None}
             for name, nodes in state.classes.items()
         ]
-    support = _support(network.data, state.classes)
-    beta = network.model.explain(network.data.graph, support.nodes, support.labels, []).beta
+    answerer = network.answerer(state.support)
+    beta = answerer.recogniser.explain([]).beta
     found = []
     for name in state.classes:
-        places = [i for i, label in enumerate(support.labels) if label == name]
-        z = network.projection.z[[support.nodes[i] for i in places]]
+        places = [i for i, (_, label) in enumerate(answerer.support) if label == name]
+        z = network.projection.z[[answerer.nodes[i] for i in places]]
         prototype = (z * z.new_tensor(beta[places].tolist())[:, None]).sum(dim=0, keepdim=True)
-        given = [{"node": network.data.node_name(support.nodes[i]), "beta": float(beta[i])} for i in places]
+        given = [{"node": answerer.support[i][0], "beta": float(beta[i])} for i in places]
         found.append({"name": name, "support": given, "position": network.projection.place(prototype).tolist()[0]})
     return found
 

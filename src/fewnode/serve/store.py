@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,14 @@ class State:
     classes: Classes
     changes: int = 0
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Says which change this is and, by a digest, that the content is the same too."""
         return f"{self.changes}-{_digest(_text({name: list(nodes) for name, nodes in self.classes.items()}))[:8]}"
+
+    @cached_property
+    def support(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple(self.classes.items())
 
     def with_class(self, name: str, nodes: tuple[str, ...]) -> State:
         return State({**self.classes, name: nodes}, self.changes + 1)
