@@ -77,11 +77,13 @@ class Classify(Body):
 
 
 class Suggest(Body):
-    """How many nodes to suggest for labelling, and which not."""
+    """How many nodes to suggest for labelling, and which not; `known`: only nodes that the dataset has in one of these
+    classes, so that its labels can answer."""
 
     count: Annotated[int, Field(ge=1, le=100)] = 10
     support: Support | None = None
     exclude: Asked = []
+    known: bool = False
 
     model_config = ConfigDict(json_schema_extra={"example": {"count": 5}})
 

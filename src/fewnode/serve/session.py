@@ -190,7 +190,8 @@ class Session:
         network, version, answerer = self.network, self.version, self.answerer(body.support)
         data, labels = network.data, [label for _, label in answerer.support]
         left_out = {data.node(name) for name in body.exclude}
-        among = [i for i in range(data.graph.n) if i not in left_out]
+        pool = _known(data, set(labels))[0].tolist() if body.known else range(data.graph.n)
+        among = [i for i in pool if i not in left_out]
         found = suggest(network.model, data, answerer.nodes, labels, body.count, among)
         return {
             "version": version,
