@@ -1,0 +1,83 @@
+// Requests to the service. Whatever goes wrong is a Trouble: what happened and what to do, in words.
+
+export class Trouble extends Error {
+  constructor(kind, message, hint = "") {
+    super(message);
+    this.kind = kind;
+    this.hint = hint;
+  }
+}
+
+const PATIENCE = 30_000;
+const RETRIES = 4;
+
+const WORDS = {
+  401: ["locked", "This page's key is no longer valid.", "Open the link that fewnode serve printed when it started, or the one it prints when you start it again."],
+  403: ["refused", "The service refuses this page.", "Open it by the link that fewnode serve printed, on the same computer."],
+  412: ["conflict", "Someone else changed the classes meanwhile, so your change was not made.", "You now see the classes as they are. Make your change again if you still want it."],
+  429: ["busy", "The service has more to do than it can.", "Wait a moment and try again."],
+  503: ["starting", "The service is not ready.", "It is still reading the network, or it is shutting down. This page goes on by itself."],
+};
+
+let busy = () => {};
+export const onBusy = (listener) => (busy = listener);
+
+const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+
+async function send(method, path, body, version) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (version) headers["If-Match"] = version;
+  try {
+    return await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(PATIENCE),
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (error.name === "TimeoutError")
+      throw new Trouble("slow", `The service did not answer within ${PATIENCE / 1000} seconds.`, "It may be overloaded. Try again.");
+    throw new Trouble("gone", "The service does not answer.", "It was stopped, or it crashed. Start it again with fewnode serve; this page goes on by itself.");
+  }
+}
+
+async function told(response) {
+  let said = {};
+  try {
+    said = await response.json();
+  } catch {
+    // not JSON: the status alone must do
+  }
+  const [kind, message, hint] = WORDS[response.status] ?? ["wrong", `The service answered with error ${response.status}.`, ""];
+  if (kind !== "wrong") return new Trouble(kind, message, hint);
+  return new Trouble(kind, typeof said.error === "string" ? said.error : message, typeof said.hint === "string" ? said.hint : hint);
+}
+
+async function request(method, path, body, version) {
+  for (let again = 0; ; again++) {
+    const response = await send(method, path, body, version);
+    if (response.ok) return response;
+    if (response.status !== 429 || again === RETRIES) throw await told(response);
+    const seconds = Math.min(10, Math.max(0.2, Number(response.headers.get("Retry-After")) || 1));
+    busy(seconds); // refused before anything was done: asking again is safe, for changes too
+    await wait(seconds);
+  }
+}
+
+const json = async (...asked) => (await request(...asked)).json();
+const named = (kind, name) => `/api/${kind}/${encodeURIComponent(name)}`;
+
+export const model = () => json("GET", "/api/model");
+export const search = (text, offset, limit) => json("GET", `/api/nodes?${new URLSearchParams({ search: text, offset, limit })}`);
+export const node = (name) => json("GET", named("nodes", name));
+export const map = (limit) => json("GET", `/api/map?limit=${limit}`);
+export const classes = () => json("GET", "/api/classes");
+export const put = (name, support, version) => json("PUT", named("classes", name), { support }, version);
+export const remove = (name, version) => json("DELETE", named("classes", name), undefined, version);
+export const classify = (body) => json("POST", "/api/classify", body);
+export const suggest = (body) => json("POST", "/api/suggest", body);
+export const progress = () => json("POST", "/api/progress", {});
+export const table = async (name) => (await request("GET", `/api/export/${name}`)).blob();
+export const alive = () => send("GET", "/health/live").then((response) => response.ok, () => false);

@@ -1,0 +1,56 @@
+// Elements from plain data. Text only ever becomes a text node, so a name cannot become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+export const button = (text, onclick, attributes = {}) => el("button", { type: "button", onclick, ...attributes }, text);
+
+export const byId = (id) => document.getElementById(id);
+
+// A bar whose length is a share of its track; the number beside it says the same.
+export function bar(share, slot) {
+  const inner = el("span", { class: `fill ${colour(slot)}` });
+  inner.style.width = `${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%`;
+  return el("span", { class: "bar", "aria-hidden": "true" }, inner);
+}
+
+// Redraws often replace what has the focus: the same control (its data-key) gets it back.
+export function redraw(parent, ...children) {
+  const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const top = parent.scrollTop;
+  parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  parent.scrollTop = top;
+  if (key !== undefined) [...parent.querySelectorAll("[data-key]")].find((e) => e.dataset.key === key)?.focus();
+}
+
+// A class is told by colour and by shape. Shapes are unit paths, for SVG and canvas alike.
+const COLOURS = 6;
+export const SHAPES = [
+  "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z",
+  "M-.9-.9H.9V.9H-.9Z",
+  "M0-1.15L1.1.8H-1.1Z",
+  "M0-1.25L1.25 0L0 1.25L-1.25 0Z",
+  "M-.4-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
+  "M-1.1 0L-.55-.95H.55L1.1 0L.55.95H-.55Z",
+];
+export const colour = (slot) => (slot < 0 ? "none" : `c${slot % COLOURS}`);
+export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS)) % SHAPES.length];
+export const mark = (slot) =>
+  svg("svg", { viewBox: "-1.4 -1.4 2.8 2.8", class: `mark ${colour(slot)}`, "aria-hidden": "true" }, svg("path", { d: shape(slot) }));
+
+export const number = (value) => value.toLocaleString("en");
+export const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.0005 ? 0 : 1)} %`;
+export const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;

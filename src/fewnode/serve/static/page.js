@@ -1,0 +1,19 @@
+// The page of `fewnode serve`: starts the parts and reads the network.
+
+import "./search.js";
+import "./node.js";
+import "./map.js";
+import "./ask.js";
+import "./classes.js";
+import { attempt, open } from "./actions.js";
+import { byId, plural } from "./dom.js";
+import { on, state } from "./state.js";
+
+on("model", () => {
+  const { data, method, way, shot } = state.model;
+  document.title = `fewnode · ${data.name}`;
+  byId("dataset").textContent = `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, trained ${way}-way ${shot}-shot`;
+});
+on("classes", () => (byId("version").textContent = state.version ? `state ${state.version.slice(0, 12)}` : ""));
+
+attempt(open);
