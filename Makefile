@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint docs reproduce clean
+.PHONY: demo test lint browser docs reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/pytest -n 2 --dist worksteal
+# The page is tested in Debian's Chromium, installed here where that is allowed.
+APT := $(if $(filter 0,$(shell id -u)),,sudo -n )env DEBIAN_FRONTEND=noninteractive apt-get -qq
+browser:
+	@command -v chromium >/dev/null || ( $(APT) update && $(APT) install -y --no-install-recommends chromium ) >/dev/null 2>&1 \
+	  || echo 'SKIPPED: tests of the page in a browser. There is no chromium, and it could not be installed (apt-get install chromium).'
+
+test: lint browser
+	$(BIN)/pytest -n 2 --dist worksteal -r s
 
 # The site; its tutorials are run while it is built. `make test` builds it, too.
 docs: $(VENV)/.dev
