@@ -37,7 +37,7 @@ def serve(
     """
     try:
         from fewnode.serve.app import Service
-        from fewnode.serve.gate import Rules, allowed_hosts
+        from fewnode.serve.gate import rules
         from fewnode.serve.server import bind
         from fewnode.serve.server import run as run_server
     except ModuleNotFoundError as error:
@@ -55,7 +55,7 @@ def serve(
     port = listener.getsockname()[1]
     model, dataset = open_run(run, data, method, quiet)
     store = Store(state or run / STATE, dataset.sha256)
-    service = Service(Rules(token or secrets.token_hex(24), port, allowed_hosts(host, port)))
+    service = Service(rules(token or secrets.token_hex(24), host, port))
     shown = f"[{host}]" if ":" in host else host
     typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
     note(f"{dataset.name}: {dataset.graph}; loading", quiet)

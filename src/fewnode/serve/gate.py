@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
+import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -23,6 +23,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+LOG = logging.getLogger("fewnode.serve")
 BODY = 1 << 20
 """Bytes of a request's body at most."""
 POLICY = (
@@ -37,6 +38,7 @@ ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
+ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"if-match")
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (
     b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
@@ -52,6 +54,7 @@ class Rules:
     token: str
     port: int
     hosts: frozenset[str]
+    everywhere: bool = False
     body_seconds: float = 10.0
     request_seconds: float = 60.0
 
@@ -61,19 +64,11 @@ class Rules:
         return f"fewnode-{self.port}"
 
 
-def allowed_hosts(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
-    """This machine's own names with the served port, and what `--host` says beside them.
-
-    An address that means all interfaces names none of them, so then the names have to be given.
-    """
-    names = ["127.0.0.1", "localhost", "[::1]", *more]
-    try:
-        address = ipaddress.ip_address(host)
-        if not address.is_unspecified:
-            names.append(f"[{host}]" if address.version == 6 else host)
-    except ValueError:
-        names.append(host)
-    return frozenset(f"{name.lower()}:{port}" for name in names) | (frozenset(names) if port == 80 else frozenset())
+def rules(token: str, host: str, port: int) -> Rules:
+    """This machine's own names with the served port, and what `--host` says beside them."""
+    names = ["127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host.lower()]
+    hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+    return Rules(token, port, frozenset(hosts), host in ("0.0.0.0", "::"))  # noqa: S104
 
 
 @dataclass
@@ -99,7 +94,7 @@ class Gate:
 
     def __init__(self, app: App, rules: Rules, desk: Desk, health: Health, metrics: Metrics) -> None:
         self.app, self.rules, self.desk, self.health, self.metrics = app, rules, desk, health, metrics
-        self._token = rules.token.encode()
+        self._token, self._cookie = rules.token.encode(), rules.cookie.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -120,12 +115,17 @@ class Gate:
             if exchange.status:
                 raise  # the answer is on its way to one who does not read it: the connection is cut
             await exchange.answer(504, {"error": "this took too long", "hint": "ask for less at a time"})
+        except Exception as error:
+            LOG.error("%s", _account(scope, error))
+            if exchange.status:
+                raise
+            await exchange.answer(500, {"error": "a bug, not your fault", "hint": "see the log of fewnode serve"})
         finally:
             exchange.done()
 
     async def _admit(self, exchange: Exchange, receive: Receive) -> None:
         headers, path = exchange.headers, exchange.scope["path"]
-        self._check_origin(headers)
+        self._check_origin(headers, exchange.scope)
         if path == LIVE:
             await exchange.answer(200, {"live": True})
             return
@@ -147,25 +147,30 @@ class Gate:
                 exchange.turn = await self.desk.turn()
             await self.app(exchange.scope, _replay(body, receive), exchange.send)
 
-    def _check_origin(self, headers: dict[bytes, bytes]) -> None:
+    def _check_origin(self, headers: dict[bytes, bytes], scope: Scope) -> None:
         """A page of another site, or a name that was pointed at this machine, is not who the token was given to."""
-        if headers.get(b"host", b"").decode("latin-1").lower() not in self.rules.hosts:
+        if len(headers) < len(scope["headers"]):
+            given = [name for name, _ in scope["headers"]]
+            if any(given.count(name) > 1 for name in ONCE):
+                raise Refusal(400, "a header that may be given once is given twice", "send it once")
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if host not in self.rules.hosts and not self._is_own_address(host, scope):
             raise Refusal(403, "this service does not answer to that Host", "use the address that was printed")
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower().partition("://")[2] not in self.rules.hosts:
+        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
             raise Refusal(403, "this service does not answer pages of other origins", "use the page it serves itself")
+
+    def _is_own_address(self, host: str, scope: Scope) -> bool:
+        """Where all interfaces are served, the address that the connection was made to; never a name."""
+        name, port = scope["server"]
+        return self.rules.everywhere and host == (f"[{name}]:{port}" if ":" in name else f"{name}:{port}")
 
     def _knows(self, headers: dict[bytes, bytes]) -> bool:
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() == b"bearer":
             return hmac.compare_digest(given.strip(), self._token)
-        if b"cookie" not in headers:
-            return False
-        try:
-            cookie = SimpleCookie(headers[b"cookie"].decode("latin-1")).get(self.rules.cookie)
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._token)
+        cookies = (part.strip().partition(b"=") for part in headers.get(b"cookie", b"").split(b";"))
+        return any(name == self._cookie and hmac.compare_digest(value, self._token) for name, _, value in cookies)
 
     async def _welcome(self, exchange: Exchange) -> None:
         """The printed link: the token moves from the address, which is shown and remembered, into a cookie."""
@@ -259,6 +264,12 @@ class Exchange:
         known = path if path in ("/", LIVE, READY) else "other"
         route = str(getattr(self.scope.get("route"), "path", known))
         self.gate.metrics.observe(_verb(self.scope["method"]), route, self.status, time.perf_counter() - self._start)
+
+
+def _account(scope: Scope, error: Exception) -> str:
+    """What happened where, for the log. What a user wrote is escaped: it cannot end the line or begin another."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return f"{_verb(scope['method'])} {scope['path']!a}\n{frames}{type(error).__name__}: {str(error)!a}"
 
 
 def _verb(method: str) -> str:

@@ -1,14 +1,18 @@
-"""The process: one socket, one event loop, and a way out that loses no answer."""
+"""The process: one socket, one event loop, patience with nobody, and a way out that loses no answer."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fewnode.errors import FewnodeError
 from fewnode.serve.app import Service
@@ -17,58 +21,171 @@ from fewnode.serve.session import Session
 BACKLOG = 1024
 
 
+@dataclass(frozen=True)
+class Patience:
+    """Seconds, bytes and connections that a client may take."""
+
+    header_seconds: float = 10.0
+    header_bytes: int = 1 << 16
+    idle_seconds: int = 5
+    write_seconds: float = 30.0
+    connections: int = 1000
+    leaving_seconds: float = 0.5
+    """How long new requests are still answered after readiness has turned false."""
+
+
 def bind(host: str, port: int) -> socket.socket:
     """The socket, before anything slow is done; port 0 means any that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
     except OSError as error:
-        listener.close()
-        raise FewnodeError(f"{host}:{port} cannot be served on: {error.strerror}; choose another --port") from None
+        raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another --port") from None
     return listener
 
 
+def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
+    """uvicorn's connections wait for a header, and for a reader, as long as it takes; these do not."""
+
+    class Connection(HttpToolsProtocol):
+        _deadline: asyncio.TimerHandle | None = None
+        _reader_deadline: asyncio.TimerHandle | None = None
+        _header_bytes = 0
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > patience.connections:
+                transport.abort()
+                return
+            self._await_header(patience.header_seconds)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._header_is_there()
+            self.resume_writing()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            waiting = self._deadline is not None
+            super().data_received(data)
+            if waiting and self._deadline is not None:
+                self._header_bytes += len(data)
+                if self._header_bytes > patience.header_bytes:
+                    self.transport.abort()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._deadline is None:
+                self._await_header(patience.header_seconds)
+
+        def on_headers_complete(self) -> None:
+            self._header_is_there()
+            super().on_headers_complete()
+
+        def _await_header(self, seconds: float) -> None:
+            self._header_bytes = 0
+            self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+        def _header_is_there(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader_deadline = self.loop.call_later(patience.write_seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._reader_deadline is not None:
+                self._reader_deadline.cancel()
+                self._reader_deadline = None
+
+        def shutdown(self) -> None:
+            """A request may be on its way on an idle connection: it has as long as the last call takes."""
+            if self.cycle is None or self.cycle.response_complete:
+                self._unset_keepalive_if_required()
+                self._header_is_there()
+                self._await_header(patience.leaving_seconds)
+            else:
+                self.cycle.keep_alive = False
+
+    return Connection
+
+
 class Server(uvicorn.Server):
-    """uvicorn with our way of leaving."""
+    """uvicorn, but signals are ours: it would end itself by them once more, and the exit status would not be 0."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-def run(service: Service, listener: socket.socket, load: Callable[[], Session], say: Callable[[str], None]) -> None:
+def run(
+    service: Service,
+    listener: socket.socket,
+    load: Callable[[], Session],
+    say: Callable[[str], None],
+    patience: Patience | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
+    asyncio.run(_run(service, listener, load, say, patience or Patience()))
+
+
+async def _run(
+    service: Service,
+    listener: socket.socket,
+    load: Callable[[], Session],
+    say: Callable[[str], None],
+    patience: Patience,
+) -> None:
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by the gate, escaped
     config = uvicorn.Config(
         service.app,
-        http="httptools",
+        http=connection_class(patience),
         ws="none",
         lifespan="off",
         access_log=False,
         log_config=None,
         server_header=False,
         proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=patience.idle_seconds,
+        timeout_graceful_shutdown=round(service.rules.request_seconds + service.rules.body_seconds),
     )
     server = Server(config)
+    loop = asyncio.get_running_loop()
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        for sent in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(sent, leave)
-        serving = asyncio.create_task(server.serve([listener]))
-        try:
-            service.open(await service.desk.aside(load))
-            say("ready")
-            await serving
-        finally:
-            server.should_exit = True
-            await serving
-            service.desk.close()
-
-    def leave() -> None:
-        service.health.leaving = True
+    def close() -> None:
+        listener.listen(0)  # nobody new; who is in the queue is still taken
         server.should_exit = True
 
-    asyncio.run(main())
+    def leave() -> None:
+        if service.health.leaving:
+            server.should_exit = server.force_exit = True
+            return
+        say("leaving: answering what was accepted")
+        service.health.leaving = True
+        loop.call_later(patience.leaving_seconds, close)
+
+    for sent in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sent, leave)
+    serving = asyncio.create_task(server.serve([listener]))
+    loading = asyncio.create_task(service.desk.aside(load))
+    try:
+        await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+        if loading.done():
+            service.open(loading.result())
+            say("ready")
+        await serving
+    finally:
+        server.should_exit = True
+        await serving
+        loading.cancel()
+        service.desk.close()

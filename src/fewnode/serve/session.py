@@ -47,6 +47,8 @@ class Session:
         attached = store.read_nodes()
         network = Network(model, data)
         self.network = network.extended(attached) if attached else network
+        if mode == MODES[1] and not network.embeds:
+            raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.n_attached = len(attached)
         self.state = store.read()
         for name, nodes in self.state.classes.items():
