@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,14 +13,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Dataset
-from fewnode.io import save_dataset
+from fewnode.io import load_dataset, save_dataset
+from fewnode.serve.app import Service
+from fewnode.serve.gate import rules
+from fewnode.serve.session import Session
+from fewnode.serve.store import Store
 
+PORT = 8000
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -110,3 +117,67 @@ def save_run(data: Dataset, directory: Path, method: str = "gpn", **options: Any
     model.trained_["data"]["path"] = str(directory / "data")
     model.save(directory / method)
     return directory / method
+
+
+class Local:
+    """The same service without a socket: the application is called as a server would call it."""
+
+    def __init__(self, run: Path, state: Path, **settings: Any) -> None:
+        self.model = load_model(run)
+        self.data = load_dataset(Path(self.model.trained_["data"]["path"]))
+        self.store = Store(state, self.data.sha256)
+        self.service = Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
+        try:
+            self.service.open(Session(self.model, self.data, self.store))
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
+        given = {"Host": f"127.0.0.1:{PORT}", "Authorization": f"Bearer {TOKEN}"}
+        data = b""
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            given |= {"Content-Type": "application/json", "Content-Length": str(len(data))}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        named = [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items() if value]
+        return self.send(method or ("GET" if body is None else "POST"), path, named, [data])
+
+    def send(self, method: str, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> Answer:
+        """A request as it comes, in parts; after them the client says nothing more."""
+        return asyncio.run(self.exchange(method, path, headers, parts))
+
+    async def exchange(self, method: str, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> Answer:
+        sent: list[Any] = []
+        waiting = list(parts)
+
+        async def receive() -> dict[str, Any]:
+            if not waiting:
+                await asyncio.sleep(3600)
+            return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        address, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": unquote(address),
+            "raw_path": address.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": headers,
+            "server": ("127.0.0.1", PORT),
+            "client": ("127.0.0.1", 1),
+        }
+        await self.service.app(scope, receive, send)
+        start = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], start, b"".join(message["body"] for message in sent[1:]))
+
+    def close(self) -> None:
+        self.service.desk.close()
+        self.store.close()

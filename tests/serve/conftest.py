@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.graph import Dataset
-from service import Running, save_run, serving
+from service import Local, Running, save_run, serving
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +20,11 @@ def run_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "classes.json") as running:
         yield running
+
+
+@pytest.fixture
+def local(run_dir: Path, tmp_path: Path) -> Iterator[Local]:
+    """A service of its own for each test, in this process."""
+    found = Local(run_dir, tmp_path / "classes.json")
+    yield found
+    found.close()

@@ -19,7 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.io import one_line
 from fewnode.serve.bodies import Attach, Classify, ClassName, Progress, Put, Suggest
 from fewnode.serve.desk import Busy, Desk
-from fewnode.serve.gate import Gate, Health, Rules
+from fewnode.serve.gate import BUG, Gate, Health, Rules
 from fewnode.serve.metrics import Metrics
 from fewnode.serve.session import Clash, Missing, Moved, Session
 
@@ -209,7 +209,8 @@ def _errors(app: FastAPI) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return said(400, "the body is not JSON", "send one JSON object in UTF-8")
-        place = ".".join(str(part) for part in first["loc"] if part != "body")[:300]
+        parts = [str(part) for part in first["loc"] if part != "body"]
+        place = ".".join(part if part.isprintable() else ascii(part) for part in parts)[:300]
         told = f"{place}: {first['msg']}" if place else str(first["msg"])
         return said(422, told, "see /openapi.json for what a request may say")
 
@@ -222,6 +223,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(Busy)
     async def busy(_: Request, __: Busy) -> Response:
         return said(429, "too many long requests at once", "come again in some seconds", {"retry-after": "2"})
+
+    @app.exception_handler(Exception)
+    async def bug(_: Request, __: Exception) -> Response:
+        return json(BUG, 500)
 
     @app.exception_handler(OSError)
     async def machine(_: Request, error: OSError) -> Response:

@@ -39,6 +39,7 @@ ALWAYS = [
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"if-match")
+BUG = {"error": "a bug, not your fault", "hint": "the log of fewnode serve has more"}
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (
     b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>fewnode</title>"
@@ -117,9 +118,10 @@ class Gate:
             await exchange.answer(504, {"error": "this took too long", "hint": "ask for less at a time"})
         except Exception as error:
             LOG.error("%s", _account(scope, error))
-            if exchange.status:
+            if exchange.status and not exchange.complete:
                 raise
-            await exchange.answer(500, {"error": "a bug, not your fault", "hint": "see the log of fewnode serve"})
+            if not exchange.complete:
+                await exchange.answer(500, BUG)
         finally:
             exchange.done()
 
@@ -228,7 +230,7 @@ class Exchange:
         self.gate, self.scope, self._send = gate, scope, send
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.turn: Any = None
-        self.status = 0
+        self.status, self.complete = 0, False
         self._start = time.perf_counter()
 
     async def send(self, message: Message) -> None:
@@ -244,6 +246,7 @@ class Exchange:
                 extra.append((b"connection", b"close"))
             message = {**message, "headers": [*message["headers"], *extra]}
         await self._send(message)
+        self.complete = message["type"] == "http.response.body" and not message.get("more_body")
 
     async def answer(self, status: int, content: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         body = content if isinstance(content, bytes) else b"" if content is None else orjson.dumps(content)
