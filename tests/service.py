@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -85,13 +84,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def serving(run: Path, *arguments: object) -> Iterator[Running]:
     """A service that is ready; ended afterwards if it has not ended yet."""
     command = [sys.executable, "-m", "fewnode", "serve", "--run", str(run), "--port", "0", "--token", TOKEN]
-    process = subprocess.Popen(
-        [*command, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": "default"},
-    )
+    with started([*command, *map(str, arguments)]) as running:
+        yield running
+
+
+@contextmanager
+def started(command: list[str]) -> Iterator[Running]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         link = process.stdout.readline().strip()

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"graph", "kernels"},
+    {"client", "graph", "kernels"},
     {"attributes", "io", "episodes", "nn"},
     {"plugins"},
     {"datasets", "train", "evaluation"},
@@ -19,7 +19,7 @@ LAYERS = [
     {"experiment", "labelling", "predictions", "tune"},
     {"report"},
     {"bench"},
-    {"client", "serve"},
+    {"serve"},
     {"cli"},
     {"__main__"},
 ]

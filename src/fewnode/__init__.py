@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
+    from fewnode.client import Client
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
@@ -33,6 +35,7 @@ _HOMES = {
 __all__ = [
     "GPN",
     "ClassSplit",
+    "Client",
     "Dataset",
     "Episode",
     "EpisodeSampler",

@@ -1,0 +1,287 @@
+"""A typed client of `fewnode serve`, on the standard library alone.
+
+>>> service = fewnode.Client("http://127.0.0.1:8000/?token=…")                        # doctest: +SKIP
+>>> service.put_class("vpn", ["openvpn", "wireguard-tools"])                          # doctest: +SKIP
+>>> service.classify(["strongswan"]).results[0].label                                 # doctest: +SKIP
+'vpn'
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from fewnode.errors import FewnodeError
+
+Support = Mapping[str, Sequence[str]]
+"""Classes and the names of their support nodes."""
+
+
+class ServiceError(FewnodeError):
+    """The service said no: `status`, a sentence, and a hint at what to do."""
+
+    def __init__(self, status: int, error: str, hint: str) -> None:
+        super().__init__(f"{error} ({hint})" if hint else error)
+        self.status, self.hint = status, hint
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: its class is None if the dataset does not know it."""
+
+    name: str
+    label: str | None
+    degree: int
+
+
+@dataclass(frozen=True)
+class NodeDetails:
+    """A node, its most telling attributes, and up to thirty neighbours, by name and class."""
+
+    name: str
+    label: str | None
+    degree: int
+    words: dict[str, float]
+    neighbours: dict[str, str | None]
+    position: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class RegisteredClass:
+    """A class and β of its support nodes; None where the method has no β."""
+
+    name: str
+    beta: dict[str, float | None]
+    position: tuple[float, float] | None
+    version: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a node is taken for; `label` is None if it is in none of the classes, which only an open set can tell."""
+
+    node: str
+    label: str | None
+    probabilities: dict[str, float]
+    familiar: float | None
+    nearest: list[tuple[str, str]]
+    """Support nodes that are most like it, with their classes."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions, the version of the classes they were made with, and why: β of each class's support nodes."""
+
+    version: str
+    results: list[Prediction]
+    beta: dict[str, dict[str, float]]
+    counts: dict[str, int]
+    """How many nodes of the network are taken for each class; empty unless all were asked about."""
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """A node worth labelling."""
+
+    node: str
+    label: str
+    probability: float
+    why: str
+
+
+@dataclass(frozen=True)
+class NewNode:
+    """A node to attach; edges lead to nodes that are there or come with it."""
+
+    name: str
+    attributes: Mapping[str, float]
+    edges: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Accuracy on nodes whose class is known and that are no support nodes; None if there are none."""
+
+    accuracy: float | None
+    nodes: int
+    version: str
+
+
+class Client:
+    """One connection, kept open; for several threads, take several clients.
+
+    A service that is busy or still loading is asked again for up to `patience` seconds, as it says itself.
+    """
+
+    def __init__(self, url: str, token: str | None = None, timeout: float = 90.0, patience: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise FewnodeError(f"{url.split('?')[0]!r}: expected the link that fewnode serve printed")
+        self.token = token or parse_qs(parts.query).get("token", [""])[0]
+        self.patience = patience
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- what there is ---
+
+    def ready(self) -> bool:
+        """Whether requests are welcome; False too where nobody answers."""
+        try:
+            return self._send("GET", "/health/ready", None, {})[0] == 200
+        except OSError:
+            return False
+
+    def model(self) -> dict[str, Any]:
+        """The model, its network and what it can do, as the service says it."""
+        found: dict[str, Any] = self._ask("GET", "/api/model")
+        return found
+
+    def search(self, text: str = "", offset: int = 0, limit: int = 50) -> list[Node]:
+        query = urlencode({"search": text, "offset": offset, "limit": limit})
+        found = self._ask("GET", f"/api/nodes?{query}")["nodes"]
+        return [Node(node["node"], node["class"], node["degree"]) for node in found]
+
+    def node(self, name: str) -> NodeDetails:
+        found = self._ask("GET", f"/api/nodes/{quote(name, safe='')}")
+        return NodeDetails(
+            found["node"],
+            found["class"],
+            found["degree"],
+            {word["word"]: word["weight"] for word in found["words"]},
+            {near["node"]: near["class"] for near in found["neighbours"]},
+            _place(found["position"]),
+        )
+
+    # --- classes ---
+
+    def classes(self) -> list[RegisteredClass]:
+        found = self._ask("GET", "/api/classes")
+        return [_class({**each, "version": found["version"]}) for each in found["classes"]]
+
+    def put_class(self, name: str, support: Sequence[str], version: str | None = None) -> RegisteredClass:
+        """Register a class. With `version`, only if the classes are still the ones of that version."""
+        return _class(self._ask("PUT", _address(name), {"support": list(support)}, version))
+
+    def delete_class(self, name: str, version: str | None = None) -> str:
+        """Forget a class; the version of what is left."""
+        return str(self._ask("DELETE", _address(name), version=version)["version"])
+
+    # --- answers ---
+
+    def classify(
+        self,
+        nodes: Sequence[str] | None = None,
+        support: Support | None = None,
+        mode: str | None = None,
+        open_set: bool = False,
+        limit: int = 50,
+        explain: bool = True,
+    ) -> Answer:
+        """Classify nodes or, without any, all of them: then the surest `limit` of each class are returned."""
+        asked: dict[str, Any] = {"all": True, "limit": limit} if nodes is None else {"nodes": list(nodes)}
+        body = {**asked, "support": _listed(support), "mode": mode, "open_set": open_set, "explain": explain}
+        return _answer(self._ask("POST", "/api/classify", body))
+
+    def suggest(self, count: int = 10, support: Support | None = None, exclude: Sequence[str] = ()) -> list[Suggested]:
+        body = {"count": count, "support": _listed(support), "exclude": list(exclude)}
+        found = self._ask("POST", "/api/suggest", body)["nodes"]
+        return [Suggested(node["node"], node["class"], node["probability"], node["why"]) for node in found]
+
+    def attach(self, nodes: Sequence[NewNode], classify: bool = True) -> Answer:
+        """Add nodes to the network and classify them; nothing is trained."""
+        given = [{"node": n.name, "attributes": dict(n.attributes), "edges": list(n.edges)} for n in nodes]
+        return _answer(self._ask("POST", "/api/nodes", {"nodes": given, "classify": classify}))
+
+    def progress(self, truth: Support | None = None) -> Progress:
+        found = self._ask("POST", "/api/progress", {"truth": _listed(truth) or {}})
+        return Progress(found["accuracy"], found["nodes"], found["version"])
+
+    def support_csv(self) -> str:
+        """The table that `fewnode predict --support` takes."""
+        return str(self._ask("GET", "/api/export/support.csv"))
+
+    def labels_csv(self) -> str:
+        """Every node with its class and probabilities."""
+        return str(self._ask("GET", "/api/export/labels.csv"))
+
+    # --- the wire ---
+
+    def _ask(self, method: str, path: str, body: Any = None, version: str | None = None) -> Any:
+        headers = {"If-Match": version} if version is not None else {}
+        until = time.monotonic() + self.patience
+        while True:
+            status, kept, content = self._send(method, path, body, headers)
+            wait = float(kept.get("retry-after", 1))
+            if status not in (429, 503) or time.monotonic() + wait > until:
+                break
+            time.sleep(wait)
+        if status != 200:
+            told = json.loads(content) if content.startswith(b"{") else {}
+            raise ServiceError(status, told.get("error", f"the service answered {status}"), told.get("hint", ""))
+        return json.loads(content) if kept["content-type"] == "application/json" else content.decode()
+
+    def _send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+        given = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **headers}
+        data = None if body is None else json.dumps(body).encode()
+        fresh = self._connection.sock is None
+        try:
+            return self._exchange(method, path, data, given)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            self._connection.close()
+            if fresh or (method, path) == ("POST", "/api/nodes"):  # which must not be done twice
+                raise
+            return self._exchange(method, path, data, given)  # the connection had been idle for too long
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _exchange(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, dict[str, str], bytes]:
+        self._connection.request(method, path, data, dict(headers))
+        response = self._connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+
+
+def _address(name: str) -> str:
+    return f"/api/classes/{quote(name, safe='')}"
+
+
+def _listed(support: Support | None) -> dict[str, list[str]] | None:
+    return None if support is None else {name: list(nodes) for name, nodes in support.items()}
+
+
+def _place(position: Any) -> tuple[float, float] | None:
+    return None if position is None else (position[0], position[1])
+
+
+def _class(found: Mapping[str, Any]) -> RegisteredClass:
+    beta = {each["node"]: each["beta"] for each in found["support"]}
+    return RegisteredClass(found["name"], beta, _place(found["position"]), found["version"])
+
+
+def _answer(found: Mapping[str, Any]) -> Answer:
+    results = [
+        Prediction(
+            each["node"],
+            each["class"],
+            dict(zip(found["classes"], each["probabilities"], strict=True)),
+            each["familiar"],
+            [(near["node"], near["class"]) for near in each["nearest"]],
+        )
+        for each in found["results"]
+    ]
+    return Answer(found["version"], results, found["beta"], found.get("counts", {}))
