@@ -1,0 +1,210 @@
+"""The process under bad manners: slow clients, too many at once, and SIGTERM in the middle of it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service import PORT, TOKEN, Local, Running, started
+
+HASTY = Path(__file__).parents[1] / "hasty.py"
+SUPPORT = {"a": ["node-0", "node-1"], "b": ["node-2", "node-3"]}
+BODY = json.dumps({"nodes": [f"node-{i}" for i in range(10)], "support": SUPPORT}).encode()
+
+
+@pytest.fixture(scope="module")
+def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    state = tmp_path_factory.mktemp("state") / "classes.json"
+    with started([sys.executable, str(HASTY), str(run_dir), str(state), TOKEN]) as running:
+        yield running
+
+
+def connect(server: Running, buffer: int | None = None) -> socket.socket:
+    client = socket.socket()
+    if buffer:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    client.settimeout(10)
+    client.connect(("127.0.0.1", server.port))
+    return client
+
+
+def head(server: Running, path: str, length: int) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def hung_up(client: socket.socket) -> bool:
+    """Whether the other side closes without an answer."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_who_is_slow_with_a_header_is_cut_off(server: Running) -> None:
+    silent, dripping = connect(server), connect(server)
+    start = time.monotonic()
+    for _ in range(8):
+        try:
+            dripping.send(b"GET / HTTP/1.1\r\nX: " if _ == 0 else b"x")
+        except OSError:
+            break
+        assert server.ask("/health/live").status == 200
+        time.sleep(0.2)
+    assert hung_up(silent)
+    assert hung_up(dripping)
+    assert time.monotonic() - start < 6
+    silent.close()
+    dripping.close()
+
+
+def test_a_header_without_end_is_cut_off(server: Running) -> None:
+    with connect(server) as client, pytest.raises((ConnectionResetError, BrokenPipeError)):
+        client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * (1 << 26))
+
+
+def test_what_is_no_http_gets_a_400(server: Running) -> None:
+    for garbage in (
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+    ):
+        with connect(server) as client:
+            client.sendall(garbage)
+            assert client.recv(100).startswith(b"HTTP/1.1 4")
+
+
+def test_who_is_slow_with_a_body_is_told_so(server: Running) -> None:
+    with connect(server) as client:
+        client.sendall(head(server, "/api/classify", 100) + b'{"nodes":')
+        assert client.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_who_does_not_read_is_cut_off_and_keeps_nobody_waiting(server: Running) -> None:
+    wide = {f"c{i:03}": [f"node-{i}"] for i in range(100)}
+    body = json.dumps({"nodes": [f"node-{i % 360}" for i in range(10_000)], "support": wide, "explain": False}).encode()
+    with connect(server, 4096) as client:
+        client.sendall(head(server, "/api/classify", len(body)) + body)
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            assert server.ask("/api/classify", BODY).status == 200
+        size = 0
+        try:
+            while part := client.recv(1 << 20):
+                size += len(part)
+        except ConnectionResetError:
+            pass
+    assert size < 10_000_000  # the whole answer has 13 MB
+
+
+def test_there_are_only_so_many_connections(server: Running) -> None:
+    many = [connect(server) for _ in range(60)]
+    assert sum(map(hung_up, many[50:])) >= 9
+    for client in many:
+        client.close()
+    time.sleep(0.1)
+    assert server.ask("/health/live").status == 200
+
+
+def test_a_full_queue_says_when_to_come_again(local: Local) -> None:
+    headers = [(b"host", f"127.0.0.1:{PORT}".encode()), (b"authorization", f"Bearer {TOKEN}".encode())]
+    headers += [(b"content-type", b"application/json"), (b"content-length", str(len(BODY)).encode())]
+
+    async def together(count: int) -> list[int]:
+        asked = [local.exchange("POST", "/api/classify", headers, [BODY]) for _ in range(count)]
+        answers = await asyncio.gather(*asked)
+        assert all(a.headers["retry-after"] == "1" for a in answers if a.status == 429)
+        return [a.status for a in answers]
+
+    assert Counter(asyncio.run(together(40))) == {200: 16, 429: 24}
+    assert Counter(asyncio.run(together(16))) == {200: 16}
+
+    async def long(count: int) -> list[int]:
+        body = json.dumps({"count": 1, "support": SUPPORT}).encode()
+        sent = [*headers[:-1], (b"content-length", str(len(body)).encode())]
+        answers = await asyncio.gather(*(local.exchange("POST", "/api/suggest", sent, [body]) for _ in range(count)))
+        return [a.status for a in answers]
+
+    assert Counter(asyncio.run(long(12))) == {200: 8, 429: 4}
+    assert local.service.desk.in_hand == local.service.desk.in_thread == 0
+
+
+def test_what_takes_too_long_is_given_up(run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = Local(run_dir, tmp_path / "classes.json", request_seconds=0.2)
+    monkeypatch.setattr(local.service.session, "suggest", lambda _: time.sleep(0.6))
+    assert local.ask("/api/suggest", {}).status == 504
+    local.close()
+
+
+def test_sigterm_under_load_loses_no_answer(server: Running) -> None:
+    """Whatever was sent on a connection that stood is answered; then nobody is let in, and the status is 0."""
+    outcome: Counter[str] = Counter()
+    ready: list[bool] = []
+    over = threading.Event()
+
+    def ask_on() -> None:
+        while not over.is_set():
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            try:
+                connection.connect()
+            except OSError:
+                outcome["refused"] += 1
+                return
+            try:
+                for _ in range(20):
+                    connection.request(
+                        "POST",
+                        "/api/classify",
+                        BODY,
+                        {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+                    )
+                    response = connection.getresponse()
+                    full = len(json.loads(response.read())) > 1
+                    outcome[f"{response.status} {full}"] += 1
+                    if response.getheader("connection") == "close":
+                        break
+            except OSError as error:
+                outcome[f"lost: {error!r}"] += 1
+            connection.close()
+
+    def watch() -> None:
+        while not over.is_set():
+            try:
+                ready.append(server.ask("/health/ready").status == 200)
+            except OSError:
+                return
+            time.sleep(0.05)
+
+    slow = connect(server)
+    threads = [threading.Thread(target=ask_on) for _ in range(4)] + [threading.Thread(target=watch)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    slow.sendall(head(server, "/api/classify", len(BODY)) + BODY[:-1])
+    server.process.terminate()
+    time.sleep(0.5)
+    slow.sendall(BODY[-1:])
+    assert slow.recv(1000).startswith(b"HTTP/1.1 200")
+    slow.close()
+    assert server.process.wait(20) == 0
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert ready[0]
+    assert not ready[-1]
+    assert ready == sorted(ready, reverse=True)
+    assert outcome["200 True"] > 50
+    assert not [what for what in outcome if what.startswith("lost")], outcome
+    assert set(outcome) <= {"200 True", "429 True", "refused"}
