@@ -9,12 +9,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from fewnode import memory
 from fewnode.errors import FewnodeError, closest
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -38,6 +40,8 @@ class Graph:
 
     adj: sp.csr_array
     x: Attributes
+    home: Path | None = None
+    """The dataset directory it is mapped from; what is computed of it once may be kept there."""
 
     def __post_init__(self) -> None:
         n, columns = self.adj.shape
@@ -47,10 +51,13 @@ class Graph:
             raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
         object.__setattr__(self, "adj", _frozen(self.adj))
         object.__setattr__(self, "x", _frozen(self.x))
-        values = self.x.data if is_sparse(self.x) else self.x
-        finite = np.isfinite(values)
-        if not finite.all():
-            raise FewnodeError(f"attribute of node {_row_of(self.x, int(np.argmin(finite)))} is NaN or infinite")
+        seen = 0
+        for values in memory.chunks(self.x.data if is_sparse(self.x) else self.x):
+            finite = np.isfinite(values)
+            if not finite.all():
+                row = _row_of(self.x, seen + int(np.argmin(finite)))
+                raise FewnodeError(f"attribute of node {row} is NaN or infinite")
+            seen += values.size
 
     @classmethod
     def from_edges(cls, edge_index: ArrayLike, n: int, x: Attributes | None = None, *, directed: bool = False) -> Graph:
@@ -90,11 +97,9 @@ class Graph:
 
     @cached_property
     def directed(self) -> bool:
-        transposed = self.adj.T.tocsr()
-        transposed.sort_indices()
-        return not (
-            np.array_equal(transposed.indptr, self.adj.indptr) and np.array_equal(transposed.indices, self.adj.indices)
-        )
+        from fewnode import kernels  # numba takes half a second to import
+
+        return not kernels.symmetric(self.adj.indptr, self.adj.indices)
 
     @property
     def n_edges(self) -> int:
@@ -306,7 +311,8 @@ class Dataset:
         """Identity of what a method can see and what is scored: structure, attributes, labels and split."""
         digest = hashlib.sha256(repr((self.split, self.class_names, self.graph.x.shape)).encode())
         for array in (*_buffers(self.graph), self.y):
-            digest.update(np.ascontiguousarray(array).data)
+            for part in memory.chunks(array):
+                digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
 

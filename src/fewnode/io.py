@@ -12,10 +12,12 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
@@ -25,9 +27,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as safetensors_bytes
 from torch import Tensor
 
+from fewnode import memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
 
@@ -35,6 +37,21 @@ MAX_MANIFEST_BYTES = 1 << 28
 MAX_TABLE_BYTES = 1 << 28
 
 Arrays = Mapping[str, NDArray[Any]]
+TYPES = {"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4", "U8": "u1", "BOOL": "?"}
+"""The types of safetensors that are written here; wider ones first, so that each lies at a multiple of its width."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """An array that is written piece by piece, because it is larger than memory may hold."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: Iterable[NDArray[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape)
 
 
 # --- atomic writes ------------------------------------------------------------------------------------------------
@@ -92,26 +109,74 @@ def write_text(path: Path, text: str) -> None:
 # --- a directory of manifest and tensors --------------------------------------------------------------------------
 
 
-def write_record(directory: Path, kind: str, meta: Mapping[str, Any], arrays: Arrays) -> None:
+def write_record(
+    directory: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Stream]
+) -> None:
     """Write `kind`.safetensors and then `kind`.json, which vouches for it."""
-    blob = safetensors_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    with atomic_write(directory / f"{kind}.safetensors") as file:
-        file.write(blob)
-    files = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
+    digest = write_safetensors(directory / f"{kind}.safetensors", arrays)
+    files = {f"{kind}.safetensors": digest}
     manifest = {**meta, "format": f"fewnode-{kind}-1", "sha256": files}
     manifest["sha256"] = {**files, "manifest": hashlib.sha256(_canonical(manifest).encode()).hexdigest()}
     write_text(directory / f"{kind}.json", _canonical(manifest))
 
 
-def read_record(directory: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The manifest and the tensors (memory-mapped) of a directory that `write_record` wrote."""
+def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any] | Stream]) -> str:
+    """Arrays as a safetensors file, never all of it in memory, and the SHA-256 of the file."""
+    order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    names = {np.dtype(code): name for name, code in TYPES.items()}
+    header, end = {}, 0
+    for name in order:
+        array = arrays[name]
+        start, end = end, end + array.nbytes
+        header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    digest = hashlib.sha256()
+    with atomic_write(path) as file:
+        for blob in (len(text).to_bytes(8, "little"), text):
+            digest.update(blob)
+            file.write(blob)
+        for name in order:
+            array, written = arrays[name], 0
+            for piece in array.pieces if isinstance(array, Stream) else memory.chunks(np.atleast_1d(array)):
+                rows = np.ascontiguousarray(piece, dtype=array.dtype).reshape(-1).view(np.uint8)
+                digest.update(rows.data)
+                file.write(rows.data)
+                written += rows.nbytes
+            if written != array.nbytes:
+                raise FewnodeError(f"{path}: {name} has {written} bytes, {array.nbytes} were announced")
+    return digest.hexdigest()
+
+
+def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The manifest and the tensors (memory-mapped) of a directory that `write_record` wrote.
+
+    Without `check` the tensors are not read through to compare their checksum.
+    """
     meta = _read_manifest(directory / f"{kind}.json", f"fewnode-{kind}-1")
     path = directory / f"{kind}.safetensors"
     with readable(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != meta["sha256"].get(path.name):
-        raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one in {kind}.json")
-    return meta, {name: tensor.numpy() for name, tensor in read_safetensors(path)[1].items()}
+        if check and hashlib.file_digest(file, "sha256").hexdigest() != meta["sha256"].get(path.name):
+            raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one in {kind}.json")
+    return meta, map_safetensors(path)
+
+
+def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file, where they are on the disk; `memory.keep` can let go of them."""
+    try:
+        with safe_open(path, framework="np") as file:  # which checks the header
+            names = list(file.keys())
+        blob = memory.map_file(path)
+        start = 8 + int(blob[:8].view("<u8")[0])
+        header = json.loads(blob[8:start].tobytes())
+        found = {}
+        for name in names:
+            low, high = header[name]["data_offsets"]
+            found[name] = blob[start + low : start + high].view(TYPES[header[name]["dtype"]])
+            found[name] = found[name].reshape(header[name]["shape"])
+        return found
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise FewnodeError(f"{path}: not a readable safetensors file ({one_line(error)})") from None
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -191,17 +256,19 @@ def save_dataset(data: Dataset, directory: Path) -> None:
     write_record(directory, "dataset", meta, arrays)
 
 
-def load_dataset(directory: Path) -> Dataset:
-    meta, arrays = read_record(directory, "dataset")
+def load_dataset(directory: Path, check: bool = True) -> Dataset:
+    """The dataset of a directory, memory-mapped. Without `check` it is one that this user has just opened elsewhere."""
+    meta, arrays = read_record(directory, "dataset", check)
     try:
         n, width = meta["x_shape"]
         indices = arrays["adj.indices"]
-        adj = checked_csr(np.ones(indices.size, np.float32), indices, arrays["adj.indptr"], (n, n))
+        ones = np.broadcast_to(np.float32(1), indices.shape)  # no memory for what is known
+        adj = checked_csr(ones, indices, arrays["adj.indptr"], (n, n))
         x = arrays.get("x")
         if x is None:
             x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
         return Dataset(
-            graph=Graph(adj, x),
+            graph=Graph(adj, x, directory.resolve()),
             y=arrays["y"],
             split=ClassSplit(**{part: tuple(ids) for part, ids in meta["split"].items()}),
             class_names=tuple(meta["class_names"]),

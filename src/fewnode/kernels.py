@@ -74,17 +74,17 @@ def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array
 
 
 @compiled
-def closed(indptr: Array, indices: Array, scale: Array) -> tuple[Array, Array, Array]:
-    """Â: a matrix of ones with the diagonal added, each entry times the scale of its row and of its column.
+def closed(indptr: Array, indices: Array, scale: Array, low: int, high: int) -> tuple[Array, Array, Array]:
+    """Rows of Â: a matrix of ones with the diagonal added, each entry times the scale of its row and of its column.
 
-    Columns are sorted, before and after.
+    From `low` to below `high`. Columns are sorted, before and after.
     """
-    n = scale.size
-    out_indptr = np.empty(n + 1, indptr.dtype)
-    out_indices, out_values = np.empty(indices.size + n, indices.dtype), np.empty(indices.size + n, scale.dtype)
+    size = indptr[high] - indptr[low] + high - low
+    out_indptr = np.empty(high - low + 1, indptr.dtype)
+    out_indices, out_values = np.empty(size, indices.dtype), np.empty(size, scale.dtype)
     to = 0
-    for i in range(n):
-        out_indptr[i] = to
+    for i in range(low, high):
+        out_indptr[i - low] = to
         placed = False
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
@@ -96,8 +96,66 @@ def closed(indptr: Array, indices: Array, scale: Array) -> tuple[Array, Array, A
         if not placed:
             out_indices[to], out_values[to] = i, scale[i] * scale[i]
             to += 1
-    out_indptr[n] = to
+    out_indptr[high - low] = to
     return out_indptr, out_indices, out_values
+
+
+@compiled
+def symmetric(indptr: Array, indices: Array) -> bool:
+    """Whether the transpose has the same entries; columns are sorted. Row j has to name i when i, in order, names j."""
+    n = indptr.size - 1
+    at = indptr[:-1].copy()
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = np.uint64(indices[e])
+            if at[j] == indptr[j + np.uint64(1)] or indices[at[j]] != i:
+                return False
+            at[j] += 1
+    return True
+
+
+@compiled
+def same_label(indptr: Array, indices: Array, y: Array) -> tuple[int, int]:
+    """How many arcs join nodes of the same label, and how many join nodes that have labels (from 0)."""
+    same, known = 0, 0
+    for i in range(indptr.size - 1):
+        if y[i] >= 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                other = y[np.uint64(indices[e])]
+                known += other >= 0
+                same += other == y[i]
+    return same, known
+
+
+@compiled
+def count_arcs(source: Array, target: Array, count: Array) -> None:
+    """Add the arcs to the number of those of their target's row; self-loops do not count."""
+    for e in range(source.size):
+        count[target[e]] += source[e] != target[e]
+
+
+@compiled
+def place_arcs(source: Array, target: Array, at: Array, low: int, indices: Array) -> None:
+    """Write each source into the row of its target, where `at` says, if that is one of the rows from `low` on."""
+    for e in range(source.size):
+        row = target[e] - low
+        if 0 <= row < at.size and source[e] != target[e]:
+            indices[at[row]] = source[e]
+            at[row] += 1
+
+
+@compiled
+def sort_rows(indptr: Array, indices: Array) -> Array:
+    """Sort each row, drop what is in it twice, and move the rows together, in place; the new `indptr`."""
+    out, to = np.zeros_like(indptr), 0
+    for i in range(indptr.size - 1):
+        row = np.sort(indices[indptr[i] : indptr[i + 1]])
+        for k in range(row.size):
+            if k == 0 or row[k] != row[k - 1]:
+                indices[to] = row[k]
+                to += 1
+        out[i + 1] = to
+    return out
 
 
 @compiled

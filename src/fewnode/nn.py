@@ -7,7 +7,7 @@ the same numbers; a training step asks for the nodes of its episode, an evaluati
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,9 +22,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from fewnode import kernels
+from fewnode import kernels, memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
+
+PART = 2048
+"""Rows that are read from a file between two looks at the limit of memory: a row may bring 64 kB with it."""
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
@@ -79,6 +82,16 @@ class CSR:
         matrix = cls(first, last, columns, entries, shape)
         matrix.__dict__["arrays"] = arrays
         return matrix
+
+    @classmethod
+    def joined(cls, parts: Sequence[CSR]) -> CSR:
+        """Copied rows of one matrix, one part below the other."""
+        if len(parts) == 1:
+            return parts[0]
+        start, stop, indices, values = (np.concatenate(each) for each in zip(*(p.arrays for p in parts), strict=True))
+        shift = np.cumsum([0, *(p.arrays[2].size for p in parts[:-1])]).repeat([p.shape[0] for p in parts])
+        shape = (sum(p.shape[0] for p in parts), parts[0].shape[1])
+        return cls.of((start + shift).astype(start.dtype), (stop + shift).astype(stop.dtype), indices, values, shape)
 
     def rows(self, nodes: Int[Tensor, " k"]) -> CSR:
         """Those rows, where they are."""
@@ -184,6 +197,9 @@ class Prepared:
     its neighbourhood already summed.
     """
 
+    on_disk = False
+    """Whether most of it is not in memory, so that nothing should ask for all nodes at once."""
+
     def __init__(
         self,
         graph: Graph,
@@ -198,6 +214,18 @@ class Prepared:
         self._normal, self._x = normalised(graph, numpy_dtype), x.astype(numpy_dtype, copy=False)
         self.adj = CSR.from_scipy(self._normal, dtype, device)
         self.x = self._matrix(self._x)
+
+    @classmethod
+    def mapped(cls, graph: Graph, arrays: Mapping[str, NDArray[Any]]) -> Prepared:
+        """From Â and P that were computed before and lie on the disk: rows are read when they are asked for."""
+        g = cls.__new__(cls)
+        g.n, g.n_features, g.dtype, g.device, g.on_disk = graph.n, graph.n_features, torch.float32, "cpu", True
+        g.degree = torch.from_numpy(graph.degree).to(torch.float32)
+        indptr, indices, values = (as_tensor(arrays[name]) for name in ("indptr", "indices", "values"))
+        g.adj = CSR(indptr[:-1], indptr[1:], indices, values, (g.n, g.n))
+        g.x = as_tensor(graph.x)
+        g.__dict__["p"] = as_tensor(arrays["p"])
+        return g
 
     def _matrix(self, matrix: sp.csr_array | NDArray[Any]) -> CSR | Tensor:
         if is_sparse(matrix):
@@ -225,10 +253,11 @@ class Prepared:
         return self._far(self.adj, nodes)
 
     def _far(self, adj: CSR, nodes: Int[Tensor, " k"]) -> tuple[CSR, Int[Tensor, " m"] | None, Int[Tensor, " k"]]:
-        return (adj.rows(nodes), None, nodes) if adj.count(nodes) >= self.n else self._around(adj, nodes)
+        many = not self.on_disk and adj.count(nodes) >= self.n
+        return (adj.rows(nodes), None, nodes) if many else self._around(adj, nodes)
 
     def _around(self, adj: CSR, nodes: Int[Tensor, " k"]) -> tuple[CSR, Int[Tensor, " m"], Int[Tensor, " k"]]:
-        rows = adj.copied(nodes)
+        rows = adj.copied(nodes) if not self.on_disk else CSR.joined([adj.copied(part) for part in _parts(nodes)])
         if has_kernels(rows.values):
             start, stop, local, values = rows.arrays
             around, own = map(torch.from_numpy, kernels.renumber(local, nodes.numpy(), self.place))
@@ -243,11 +272,21 @@ class Prepared:
         return np.full(2 * self.n, -1, np.int32)
 
     def features(self, nodes: Int[Tensor, " k"] | None) -> CSR | Tensor:
-        return self.x if nodes is None else self.x.rows(nodes) if isinstance(self.x, CSR) else self.x[nodes]
+        if nodes is None:
+            return self.x
+        return self.x.rows(nodes) if isinstance(self.x, CSR) else self._taken(self.x, nodes)
+
+    def _taken(self, matrix: CSR | Tensor, nodes: Int[Tensor, " k"]) -> CSR | Tensor:
+        if not self.on_disk or isinstance(matrix, CSR):
+            return _take(matrix, nodes)
+        out = matrix.new_empty(nodes.numel(), matrix.shape[1])
+        for part, to in zip(_parts(nodes), out.split(PART), strict=True):
+            torch.index_select(matrix, 0, part, out=to)
+        return out
 
     def propagated(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
         """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
-        return (self.x, self.adj) if nodes is None else (_take(self.p, nodes), None)
+        return (self.x, self.adj) if nodes is None else (self._taken(self.p, nodes), None)
 
     def shared(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
         """As `propagated`, in the least time: a sparse row of X that many of the nodes see is multiplied but once."""
@@ -289,8 +328,17 @@ def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.c
     """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I."""
     scale = ((graph.degree + 1.0) ** -0.5).astype(dtype)
     index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
-    indptr, indices, values = kernels.closed(graph.adj.indptr.astype(index, copy=False), graph.adj.indices, scale)
+    indptr, indices, values = kernels.closed(
+        graph.adj.indptr.astype(index, copy=False), graph.adj.indices, scale, 0, graph.n
+    )
     return sp.csr_array((values, indices, indptr), shape=graph.adj.shape)
+
+
+def _parts(nodes: Int[Tensor, " k"]) -> Iterator[Int[Tensor, " _"]]:
+    """Few enough nodes for their rows, in no order on the disk, not to fill the memory that was promised."""
+    for part in nodes.split(PART):
+        yield part
+        memory.keep()
 
 
 def _take(matrix: CSR | Tensor, nodes: Int[Tensor, " k"]) -> CSR | Tensor:

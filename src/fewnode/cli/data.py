@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, emit, note, table
+from fewnode.cli.show import Json, Memory, Quiet, Resume, block_bar, emit, note, table
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
@@ -110,6 +112,7 @@ def import_(
     max_share: float = typer.Option(0.5, "--max-share", help="Share of nodes that a word is in at most."),
     stop_words: str = typer.Option("english", "--stop-words", help="english, none, or a file with one a line."),
     name: str = typer.Option(None, "--name", help="Of the network; in a folder of published files: which one."),
+    memory: str = Memory,
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -132,8 +135,13 @@ def import_(
     if source is not None:
         if nodes or edges or id_column or label or text or numeric or categorical or source_column or target_column:
             raise FewnodeError(f"{source} is one file; --nodes, --edges and their columns are for two tables")
+        if limit := keep_memory(memory):
+            _import_in_pieces(source, out, limit, chosen, (seed, directed, name), quiet=quiet, as_json=as_json)
+            return
         data = _import_file(source, chosen, seed, min_nodes, directed, name)
     else:
+        if memory:
+            raise FewnodeError("--memory imports .npz files; tables are read whole")
         if not (nodes and edges):
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
         from fewnode.datasets.encode import Words
@@ -174,6 +182,77 @@ def _import_file(
     if split is None:
         return data
     return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
+
+
+def _import_in_pieces(
+    source: Path,
+    out: Path,
+    limit: int,
+    split: Split | None,
+    rest: tuple[int, bool, str | None],
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from fewnode.datasets.stream import import_stream
+
+    if split is not None:
+        raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
+    seed, directed, name = rest
+    data = import_stream(source, out, limit, seed=seed, directed=directed, name=name)
+    _keep(data, out, quiet, as_json)
+
+
+@app.command()
+def prepare(
+    source: Path = typer.Argument(..., metavar="D", help="A dataset directory with dense attributes."),
+    memory: str = Memory,
+    resume: bool = Resume,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Compute once, on disk, what training and classification of a large network read: Â and P = Â X.
+
+    In blocks of rows and columns that fit into --memory. `fewnode train` and `fewnode predict` find the result beside
+    the dataset and read only those rows of it that they need; with --memory they make it themselves.
+
+    \b
+    Example:
+      fewnode data import network.npz --memory 6G --out mydata
+      fewnode data prepare mydata --memory 6G
+      fewnode train --data mydata --memory 6G --out run
+      fewnode predict --run run --support support.csv --all --memory 6G --out predictions.csv
+    """
+    from fewnode.io import load_dataset
+
+    limit = keep_memory(memory)
+    start = time.monotonic()
+    made = prepare_blocks(load_dataset(source), limit, resume, quiet)
+    if as_json:
+        emit({"out": str(source), "blocks": made, "seconds": round(time.monotonic() - start, 1)})
+    else:
+        note(f"prepared; next: fewnode train --data {source} --out run", quiet)
+
+
+def keep_memory(memory: str | None) -> int | None:
+    """The limit that the user set, kept from now on."""
+    from fewnode.memory import keep_within, parse_size
+
+    limit = parse_size(memory) if memory else None
+    keep_within(limit)
+    return limit
+
+
+def prepare_blocks(data: Dataset, limit: int | None, resume: bool, quiet: bool) -> int:
+    """Make Â and P if they are missing; returns the number of blocks."""
+    from fewnode import blocks
+
+    if blocks.is_prepared(data.graph):
+        return 0
+    plan = blocks.Propagation.plan(data.graph, data.sha256, limit)
+    with block_bar(quiet) as report:
+        blocks.prepare(plan, resume, report=partial(report, "P = Â X"))
+    return len(plan.keys)
 
 
 @app.command()
@@ -336,7 +415,8 @@ def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "tra
     facts: dict[str, Any] = statistics(data)
     if not as_json:
         note("\n".join(filter(None, [describe_source(data.info), describe(facts)])), quiet)
-    save_dataset(data, out)
+    if data.graph.home != out.resolve():  # what was imported in pieces is there already
+        save_dataset(data, out)
     if as_json:
         emit({**facts, "source": data.info, "out": str(out)})
     else:

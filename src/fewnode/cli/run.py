@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, table, training_bar
+from fewnode.cli.data import keep_memory, prepare_blocks
+from fewnode.cli.show import Json, Memory, Quiet, Resume, Threads, block_bar, emit, note, table, training_bar
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def train(
     features: str = typer.Option(None, "--features", help="For networks without attributes: degree, svd or walks."),
     tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
     option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
+    memory: str = Memory,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -95,7 +97,10 @@ def train(
     if not resume and any(out.rglob(CHECKPOINT)):
         raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
     set_threads(threads)
+    limit = keep_memory(memory)
     dataset = load(data)
+    if limit:
+        prepare_blocks(dataset, limit, resume, quiet)
     if way is None:
         model.way = max(2, min(5, len(dataset.split.train)))
     heading = f"{dataset.name}: {dataset.graph}"
@@ -216,6 +221,8 @@ def predict(
     open_set: bool = OpenSet,
     data: str = OtherData,
     method: str = OwnMethod,
+    memory: str = Memory,
+    resume: bool = Resume,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -238,8 +245,15 @@ def predict(
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     set_threads(threads)
+    limit = keep_memory(memory)
     model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
+    if limit and everything:
+        if not out or transductive or as_json:
+            raise FewnodeError("--memory with --all needs --out, and leaves out --transductive and --json")
+        prepare_blocks(dataset, limit, resume, quiet)
+        _classify_all(run, dataset, (nodes, labels), out, (explain, open_set), limit, resume, quiet)
+        return
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
     answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
     if out:
@@ -251,6 +265,30 @@ def predict(
         typer.echo(answer.to_csv(), nl=False)
     if explain and not as_json and not quiet:
         note(answer.support_table(), quiet)
+
+
+def _classify_all(
+    run: Path,
+    data: Dataset,
+    support: tuple[list[int], list[str]],
+    out: Path,
+    asked: tuple[bool, bool],
+    limit: int,
+    resume: bool,
+    quiet: bool,
+) -> None:
+    from fewnode.bulk import Bulk, classify
+    from fewnode.io import write_text
+
+    home = data.graph.home
+    assert home is not None  # noqa: S101  # it was prepared
+    bulk = Bulk(run.resolve(), home, tuple(support[0]), tuple(support[1]), *asked, limit=limit)
+    with block_bar(quiet) as report:
+        answer = classify(bulk, out, resume, report=report)
+    if answer.why:
+        write_text(out.with_suffix(".support.csv"), answer.support_csv())
+        note(answer.support_table(), quiet)
+    note(f"{data.graph.n:,} nodes classified into {len(answer.classes)} classes: {out}", quiet)
 
 
 def suggest(

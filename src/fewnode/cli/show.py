@@ -21,6 +21,9 @@ Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progre
 Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
 Threads = typer.Option(1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.")
 
+Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
+Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
+
 
 def emit(value: dict[str, Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False))
@@ -103,6 +106,20 @@ def _plain_lines(episodes: int, quiet: bool) -> Report:
             note(f"{part or 'training'}  {episode}/{episodes}  {status(loss, history)}", quiet)
 
     return draw
+
+
+@contextmanager
+def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Blocks done of all: a line for each tenth of them."""
+    said: set[tuple[str, int]] = set()
+
+    def report(what: str, done: int, total: int) -> None:
+        tenth = 10 * done // max(1, total)
+        if (what, tenth) not in said:
+            said.add((what, tenth))
+            note(f"{what}: {done}/{total} blocks", quiet)
+
+    yield report
 
 
 def status(loss: float, history: History) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fewnode import kernels
 from fewnode.graph import Dataset, Ints
 
 PARTS = ("train", "valid", "test")
@@ -65,9 +66,9 @@ def count_by_size(values: Ints) -> list[dict[str, int]]:
 
 def edge_homophily(data: Dataset) -> float | None:
     """The share of edges between labelled nodes whose ends have the same class; None if there is no such edge."""
-    source, target = data.y[data.graph.edge_index()]
-    known = (source >= 0) & (target >= 0)
-    return float((source[known] == target[known]).mean()) if known.any() else None
+    adj = data.graph.adj
+    same, known = kernels.same_label(adj.indptr, adj.indices, data.y)
+    return float(same / known) if known else None
 
 
 def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:

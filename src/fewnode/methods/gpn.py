@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from fewnode import kernels
+from fewnode import kernels, memory
 from fewnode.attributes import inverse_document_frequency, need_attributes, scale
+from fewnode.blocks import open_prepared
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
@@ -31,6 +32,9 @@ from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Sch
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 1 << 22
 """Numbers that a comparison of query nodes with prototypes holds at a time: it bounds memory when all are asked for."""
+
+TOGETHER = 20
+"""Tasks whose neighbourhoods are read together from a network that is not in memory."""
 
 
 class Valuator(nn.Module):
@@ -259,13 +263,12 @@ class Prototypical(ABC):
 
     def ready(self, graph: Graph, support: Ints, support_y: Ints) -> Ready:
         """What the answers to any query need of a support set: Eqs. (11)-(12)."""
-        z, importance = self.embedding(graph)
-        nodes, y = (torch.from_numpy(part).to(z.device) for part in (support, support_y))
-        n_way = int(support_y.max()) + 1
+        z, importance = self._valued(graph, support)
+        y, n_way = torch.from_numpy(support_y).to(z.device), int(support_y.max()) + 1
         with torch.inference_mode():
-            beta = segment_softmax(importance[nodes], y, n_way)
-            p = prototypes(z[nodes], importance[nodes], y, n_way)
-            return Ready(z[nodes], beta, p, torch.bincount(y, minlength=n_way).to(z.dtype))
+            beta = segment_softmax(importance, y, n_way)
+            p = prototypes(z, importance, y, n_way)
+            return Ready(z, beta, p, torch.bincount(y, minlength=n_way).to(z.dtype))
 
     def answer(self, graph: Graph, ready: Ready, query: Ints) -> Probabilities:
         """Eq. (13): each query on its own."""
@@ -327,7 +330,14 @@ class Prototypical(ABC):
             ]
         return Explanation(ready.beta.cpu().numpy(), torch.cat(order).cpu().numpy())
 
+    def _valued(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+        """z and importance of those nodes."""
+        z, importance = self.embedding(graph)
+        at = torch.from_numpy(nodes).to(z.device)
+        return z[at], importance[at]
+
     def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
+        """A table of z, and where the nodes are in it."""
         z = self.embedding(graph)[0]
         return z, torch.from_numpy(query).to(z.device)
 
@@ -448,9 +458,11 @@ class _Pool(Prototypical):
         ids = np.unique(np.concatenate([nodes for task in pool for nodes in (task.support, task.query)]))
         self.nodes = torch.from_numpy(ids).to(g.device)
         self.field = self.encoder.read(g, self.nodes, few=False)
+        valued = np.unique(np.concatenate([task.support for task in pool]))  # a query's importance is nobody's business
+        self.valued = torch.from_numpy(np.searchsorted(ids, valued)).to(g.device)
         self.sight: Sight | None = None
         if networks.valuator is not None:
-            self.sight = networks.valuator.read(g, self.nodes)
+            self.sight = networks.valuator.read(g, torch.from_numpy(valued).to(g.device))
         places = [[np.searchsorted(ids, nodes) for nodes in (task.support, task.query)] for task in pool]
         self.tasks = [replace(task, support=s, query=q) for task, (s, q) in zip(pool, places, strict=True)]
 
@@ -460,11 +472,11 @@ class _Pool(Prototypical):
         return self
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        networks = self.networks
         z = self.encoder.encode(self.field)
-        if networks.valuator is None or self.sight is None:
-            return z, networks.importance(self.g, self.nodes)
-        return z, networks.valuator.apply_to(self.sight)
+        importance = z.new_zeros(self.nodes.numel())
+        if self.networks.valuator is not None and self.sight is not None:
+            importance[self.valued] = self.networks.valuator.apply_to(self.sight)
+        return z, importance
 
 
 class GPN(Prototypical):
@@ -535,6 +547,7 @@ class GPN(Prototypical):
         self.networks_ = networks = self._build(graph.n_features, dropout).to(self.device)
 
         def loss_of(tasks: list[Episode]) -> Tensor:
+            memory.keep()
             return networks.loss(g, Batch(tasks, train.n_way, self.device), self.distance)
 
         view = _Pool(networks, g, pool, self.distance) if isinstance(networks.encoder, GCN) else None
@@ -559,9 +572,39 @@ class GPN(Prototypical):
 
     def _prepared(self, graph: Graph) -> Prepared:
         if self._ready is None or self._ready[0] is not graph:
-            x = scale(graph.x, self.scaling, self.idf_)
-            self._ready = (graph, Prepared(graph, x, device=self.device))
+            g = open_prepared(graph) if self.scaling == "raw" and self.device == "cpu" else None
+            if g is None:
+                g = Prepared(graph, scale(graph.x, self.scaling, self.idf_), device=self.device)
+            self._ready = (graph, g)
         return self._ready[1]
+
+    def _looks_around(self, graph: Graph) -> bool:
+        """Whether only what the nodes of a task can see is read: all nodes would be too many."""
+        return self._cache is None and self._prepared(graph).on_disk and isinstance(self.networks_.encoder, GCN)
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+        if not self._looks_around(graph):
+            return super().predict_tasks(graph, tasks, transductive)
+        found: list[Probabilities] = []
+        for first in range(0, len(tasks), TOGETHER):
+            part = tasks[first : first + TOGETHER]
+            pool = _Pool(self.networks_, self._prepared(graph), part, self.distance)
+            pool.known = self.known
+            found += pool.predict_tasks(graph, pool.tasks, transductive)
+        return found
+
+    def _valued(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+        if not self._looks_around(graph):
+            return super()._valued(graph, nodes)
+        g, at = self._prepared(graph), torch.from_numpy(nodes)
+        with torch.inference_mode():
+            return self.networks_.encoder(g, at), self.networks_.importance(g, at)
+
+    def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
+        if not self._looks_around(graph):
+            return super()._asked(graph, query)
+        with torch.inference_mode():
+            return self.networks_.encoder(self._prepared(graph), torch.from_numpy(query)), torch.arange(query.size)
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         g = self._prepared(graph)

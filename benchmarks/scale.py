@@ -1,0 +1,169 @@
+"""A network larger than memory from file to predictions, each stage in a process of its own: time, memory, disk.
+
+    python benchmarks/scale.py --nodes 10_000_000 --edges 100_000_000 --memory 6G --out docs/scale.json
+
+The generator writes an .npz file with bounded memory, too. Resident memory is the peak of each process (VmHWM), mapped
+pages included. Of the classes, some nodes are labelled; the support of the classification are nodes of test classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+CLASSES = (20, 10, 10)
+COMMUNITY = 1_000
+INSIDE = 0.7
+SPREAD = 0.5
+"""Of log degrees: the largest degree is then some hundreds where the mean is 20."""
+PIECE = 1 << 20
+
+
+def generate(path: Path, nodes: int, edges: int, width: int, seed: int = 0) -> None:
+    """Communities of `COMMUNITY` nodes of one class each, attributes around the mean of the class, ends by weight."""
+    rng = np.random.default_rng(seed)
+    classes = sum(CLASSES)
+    community = rng.permutation(np.arange(-(-nodes // COMMUNITY)) % classes)
+    name = rng.permutation(nodes).astype(np.int32)  # or a community would lie together on the disk
+    total = np.concatenate([[0.0], np.cumsum(rng.lognormal(sigma=SPREAD, size=nodes))])
+    y = np.empty(nodes, np.int64)
+    y[name] = community[np.arange(nodes) // COMMUNITY]
+    centre = rng.standard_normal((classes, width)).astype(np.float32)
+    ends = np.empty((2, edges), np.int32)
+    for low in range(0, edges, PIECE):
+        count = min(PIECE, edges - low)
+        one = np.searchsorted(total, rng.random(count) * total[-1], side="right") - 1
+        home = one // COMMUNITY * COMMUNITY
+        inside = rng.random(count) < INSIDE
+        bottom, top = np.where(inside, home, 0), np.where(inside, np.minimum(home + COMMUNITY, nodes), nodes)
+        at = total[bottom] + rng.random(count) * (total[top] - total[bottom])
+        other = np.clip(np.searchsorted(total, at, side="right") - 1, bottom, top - 1)
+        ends[0, low : low + count], ends[1, low : low + count] = name[one], name[other]
+    labelled = np.where(rng.random(nodes) < 0.05, y, -1)
+    bounds = np.cumsum([0, *CLASSES])
+    parts = {f"{part}_classes": np.arange(*bounds[i : i + 2]) for i, part in enumerate(("train", "valid", "test"))}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for key, array in {"edge_index": ends, "y": labelled, **parts}.items():
+            _write(archive, key, array.shape, array.dtype, [array])
+        rows = (
+            (centre[y[low : low + PIECE]] + 3 * rng.standard_normal((min(PIECE, nodes - low), width))).astype(
+                np.float32
+            )
+            for low in range(0, nodes, PIECE)
+        )
+        _write(archive, "x", (nodes, width), np.dtype(np.float32), rows)
+    np.save(path.with_suffix(".y.npy"), y)
+
+
+def _write(archive: zipfile.ZipFile, key: str, shape: tuple[int, ...], dtype: np.dtype, pieces) -> None:
+    with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for piece in pieces:
+            file.write(np.ascontiguousarray(piece).data)
+
+
+def support_table(work: Path, way: int = 5, shot: int = 5) -> None:
+    """Labelled nodes of the first test classes."""
+    y = np.load(work / "network.y.npy", mmap_mode="r")
+    first = sum(CLASSES[:2])
+    rows = [f"{node},class {c}" for c in range(first, first + way) for node in np.flatnonzero(y == c)[:shot]]
+    (work / "support.csv").write_text("node,class\n" + "\n".join(rows) + "\n")
+
+
+def accuracy(work: Path, way: int = 5) -> float:
+    """Of nodes of the support's classes, in the table of predictions."""
+    y = np.load(work / "network.y.npy", mmap_mode="r")
+    first, right, seen = sum(CLASSES[:2]), 0, 0
+    with (work / "predictions.csv").open() as file:
+        next(file)
+        for line, label in zip(file, y, strict=True):
+            if first <= label < first + way:
+                seen += 1
+                right += line.split(",", 2)[1] == f"class {label}"
+    return right / seen
+
+
+def watched(command: list[str], log: Path) -> dict[str, float]:
+    """Run a command; its seconds, processor seconds and peak of resident memory."""
+    start, peak = time.perf_counter(), 0
+    with log.open("ab") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        with suppress(OSError, IndexError):
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            peak = max(peak, int(status.partition("VmHWM:")[2].split()[0]))
+        time.sleep(0.05)
+    process.returncode = os.waitstatus_to_exitcode(ended[1])
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed with {process.returncode}; see {log}")
+    return {
+        "seconds": round(time.perf_counter() - start, 1),
+        "processor_seconds": round(ended[2].ru_utime + ended[2].ru_stime, 1),
+        "peak_gb": round(peak / 2**20, 2),
+    }
+
+
+def disk(path: Path) -> float:
+    return round(sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 2**30, 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=10_000_000)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--memory", default="6G")
+    parser.add_argument("--work", type=Path, default=Path("scale-work"))
+    parser.add_argument("--keep", action="store_true", help="Leave the files.")
+    parser.add_argument("--out", type=Path, help="Where the figures go, too, as JSON.")
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    work = given.work
+    if given.stage == "generate":
+        generate(work / "network.npz", given.nodes, given.edges, given.width)
+        return
+    work.mkdir(parents=True, exist_ok=True)
+    fewnode, limit = [sys.executable, "-m", "fewnode"], ["--memory", given.memory]
+    shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width")]
+    data, run = str(work / "data"), str(work / "run")
+    train = ["--episodes", str(given.episodes), "--option", "patience=1000"]
+    classified = ["--support", str(work / "support.csv"), "--all", "--out", str(work / "predictions.csv")]
+    stages = {
+        "generate": [sys.executable, __file__, "--stage=generate", f"--work={work}", *shape],
+        "import": [*fewnode, "data", "import", str(work / "network.npz"), "--out", data, *limit],
+        "propagate": [*fewnode, "data", "prepare", data, *limit],
+        "train": [*fewnode, "train", "--data", data, "--out", run, *train, *limit],
+        "classify": [*fewnode, "predict", "--run", run, *classified, *limit],
+    }
+    found: dict[str, object] = {"nodes": given.nodes, "edges": given.edges, "width": given.width, "stages": {}}
+    found |= {"memory": given.memory, "episodes": given.episodes, "load_before": round(os.getloadavg()[0], 1)}
+    for name, command in stages.items():
+        if name == "classify":
+            support_table(work)
+        measured = watched(command, work / "log")
+        measured["disk_gb"] = disk(work)
+        found["stages"][name] = measured  # type: ignore[index]
+        print(name, measured, file=sys.stderr, flush=True)
+    found["accuracy"] = round(accuracy(work), 4)
+    text = json.dumps(found, indent=1)
+    print(text)
+    if given.out:
+        given.out.write_text(text + "\n")
+    if not given.keep:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()

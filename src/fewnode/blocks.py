@@ -1,0 +1,226 @@
+"""What no parameter enters, computed once and kept on disk: Â and P = Â X of a network larger than memory.
+
+Work is cut into blocks of rows and columns. A block is one file, which is there whole or not at all, so that a run that
+was killed goes on with the blocks that are missing, and blocks can be made by many machines that share a disk. What is
+finished is one file again, memory-mapped by training and classification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode import kernels, memory
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph, is_sparse
+from fewnode.io import (
+    Stream,
+    exclusive,
+    load_dataset,
+    map_safetensors,
+    read_record,
+    write_record,
+    write_safetensors,
+)
+from fewnode.nn import Prepared
+
+KIND = "prepared"
+Floats: TypeAlias = NDArray[np.float32]
+
+
+class Stage(Protocol):
+    """Work in blocks, each of which becomes one file. It travels to other processes: small, and paths instead of data.
+
+    `make(key)` writes the file `path(key)`, whole or not at all.
+    """
+
+    @property
+    def keys(self) -> Sequence[tuple[int, ...]]: ...
+
+    def path(self, key: tuple[int, ...]) -> Path: ...
+
+    def make(self, key: tuple[int, ...]) -> None: ...
+
+
+Runner: TypeAlias = Callable[[Stage, Sequence[tuple[int, ...]], Callable[[], None]], None]
+"""Makes those blocks of a stage, here or elsewhere, and tells after each."""
+
+
+def here(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
+    """One block after the other, in this process."""
+    for key in keys:
+        stage.make(key)
+        memory.keep()
+        done()
+
+
+def finish(stage: Stage, runner: Runner, report: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Make what is missing of a stage."""
+    missing = [key for key in stage.keys if not stage.path(key).exists()]
+    total, made = len(stage.keys), len(stage.keys) - len(missing)
+    report(made, total)
+
+    def done() -> None:
+        nonlocal made
+        made += 1
+        report(made, total)
+
+    if missing:
+        runner(stage, missing, done)
+
+
+def cut(n: int, step: int) -> list[tuple[int, int]]:
+    """0 … n in ranges of `step`."""
+    return [(low, min(low + step, n)) for low in range(0, n, step)]
+
+
+# --- propagation --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """Rows `rows` at a time of Â, and of P so many `columns` at a time: the columns of X fit into memory then."""
+
+    home: Path
+    rows: int
+    columns: int
+    n: int
+    width: int
+    identity: str
+    """Of the dataset."""
+
+    @classmethod
+    def plan(cls, graph: Graph, identity: str, limit: int | None = None, rows: int | None = None) -> Propagation:
+        """Blocks for a process that may use `limit` bytes: half of them for columns of X, a sixteenth for a block."""
+        if graph.home is None:
+            raise FewnodeError("blocks are kept beside a dataset directory; make one with fewnode data import")
+        if is_sparse(graph.x):
+            raise FewnodeError(
+                f"{graph.home}: sparse attributes are multiplied as they are; there is nothing to prepare"
+            )
+        width = graph.n_features
+        columns = width if limit is None else max(1, min(width, limit // 2 // (4 * max(1, graph.n))))
+        row = 4 * columns + 8 * (1 + graph.adj.nnz // max(1, graph.n))
+        fit = (1 << 28 if limit is None else limit // 16) // row
+        return cls(graph.home, rows or max(1, min(graph.n, fit)), columns, graph.n, width, identity)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Blocks of another dataset, or of another size, are other blocks."""
+        text = f"{self.identity} {self.rows} {self.columns}"
+        return self.home / KIND / f"blocks-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        rows, columns = cut(self.n, self.rows), cut(self.width, self.columns)
+        return [(r, c) for c in range(len(columns)) for r in range(len(rows))]
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.folder / f"{key[0]:06d}-{key[1]:04d}.safetensors"
+
+    def make(self, key: tuple[int, ...]) -> None:
+        row, column = key
+        adj, scale = _structure(self.home)
+        low, high = cut(self.n, self.rows)[row]
+        indptr, indices, values = kernels.closed(*adj, scale, low, high)
+        p = kernels.multiply(
+            indptr[:-1], indptr[1:], indices, values, _slab(self.home, *cut(self.width, self.columns)[column])
+        )
+        own = {"indices": indices, "values": values} if column == 0 else {}
+        write_safetensors(self.path(key), {"p": p, **own})
+
+    def assemble(self) -> None:
+        """The blocks as one record; then they can go."""
+        adj, _ = _structure(self.home)
+        indptr = adj[0] + np.arange(self.n + 1, dtype=np.int64)
+        index = adj[1].dtype if indptr[-1] < 2**31 else np.dtype(np.int64)
+        rows, columns = range(len(cut(self.n, self.rows))), range(len(cut(self.width, self.columns)))
+
+        def read(name: str) -> Iterator[NDArray[Any]]:
+            for r in rows:
+                yield map_safetensors(self.path((r, 0)))[name]
+                memory.keep()
+
+        def joined() -> Iterator[Floats]:
+            for r in rows:
+                parts = [map_safetensors(self.path((r, c)))["p"] for c in columns]
+                yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+                memory.keep()
+
+        arrays: dict[str, NDArray[Any] | Stream] = {
+            "indptr": indptr.astype(index),
+            "indices": Stream(np.dtype(adj[1].dtype), (int(indptr[-1]),), read("indices")),
+            "values": Stream(np.dtype(np.float32), (int(indptr[-1]),), read("values")),
+            "p": Stream(np.dtype(np.float32), (self.n, self.width), joined()),
+        }
+        write_record(self.home / KIND, KIND, {"data": self.identity}, arrays)
+        shutil.rmtree(self.folder)
+
+
+@lru_cache(maxsize=1)
+def _structure(home: Path) -> tuple[tuple[NDArray[Any], NDArray[Any]], Floats]:
+    """A's rows, and the scale of each node in Â; who planned the blocks has checked the dataset."""
+    graph = load_dataset(home, check=False).graph
+    return (graph.adj.indptr, graph.adj.indices), ((graph.degree + 1.0) ** -0.5).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _slab(home: Path, low: int, high: int) -> Floats:
+    """Columns of X, side by side: a product reads them in no order, and the whole rows would not fit."""
+    x = read_record(home, "dataset", check=False)[1]["x"]
+    if (low, high) == (0, x.shape[1]):
+        return x
+    return np.concatenate([rows[:, low:high] for rows in memory.chunks(x)])
+
+
+def prepare(
+    plan: Propagation,
+    resume: bool = False,
+    runner: Runner = here,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Â and P of a dataset, on disk beside it. What an earlier run has made of it stays, if `resume` says so."""
+    folder = plan.home / KIND
+    with exclusive(folder):
+        if (folder / f"{KIND}.json").exists():
+            return
+        others = [path for path in folder.glob("blocks-*") if path != plan.folder]
+        if plan.folder.exists() and not resume:
+            raise FewnodeError(f"{folder}: there are blocks of an unfinished run; continue it with --resume")
+        for path in others:
+            shutil.rmtree(path)
+        finish(plan, runner, report)
+        plan.assemble()
+
+
+def is_prepared(graph: Graph) -> bool:
+    return graph.home is not None and (graph.home / KIND / f"{KIND}.json").exists()
+
+
+def open_prepared(graph: Graph) -> Prepared | None:
+    """The network as encoders read it, memory-mapped; None if it was not prepared.
+
+    The numbers are those that `Prepared` would compute, bit for bit. Their checksum is not compared at every start, as
+    that would read all of the file.
+    """
+    if graph.home is None or is_sparse(graph.x) or not is_prepared(graph):
+        return None
+    _, arrays = read_record(graph.home / KIND, KIND, check=False)
+    n, width = graph.x.shape
+    if arrays["p"].shape != (n, width) or arrays["indptr"].shape != (n + 1,):
+        raise FewnodeError(f"{graph.home / KIND}: made of another network; delete it and prepare again")
+    return Prepared.mapped(graph, arrays)
+
+
+def clear_blocks(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)

@@ -1,0 +1,198 @@
+"""Every node of a network larger than memory, embedded and classified in blocks from disk to disk.
+
+Layer by layer: the first is ReLU(P W), row by row; every other gathers, through Â, what the last one left on the disk.
+The numbers are those of `GPN.embedding`, which does the same in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fewnode import memory
+from fewnode.blocks import Runner, clear_blocks, cut, finish, here, is_prepared
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
+from fewnode.graph import Dataset
+from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
+from fewnode.methods.gpn import GPN
+from fewnode.nn import GCN, Prepared, as_tensor
+from fewnode.predictions import Predictions
+
+ROWS = 1 << 16
+"""Nodes of a block: some seconds of work."""
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """All that a block of the work needs to know, wherever it is made."""
+
+    run: Path
+    home: Path
+    support: tuple[int, ...]
+    labels: tuple[str, ...]
+    explain: bool = False
+    open_set: bool = False
+    rows: int = ROWS
+    limit: int | None = None
+    n: int = 0
+    work: Path = Path()
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        return cut(self.n, self.rows)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Rows of one layer of the encoder, times the weight of the next one if there is one; the last gives z."""
+
+    bulk: Bulk
+    layer: int
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        return [(r,) for r in range(len(self.bulk.ranges))]
+
+    @property
+    def folder(self) -> Path:
+        return self.bulk.work / f"layer-{self.layer}"
+
+    @property
+    def whole(self) -> Path:
+        """The file that all blocks become."""
+        return self.bulk.work / f"layer-{self.layer}.safetensors"
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.folder / f"{key[0]:06d}.safetensors"
+
+    def make(self, key: tuple[int, ...]) -> None:
+        model, data = _opened(self.bulk)
+        g, encoder = _parts(model, data)
+        nodes = torch.arange(*self.bulk.ranges[key[0]])
+        with torch.inference_mode():
+            if self.layer == 0:
+                rows = (g.propagated(nodes)[0] if encoder.graph else g.features(nodes)) @ encoder.weight[0]
+            else:
+                before = as_tensor(_rows(Layer(self.bulk, self.layer - 1).whole))
+                rows = g.adj.rows(nodes).multiply(before, transposed=False) if encoder.graph else before[nodes]
+            h = torch.relu_(rows + encoder.bias[self.layer])
+            if self.layer + 1 < len(encoder.weight):
+                h = h @ encoder.weight[self.layer + 1]
+        write_safetensors(self.path(key), {"h": h.numpy()})
+
+    def assemble(self) -> None:
+        width = map_safetensors(self.path((0,)))["h"].shape[1]
+        pieces = (map_safetensors(self.path(key))["h"] for key in self.keys)
+        write_safetensors(self.whole, {"h": Stream(np.dtype(np.float32), (self.bulk.n, width), pieces)})
+        clear_blocks(self.folder)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Rows of the table of predictions."""
+
+    bulk: Bulk
+    last: int
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        return [(r,) for r in range(len(self.bulk.ranges))]
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.bulk.work / "answers" / f"{key[0]:06d}.csv"
+
+    def make(self, key: tuple[int, ...]) -> None:
+        low, high = self.bulk.ranges[key[0]]
+        answer = _answer(self, range(low, high))
+        text = answer.to_csv() if low == 0 else answer.to_csv().partition("\n")[2]
+        with atomic_write(self.path(key)) as file:
+            file.write(text.encode())
+
+
+def _answer(stage: Answers, nodes: Sequence[int]) -> Predictions:
+    bulk = stage.bulk
+    model, data = _opened(bulk)
+    method: GPN = model.method_
+    if method._cache is None:
+        z = as_tensor(_rows(Layer(bulk, stage.last).whole))
+        g, given = method._prepared(data.graph), torch.tensor(bulk.support)
+        importance = torch.zeros(bulk.n)
+        with torch.inference_mode():
+            importance[given] = method.networks_.importance(g, given)
+        method._cache = (data.graph, z, importance)
+    return Predictions.of(model, data, bulk.support, bulk.labels, nodes, bulk.explain, open_set=bulk.open_set)
+
+
+def classify(
+    bulk: Bulk,
+    out: Path,
+    resume: bool = False,
+    runner: Runner = here,
+    report: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Predictions:
+    """Write the table of predictions for every node, and the answer for the support nodes, which tells the classes.
+
+    Blocks are in a folder beside `out` until the table is whole; `resume` goes on with those of an earlier run.
+    """
+    model, data = _opened(bulk)
+    _, encoder = _parts(model, data)
+    work = out.with_name(f"{out.name}.blocks")
+    bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data), n=data.graph.n)
+    with exclusive(work):
+        if bulk.work.exists() and not resume:
+            raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
+        for layer in (Layer(bulk, i) for i in range(len(encoder.weight))):
+            if not layer.whole.exists():
+                finish(layer, runner, partial(report, f"layer {layer.layer + 1}"))
+                layer.assemble()
+        answers = Answers(bulk, len(encoder.weight) - 1)
+        finish(answers, runner, partial(report, "nodes"))
+        with atomic_write(out) as file:
+            for key in answers.keys:
+                file.write(answers.path(key).read_bytes())
+        found = _answer(answers, bulk.support)
+    clear_blocks(work)
+    return found
+
+
+def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
+    """Blocks of another model, network or support are other blocks."""
+    digest = hashlib.sha256(json.dumps([bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.open_set]).encode())
+    digest.update(data.sha256.encode())
+    for _, tensor in sorted(model.method_.state().items()):
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _opened(bulk: Bulk) -> tuple[Estimator, Dataset]:
+    return _open(bulk.run, bulk.home, bulk.limit)
+
+
+@lru_cache(maxsize=1)
+def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]:
+    """Once in a process; the leader has checked what all of them open."""
+    memory.keep_within(limit)
+    return load_model(run), load_dataset(home, check=False)
+
+
+def _parts(model: Estimator, data: Dataset) -> tuple[Prepared, GCN]:
+    method = model.method_
+    if not isinstance(method, GPN) or not isinstance(method.networks_.encoder, GCN):
+        raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn, gpn-naive and pn have")
+    if not is_prepared(data.graph) or method.scaling != "raw" or model.features is not None:
+        raise FewnodeError(f"{data.graph.home}: is not prepared for blocks; fewnode data prepare does that")
+    return method._prepared(data.graph), method.networks_.encoder
+
+
+@lru_cache(maxsize=1)
+def _rows(path: Path) -> NDArray[np.float32]:
+    return map_safetensors(path)["h"]

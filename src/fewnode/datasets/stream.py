@@ -1,0 +1,224 @@
+"""An `.npz` network larger than memory, imported piece by piece: every array is read in order, none is held whole.
+
+Rows of the adjacency matrix are made in ranges that fit: each range is one reading of the edges. A range is sorted and
+freed of repetitions, and its columns wait in a file until all of them are known.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode import kernels, memory
+from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
+from fewnode.errors import FewnodeError
+from fewnode.graph import ClassSplit, Dataset
+from fewnode.io import Stream, load_dataset, one_line, write_record
+
+LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")
+SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "info")
+PIECE = 1 << 22
+"""Numbers read at a time."""
+
+
+def import_stream(
+    path: Path,
+    out: Path,
+    limit: int,
+    fractions: Sequence[float] = (50, 20, 30),
+    seed: int = 0,
+    directed: bool = False,
+    name: str | None = None,
+) -> Dataset:
+    """The network of an .npz file (`edge_index, y, x` and what else `read_dataset_npz` takes) as a dataset directory.
+
+    At most `limit` bytes are in use. Node names are refused: a Python string for each would not fit.
+    """
+    try:
+        return _import(path, out, limit, fractions, seed, directed, name)
+    except DAMAGED as error:
+        raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
+
+
+def _import(
+    path: Path, out: Path, limit: int, fractions: Sequence[float], seed: int, directed: bool, name: str | None
+) -> Dataset:
+    columns = {each: Column(path, each) for each in (*LARGE, "node_names") if _has(path, each)}
+    small = read_npz(path, SMALL)
+    if "node_names" in columns:
+        raise FewnodeError(f"{path}: node names do not fit with --memory; leave them out of the file, rows are numbers")
+    for needed in ("edge_index", "y"):
+        if needed not in columns and needed not in small:
+            raise FewnodeError(f"{path}: array {needed!r} is missing")
+    y = small["y"]
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise FewnodeError(f"{path}: labels are {y.dtype} {y.shape}, expected integers, one a node")
+    y = y.astype(np.int64)
+    parts = [small.get(f"{part}_classes") for part in ("train", "valid", "test")]
+    split = (
+        ClassSplit.random(y, fractions, seed)
+        if any(part is None for part in parts)
+        else ClassSplit(*(tuple(int(c) for c in part) for part in parts if part is not None))
+    )
+    names = [str(each) for each in small["class_names"]] if "class_names" in small else None
+    top = max([int(y.max(initial=-1)), *split.train, *split.valid, *split.test])
+    x, shape = _attributes(path, columns, small, y.size)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=out) as waiting:
+        indptr = _rows(columns["edge_index"], y.size, limit, directed, waiting)
+        index = np.dtype(np.int32 if max(int(indptr[-1]), y.size) < 2**31 else np.int64)
+        indices = Stream(index, (int(indptr[-1]),), _waiting(waiting))
+        meta = {
+            "name": name or path.stem,
+            "x_shape": list(shape),
+            "class_names": names or [str(c) for c in range(top + 1)],
+            "split": {part: list(split.part(part)) for part in ("train", "valid", "test")},
+            "info": {"source": path.name, "note": str(small.get("info", ""))},
+            "encoding": None,
+        }
+        arrays = {"adj.indptr": indptr.astype(index), "adj.indices": indices, "y": y, **x}
+        write_record(out, "dataset", meta, arrays)
+    return load_dataset(out, check=False)
+
+
+class Column:
+    """One array of an .npz file, read in order; nothing of it is kept."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with self._open() as (_, head):
+            self.shape, self.dtype = head
+        if self.dtype.kind not in "biufUS" or self.dtype.hasobject:
+            raise FewnodeError(f"{path}: array {name!r} holds {self.dtype}, expected numbers")
+
+    def _open(self) -> Any:
+        return _Member(self.path, self.name)
+
+    def pieces(self, start: int = 0, count: int | None = None) -> Iterator[NDArray[Any]]:
+        """Numbers from `start` on, flat."""
+        left = math.prod(self.shape) - start if count is None else count
+        with self._open() as (file, _):
+            file.seek(start * self.dtype.itemsize, io.SEEK_CUR)
+            while left:
+                blob = file.read(min(PIECE, left) * self.dtype.itemsize)
+                if not blob or len(blob) % self.dtype.itemsize:
+                    raise FewnodeError(f"{self.path}: array {self.name!r} is cut short")
+                yield np.frombuffer(blob, self.dtype)
+                left -= len(blob) // self.dtype.itemsize
+
+
+class _Member:
+    """A file in the archive, past its header."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+
+    def __enter__(self) -> tuple[Any, tuple[tuple[int, ...], np.dtype[Any]]]:
+        self.archive = zipfile.ZipFile(self.path)
+        self.file = self.archive.open(f"{self.name}.npy")
+        shape, order, dtype = npy_header(self.file)  # type: ignore[arg-type]
+        if order != "C" and len(shape) > 1:
+            raise FewnodeError(f"{self.path}: array {self.name!r} is in Fortran order; save it in C order")
+        return self.file, (shape, dtype)
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+        self.archive.close()
+
+
+def _has(path: Path, name: str) -> bool:
+    if not path.is_file():
+        raise FewnodeError(f"{path}: no such file; --memory imports .npz files")
+    with zipfile.ZipFile(path) as archive:
+        return f"{name}.npy" in archive.namelist()
+
+
+def _attributes(
+    path: Path, columns: dict[str, Column], small: dict[str, NDArray[Any]], n: int
+) -> tuple[dict[str, Any], tuple[int, int]]:
+    if "x" in columns:
+        x = columns["x"]
+        if len(x.shape) != 2 or x.shape[0] != n or x.dtype.kind not in "biuf":
+            raise FewnodeError(f"{path}: attributes are {x.dtype} {x.shape}, expected numbers, {n} rows")
+        return {"x": Stream(np.dtype(np.float32), x.shape, _finite(x))}, (n, x.shape[1])
+    if "x_indptr" not in columns:
+        empty = {"x.indptr": np.zeros(n + 1, np.int32), "x.indices": np.zeros(0, np.int32)}
+        return {**empty, "x.data": np.zeros(0, np.float32)}, (n, 0)
+    data, indices, indptr = (columns[f"x_{part}"] for part in ("data", "indices", "indptr"))
+    index = np.dtype(np.int32 if math.prod(data.shape) < 2**31 else np.int64)
+    types = {"x.data": (data, np.dtype(np.float32)), "x.indices": (indices, index), "x.indptr": (indptr, index)}
+    streams = {name: Stream(dtype, column.shape, column.pieces()) for name, (column, dtype) in types.items()}
+    streams["x.data"] = Stream(np.dtype(np.float32), data.shape, _finite(data))
+    rows, width = (int(each) for each in small["x_shape"])
+    return streams, (rows, width)
+
+
+def _finite(column: Column) -> Iterator[NDArray[np.float32]]:
+    seen = 0
+    for piece in column.pieces():
+        with np.errstate(over="ignore"):
+            numbers = piece.astype(np.float32)
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            place = seen + int(np.argmin(finite))
+            raise FewnodeError(f"{column.path}: number {place} of the attributes is NaN or infinite")
+        yield numbers
+        seen += piece.size
+
+
+def _rows(edges: Column, n: int, limit: int, directed: bool, waiting: Any) -> NDArray[np.int64]:
+    """The columns of each row go to the file `waiting`; the starts of the rows are returned."""
+    if len(edges.shape) != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+        raise FewnodeError(f"{edges.path}: edges are {edges.dtype} {edges.shape}, expected integers of shape (2, E)")
+    count = np.zeros(n, np.int64)
+    for source, target in _arcs(edges, directed):
+        _check_ends(edges, source, target, n)
+        kernels.count_arcs(source, target, count)
+    starts = np.concatenate([[0], np.cumsum(count)])
+    indptr = np.zeros(n + 1, np.int64)
+    room = max(1, limit // 4 // 4)  # a quarter of the memory, in 32-bit numbers
+    low = 0
+    while low < n:
+        high = max(low + 1, int(np.searchsorted(starts, starts[low] + room, side="right")) - 1)
+        own = starts[low : high + 1] - starts[low]
+        indices, at = np.empty(int(own[-1]), np.int32), own[:-1].copy()
+        for source, target in _arcs(edges, directed):
+            kernels.place_arcs(source, target, at, low, indices)
+        kept = kernels.sort_rows(own, indices)
+        indptr[low + 1 : high + 1] = indptr[low] + kept[1:]
+        waiting.write(indices[: kept[-1]].data)
+        low = high
+    waiting.flush()
+    return indptr
+
+
+def _arcs(edges: Column, directed: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Sources and targets; unless `directed`, every edge both ways."""
+    e = edges.shape[1]
+    for one, other in zip(edges.pieces(0, e), edges.pieces(e, e), strict=True):
+        source, target = one.astype(np.int64), other.astype(np.int64)
+        yield source, target
+        if not directed:
+            yield target, source
+
+
+def _check_ends(edges: Column, source: NDArray[np.int64], target: NDArray[np.int64], n: int) -> None:
+    for ends in (source, target):
+        if ends.size and (ends.min() < 0 or ends.max() >= n):
+            bad = int(ends[(ends < 0) | (ends >= n)][0])
+            raise FewnodeError(f"{edges.path}: edge with node {bad}, which is out of range; expected 0 to {n - 1}")
+
+
+def _waiting(file: Any) -> Iterator[NDArray[np.int32]]:
+    file.seek(0)
+    while blob := file.read(4 * PIECE):
+        yield np.frombuffer(blob, np.int32)
+        memory.keep()
