@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -51,20 +52,17 @@ def serve(
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
     set_threads(threads)
-    listener = bind(host, port)
-    port = listener.getsockname()[1]
-    model, dataset = open_run(run, data, method, quiet)
-    store = Store(state or run / STATE, dataset.sha256)
-    service = Service(rules(token or secrets.token_hex(24), host, port))
-    shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
-    note(f"{dataset.name}: {dataset.graph}; loading", quiet)
-    try:
-        run_server(
-            service,
-            listener,
-            lambda: Session(model, dataset, store, MODES[transductive]),
-            lambda what: note(what, quiet),
-        )
-    finally:
-        store.close()
+    with bind(host, port) as listener:
+        port = listener.getsockname()[1]
+        model, dataset = open_run(run, data, method, quiet)
+        with closing(Store(state or run / STATE, dataset.sha256)) as store:
+            service = Service(rules(token or secrets.token_hex(24), host, port))
+            shown = f"[{host}]" if ":" in host else host
+            typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
+            note(f"{dataset.name}: {dataset.graph}; loading", quiet)
+            run_server(
+                service,
+                listener,
+                lambda: Session(model, dataset, store, MODES[transductive]),
+                lambda what: note(what, quiet),
+            )

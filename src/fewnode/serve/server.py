@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from fewnode.serve.app import Service
 from fewnode.serve.session import Session
 
 BACKLOG = 1024
+SO_ATTACH_FILTER = 26
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Patience:
     connections: int = 1000
     leaving_seconds: float = 0.5
     """How long new requests are still answered after readiness has turned false."""
+    queue_seconds: float = 0.2
+    """And then, how long it may take until the last connection that the kernel has accepted is taken over."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -49,6 +54,23 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another --port") from None
     return listener
+
+
+def let_nobody_new_in(listener: socket.socket) -> None:
+    """Leave SYN packets unanswered, so that the queue of connections, which closing would reset, runs empty.
+
+    A filter of four instructions: load the flags of the TCP header; if SYN is among them, keep 0 bytes, else all.
+    Whoever tries meanwhile tries again a second later, and is refused. Where there are no filters, the queue is made
+    as short as can be.
+    """
+    program = [(0x30, 0, 0, 13), (0x45, 0, 1, 2), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+    try:
+        listener.setsockopt(
+            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(code))
+        )
+    except OSError:
+        listener.listen(0)
 
 
 def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
@@ -163,7 +185,10 @@ async def _run(
     loop = asyncio.get_running_loop()
 
     def close() -> None:
-        listener.listen(0)  # nobody new; who is in the queue is still taken
+        let_nobody_new_in(listener)
+        loop.call_later(patience.queue_seconds, end)
+
+    def end() -> None:
         server.should_exit = True
 
     def leave() -> None:

@@ -1,0 +1,178 @@
+"""`fewnode serve` as it is started, the typed client, and the lines of the documentation."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import fewnode
+from fewnode.client import Client, NewNode, ServiceError
+from fewnode.graph import Dataset
+from service import TOKEN, Local, Running, save_run, serving
+
+PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]
+GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
+
+
+@pytest.fixture(scope="module")
+def packages(planted: Dataset) -> Dataset:
+    """Nodes with the names of the documentation's examples."""
+    names = (*PACKAGES, *(planted.node_names or ())[len(PACKAGES) :])
+    words = ("vpn", "tunnel", *(f"word-{i}" for i in range(2, planted.graph.n_features)))
+    return replace(planted, node_names=names, feature_names=words)
+
+
+@pytest.fixture(scope="module")
+def run(packages: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_run(packages, tmp_path_factory.mktemp("packages"), episodes=10)
+
+
+@pytest.fixture(scope="module")
+def server(run: Path) -> Iterator[Running]:
+    with serving(run) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[Client]:
+    with fewnode.Client(f"{server.url}/?token={TOKEN}") as client:
+        yield client
+        for each in client.classes():
+            client.delete_class(each.name)
+
+
+def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
+    assert client.ready()
+    assert client.model()["data"]["nodes"] == packages.graph.n
+    assert [node.name for node in client.search("openv")] == ["openvpn"]
+    about = client.node("openvpn")
+    assert (about.degree, len(about.words) > 0) == (packages.graph.degree[0], True)
+    first = client.put_class("vpn/<b>", ["openvpn", "wireguard-tools"])
+    second = client.put_class("mail", ["postfix", "exim4"], version=first.version)
+    assert sum(beta or 0 for beta in second.beta.values()) == pytest.approx(1)
+    with pytest.raises(ServiceError, match="read GET /api/classes again") as moved:
+        client.delete_class("mail", version=first.version)
+    assert moved.value.status == 412
+    answer = client.classify(["strongswan"], mode="transductive", open_set=True)
+    assert answer.version == second.version == client.classes()[0].version
+    assert set(answer.results[0].probabilities) == {"vpn/<b>", "mail"}
+    assert 0 <= (answer.results[0].familiar or 0) <= 1
+    assert len(answer.results[0].nearest) == 3
+    assert sum(client.classify(limit=2).counts.values()) == packages.graph.n
+    assert len(client.suggest(3)) == 3
+    new = client.attach([NewNode("new-vpn", {"vpn": 1}, ["openvpn"])])
+    assert new.results[0].node == "new-vpn"
+    with pytest.raises(ServiceError, match="already"):
+        client.attach([NewNode("new-vpn", {}, [])])
+    assert client.progress().accuracy is None
+    assert client.support_csv().startswith("node,class\nopenvpn,vpn/<b>\n")
+    assert len(client.labels_csv().splitlines()) == 2 + packages.graph.n
+    with pytest.raises(ServiceError, match="no class 'web'"):
+        client.delete_class("web")
+
+
+def test_the_client_outlives_a_connection(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.classes()
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    assert client.classes() == []
+    waited: list[float] = []
+    monkeypatch.setattr("fewnode.client.time.sleep", waited.append)
+    busy = iter([(429, {"retry-after": "2"}, b"{}"), (200, {"content-type": "application/json"}, b'{"a":1}')])
+    monkeypatch.setattr(client, "_send", lambda *_: next(busy))
+    assert client.model() == {"a": 1}
+    assert waited == [2]
+    monkeypatch.undo()
+    with pytest.raises(fewnode.FewnodeError, match="link that fewnode serve printed"):
+        fewnode.Client("ftp://x")
+    assert not fewnode.Client("http://127.0.0.1:1").ready()
+
+
+def test_the_lines_of_the_guide_run(server: Running, client: Client, tmp_path: Path) -> None:
+    blocks = re.findall(r"```bash\n(curl.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert len(blocks) > 5
+    assert shutil.which("curl"), "curl is not installed"
+    for block in blocks:
+        lines = block.replace("http://127.0.0.1:8000", server.url).replace("curl ", "curl --fail-with-body -sS ")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", lines],
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin", "TOKEN": TOKEN},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (block, done.stdout, done.stderr)
+
+
+def test_the_examples_of_the_api_are_what_it_takes(server: Running, client: Client) -> None:
+    """Every body that /openapi.json shows is accepted, and every route says what it is for."""
+    api = server.ask("/openapi.json").json
+    client.put_class("vpn", ["openvpn", "wireguard-tools"])
+    client.put_class("mail", ["postfix", "exim4"])
+    tried = 0
+    for path, methods in api["paths"].items():
+        for method, route in methods.items():
+            assert route["summary"]
+            if body := route.get("requestBody"):
+                schema = body["content"]["application/json"]["schema"]
+                example = api["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]["example"]
+                answer = server.ask(path.replace("{name}", "vpn"), example, method.upper())
+                assert answer.status == 200, (path, answer.json)
+                tried += 1
+    assert tried == 5
+
+
+def test_a_kill_loses_no_class(server: Running, client: Client, run: Path) -> None:
+    version = client.put_class("vpn", ["openvpn"]).version
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    after = Local(run, run / "classes.json")
+    assert after.ask("/api/classes").json["version"] == version
+    after.close()
+    client.classes = list  # type: ignore[method-assign,assignment]
+
+
+Call = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    from fewnode.cli import main
+
+    def call(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["fewnode", "serve", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+def test_what_cannot_be_served_is_said_in_a_line(call: Call, run: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, told = call("--run", run, "--port", port)
+        assert (code, told.count("\n")) == (2, 1)
+        assert f"cannot serve on 127.0.0.1 port {port}: Address already in use; choose another --port" in told
+    code, told = call("--run", tmp_path / "none", "--port", 0)
+    assert (code, told) == (2, f"fewnode: {tmp_path / 'none'}: no such run\n")
+    code, told = call("--run", run, "--port", 0, "--token", "short")
+    assert (code, "at least 16" in told) == (2, True)
+    (tmp_path / "classes.json").write_text("{}")
+    code, told = call("--run", run, "--port", 0, "--state", tmp_path / "classes.json")
+    assert (code, "not the classes of a service" in told) == (2, True)
+
+
+def test_a_missing_extra_is_named(call: Call, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in __import__("sys").modules if name.startswith("fewnode.serve")]:
+        monkeypatch.delitem(__import__("sys").modules, name)
+    monkeypatch.setitem(__import__("sys").modules, "orjson", None)
+    code, told = call("--run", run, "--port", 0)
+    assert (code, told) == (2, "fewnode: serving needs the package orjson: pip install 'fewnode[serve]'\n")
