@@ -38,7 +38,7 @@ def write_dump(path: Path, megabytes: int, seed: int = 0) -> None:
 
 def products(n: int, seed: int) -> Iterator[bytes]:
     """Endless lines about n products: two thirds have links, half a description, one in five descriptions a quote."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     vocabulary = ["".join(rng.choices("aeiourstlnmpdc", k=rng.randrange(3, 9))) for _ in range(12_000)]
     categories = [f"{rng.choice(vocabulary).title()} {i}" for i in range(3_000)]
     weights = [(i + 3) ** -1.5 for i in range(len(categories))]
