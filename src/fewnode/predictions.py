@@ -15,7 +15,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, Recogniser
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Dataset
-from fewnode.io import read_table, write_text
+from fewnode.io import harmless, read_table, write_text
 from fewnode.methods.gpn import Explanation
 
 NONE = "none of these"
@@ -90,11 +90,15 @@ class Predictions:
         return [[self.support[i][0] for i in row] for row in self.why.nearest] if self.why else []
 
     def to_csv(self) -> str:
-        """`node,label`, one column a class and, if explained, `nearest`."""
-        header = ["node", "label", *(f"p({c})" if c in ("node", "label", "nearest") else c for c in self.classes)]
+        """`node,label`, one column a class and, if explained, `nearest`.
+
+        Class names are anybody's: none of them is a formula to a spreadsheet. Node names stay as the dataset has them.
+        """
+        columns = [f"p({c})" if c in ("node", "label", "nearest") else harmless(c) for c in self.classes]
+        header = ["node", "label", *columns]
         rows: list[list[str]] = []
         for node, label, row in zip(self.nodes, self.labels, self.probability, strict=True):
-            rows.append([node, label, *(f"{p:.6f}" for p in row)])
+            rows.append([node, harmless(label), *(f"{p:.6f}" for p in row)])
         if self.why:
             header.append("nearest")
             for cells, names in zip(rows, self.nearest, strict=True):
@@ -104,9 +108,8 @@ class Predictions:
     def support_csv(self) -> str:
         """`node,class,beta`: the weight of each support node in its class's prototype."""
         beta = self.why.beta.tolist() if self.why else []
-        return csv_text(
-            [["node", "class", "beta"], *([*s, f"{b:.6f}"] for s, b in zip(self.support, beta, strict=False))]
-        )
+        rows = [[node, harmless(label), f"{b:.6f}"] for (node, label), b in zip(self.support, beta, strict=False)]
+        return csv_text([["node", "class", "beta"], *rows])
 
     def support_table(self) -> str:
         """The same for people: the heaviest support node of each class first."""

@@ -159,9 +159,11 @@ def test_tables_go_back_into_predict(local: Local, planted: Dataset, tmp_path: P
     assert table.headers["content-type"].startswith("text/csv")
     (tmp_path / "support.csv").write_bytes(table.body)
     assert read_support(tmp_path / "support.csv", planted) == rows(planted, SUPPORT)
+    local.ask("/api/classes/=HYPERLINK(1)", {"support": ["node-9"]}, "PUT")
+    assert "node-9,'=HYPERLINK(1)\n" in local.ask("/api/export/support.csv").body.decode()
     labels = list(csv.reader(io.StringIO(local.ask("/api/export/labels.csv").body.decode())))
     assert len(labels) == 1 + planted.graph.n
-    assert labels[0] == ["node", "label", "<b>third", "first", "second"]
+    assert labels[0] == ["node", "label", "<b>third", "'=HYPERLINK(1)", "first", "second"]
 
 
 def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted: Dataset, tmp_path: Path) -> None:

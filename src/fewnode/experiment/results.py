@@ -24,7 +24,7 @@ from fewnode.evaluation import METRICS, Interval, interval
 from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import Planned
-from fewnode.io import readable, write_text
+from fewnode.io import harmless, readable, write_text
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"
@@ -297,14 +297,5 @@ def table(results: Results) -> list[list[str]]:
 def to_csv(rows: Sequence[Sequence[str]]) -> str:
     """CSV in which no text of a user's is a formula to a spreadsheet."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([[_harmless(cell) for cell in row] for row in rows])
+    csv.writer(buffer, lineterminator="\n").writerows([[harmless(cell) for cell in row] for row in rows])
     return buffer.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    if cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        try:
-            float(cell)
-        except ValueError:
-            return f"'{cell}"
-    return cell
