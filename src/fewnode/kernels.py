@@ -19,11 +19,17 @@ Sparse = tuple[Array, Array, Array, Array]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Machine code for the loops of a function, kept on disk where there is a place to write to."""
+    """Machine code for the loops of a function, kept on disk where there is a place to write to.
+
+    Without the interpreter's lock, so that Python threads run it side by side: numba's own `parallel=True` aborts the
+    process when two threads call it at once (its `workqueue` layer) or a forked child does (its `omp` layer). Sums may
+    be reordered to be vectorised: by the compiler, hence the same every time.
+    """
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}}
     try:
-        return njit(cache=True)(function)
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to write to, as in a read-only container: every process compiles for itself
-        return njit(function)
+        return njit(**options)(function)
 
 
 @compiled
@@ -415,7 +421,6 @@ def neighbours(matrix: Sparse, nodes: Array, place: Array) -> tuple[Sparse, Arra
 def episode(
     adj: Sparse,
     lean: tuple[Sparse, Sparse],
-    x: Sparse,
     place: Array,
     degree: tuple[Array, float],
     encoder: tuple[Array, Array, Array, Array],
@@ -433,20 +438,24 @@ def episode(
     w, b, a = valuator
     support, query, segment, place_of, y, n_way, n_tasks = task
 
-    # The encoder (4.2), from the attributes of two hops.
+    # What both see: two hops. Their attributes lie scattered, so those that both need are fetched but once.
     outer, around, _ = neighbours(adj, np.concatenate((support, query)), place)
     inner, ball, _ = neighbours(lean[0], around, place)
-    indptr, indices, values = pack(*lean[1], ball)
-    rows = (indptr[:-1], indptr[1:], indices, values)
+    near, ring, own = neighbours(adj, support, place)
+    far, disc, own_ring = neighbours(adj, ring, place)
+    seen = np.concatenate((ball, disc))
+    both, _ = renumber(seen, seen[:0], place)
+    indptr, indices, values = pack(*lean[1], both)
+    rows = (indptr[: ball.size], indptr[1 : ball.size + 1], indices, values)
+    start, stop = indptr[seen[ball.size :]], indptr[seen[ball.size :] + 1]
+
+    # The encoder (4.2).
     h = rectified(multiply(*inner, multiply(*rows, first)), first_bias)
     drop(h, rate, seed)
     z = rectified(multiply(*outer, matmul(h, second)), second_bias)
 
-    # The valuator (4.3), from the scores of two hops.
-    near, ring, own = neighbours(adj, support, place)
-    far, disc, own_ring = neighbours(adj, ring, place)
-    start, stop = x[0][disc], x[1][disc]
-    s_0 = dots(start, stop, x[2], x[3], w[:, 0])
+    # The valuator (4.3).
+    s_0 = dots(start, stop, indices, values, w[:, 0])
     for i in range(s_0.size):
         s_0[i] = np.tanh(s_0[i] + b[0])
     found_1 = aggregate(far[0], far[1], far[2], s_0[own_ring], s_0, a[0])
@@ -470,7 +479,7 @@ def episode(
         by_0[own_ring[i]] += by_own[i]
     for i in range(s_0.size):
         by_0[i] *= 1 - s_0[i] * s_0[i]
-    by_w = spread(start, stop, x[2], x[3], by_0, w.shape[0])
+    by_w = spread(start, stop, indices, values, by_0, w.shape[0])
 
     for i in range(z.shape[0]):
         for c in range(z.shape[1]):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fewnode.attributes import unit_rows
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
+from fewnode.kernels import compiled
 from fewnode.methods.diffusion import leading_directions
-from fewnode.methods.skipgram import Nodes, kernel
+from fewnode.methods.skipgram import Nodes
 from fewnode.methods.walks import Walks
 from fewnode.nn import normalised
 
@@ -62,10 +63,11 @@ def clustering(graph: Graph) -> NDArray[np.float64]:
     upward = order[row] < order[both.indices]  # from the lower to the higher degree, so that a hub's list is short
     up = sp.csr_array((upward[upward], (row[upward], both.indices[upward])), both.shape)
     pairs: NDArray[np.float64] = degree * (degree - 1.0) / 2
-    return _count_triangles(up.indptr, up.indices) / np.maximum(pairs, 1)
+    triangles: NDArray[np.float64] = _count_triangles(up.indptr, up.indices)
+    return triangles / np.maximum(pairs, 1)
 
 
-@kernel
+@compiled
 def _count_triangles(indptr: Nodes, indices: Nodes) -> Ints:
     """Triangles through each node of an acyclic graph: w is reached from u directly and over v."""
     n = indptr.size - 1

@@ -409,7 +409,6 @@ class _EpisodeLoss(torch.autograd.Function):
         loss, (w_1, b_1, w_2, b_2), (w, b, a) = kernels.episode(
             g.adj.arrays,
             (adj.arrays, x.arrays),
-            g.x.arrays,
             g.place,
             (g.degree.numpy(), valuator.eps),
             _arrays(weight[0], bias[0], weight[1], bias[1]),

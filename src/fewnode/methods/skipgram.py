@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.kernels import compiled
 
 MAX_PARTS, PART_NODES = 16, 512
 """No more parts than this, and none with fewer nodes on average; the vectors of 512 nodes take 256 kB."""
@@ -41,20 +41,6 @@ Nodes = NDArray[np.int32]
 Parts = NDArray[np.uint8]
 Vectors = NDArray[np.float32]
 Weights = NDArray[np.floating[Any]]
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def kernel(function: F) -> F:
-    """Compiled, kept on disk, and without the interpreter's lock, so that Python threads run it side by side.
-
-    Numba's own `parallel=True` aborts the process when two threads call it at once (its `workqueue` layer) or a forked
-    child does (its `omp` layer). Sums may be reordered to be vectorised: by the compiler, hence the same every time.
-    """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return cast(F, njit(cache=True, **options)(function))
-    except RuntimeError:  # nowhere to write to, as in a read-only container: every process compiles for itself
-        return cast(F, njit(**options)(function))
 
 
 def each(task: Callable[[int], object], count: int, pool: ThreadPoolExecutor) -> None:
@@ -73,7 +59,7 @@ def cores() -> int:
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@compiled
 def word(counter: np.uint64) -> np.uint64:
     """64 random bits; a stream is the words of counter, counter + STEP, counter + 2 STEP …"""
     bits = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -81,7 +67,7 @@ def word(counter: np.uint64) -> np.uint64:
     return bits ^ (bits >> np.uint64(31))
 
 
-@kernel
+@compiled
 def below(bits: np.uint64, n: int) -> int:
     """A number of 0 … n-1 from the upper 32 bits."""
     return int(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
@@ -210,7 +196,7 @@ def _edges(counts: Ints) -> Ints:
 # --- kernels ------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@compiled
 def _deal(walks: Nodes, reach: Nodes, part: Parts, parts: int, cursor: Ints, centre: Nodes, context: Nodes) -> None:
     """Write each pair where `cursor` of its block is, and move it on; only count where there is nothing to write to."""
     for w in range(walks.shape[0]):
@@ -230,7 +216,7 @@ def _deal(walks: Nodes, reach: Nodes, part: Parts, parts: int, cursor: Ints, cen
                     cursor[block] += 1
 
 
-@kernel
+@compiled
 def _fill_alias_table(nodes: Nodes, keep: Vectors, alias: Nodes, weight: Weights) -> None:
     """Walker's table (Vose's order): places lighter than the mean are topped up by heavier ones."""
     n = nodes.size
@@ -254,7 +240,7 @@ def _fill_alias_table(nodes: Nodes, keep: Vectors, alias: Nodes, weight: Weights
 def pair_trainer(width: int) -> Callable[..., None]:
     """`train_pairs` for vectors of this width: loops of a length that the compiler knows are quicker."""
 
-    @kernel
+    @compiled
     def train_pairs(
         z: Vectors,
         out: Vectors,
@@ -318,4 +304,4 @@ def pair_trainer(width: int) -> Callable[..., None]:
             for d in range(width):
                 z[u, d] = moved[d]
 
-    return train_pairs
+    return train_pairs  # type: ignore[no-any-return]

@@ -20,7 +20,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
-from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, kernel, skip_gram, word
+from fewnode.kernels import compiled
+from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""
@@ -151,7 +152,7 @@ def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed
     return rows
 
 
-@kernel
+@compiled
 def _walk(
     indptr: Nodes, indices: Nodes, start: Nodes, counter: NDArray[np.uint64], p: float, q: float, rows: Nodes
 ) -> None:
@@ -170,7 +171,7 @@ def _walk(
             before, v = v, after
 
 
-@kernel
+@compiled
 def _biased_step(
     indptr: Nodes, indices: Nodes, before: int, v: int, back: float, far: float, stream: np.uint64
 ) -> tuple[int, np.uint64]:
@@ -199,7 +200,7 @@ def _biased_step(
             return int(x), stream
 
 
-@kernel
+@compiled
 def _find(indices: Nodes, first: int, last: int, node: int) -> int:
     """Where `node` is among the sorted indices[first:last], or -1."""
     end = last
