@@ -14,9 +14,11 @@ import io
 import json
 import math
 import os
-import tempfile
+import re
+import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import pairwise
@@ -33,8 +35,15 @@ from fewnode import memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
 
-MAX_MANIFEST_BYTES = 1 << 28
+MAX_MANIFEST_BYTES = 1 << 25
 MAX_TABLE_BYTES = 1 << 28
+MAX_HEADER_BYTES = 1 << 20
+MAX_TENSORS = 1000
+"""Of a safetensors file: a thousand tensors are described in a tenth of that header."""
+MAX_BRACKETS = 100_000
+"""Lists and tables in a manifest: each takes thirty times the memory that its text does."""
+
+_TEMPORARY = ".fewnode-part"
 
 Arrays = Mapping[str, NDArray[Any]]
 TYPES = {"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4", "U8": "u1", "BOOL": "?"}
@@ -58,27 +67,38 @@ class Stream:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears at `path` whole or not at all: temp file, fsync, rename, fsync of the directory."""
+def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file that appears at `path` whole or not at all: temp file, fsync, rename, fsync of the directory.
+
+    The temp file is locked while it is written, so that one without a lock is known to be what a kill left behind.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    if path.exists() and not path.is_file():
+        raise FewnodeError(f"{path}: not a regular file, so it is not replaced by one")
+    _sweep(path.parent, path.name)
+    temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}{_TEMPORARY}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+            os.fsync(descriptor)
+            os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
     fsync_directory(path.parent)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _sweep(directory: Path, name: str = "") -> None:
+    """Remove temp files, of one target or of all, that nobody is writing to any more."""
+    for entry in os.scandir(directory):
+        if entry.name.endswith(_TEMPORARY) and entry.name.startswith(f".{name[:60]}") and entry.is_file():
+            with suppress(OSError), open(entry.path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
 
 
 def fsync_directory(directory: Path) -> None:
@@ -91,13 +111,18 @@ def fsync_directory(directory: Path) -> None:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Hold a directory for this process alone; a second one is told so instead of mixing its files in."""
+    """Hold a directory for this process alone; a second one is told so instead of mixing its files in.
+
+    What a killed one left half-written, in the directory or in one below it, is cleared away.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / ".lock").open("w") as lock:
+    with open(directory / ".lock", "ab", opener=_without_waiting) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FewnodeError(f"{directory}: another process is writing to it") from None
+        for below in (directory, *(path for path in directory.iterdir() if path.is_dir())):
+            _sweep(below)
         yield
 
 
@@ -163,9 +188,8 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
 
 def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file, where they are on the disk; `memory.keep` can let go of them."""
-    try:
-        with safe_open(path, framework="np") as file:  # which checks the header
-            names = list(file.keys())
+    with _checked_safetensors(path, "np") as file:
+        names = list(file.keys())
         blob = memory.map_file(path)
         start = 8 + int(blob[:8].view("<u8")[0])
         header = json.loads(blob[8:start].tobytes())
@@ -175,16 +199,27 @@ def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
             found[name] = blob[start + low : start + high].view(TYPES[header[name]["dtype"]])
             found[name] = found[name].reshape(header[name]["shape"])
         return found
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
-        raise FewnodeError(f"{path}: not a readable safetensors file ({one_line(error)})") from None
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     """The header's strings and the tensors, memory-mapped."""
+    with _checked_safetensors(path, "pt") as file:
+        return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _checked_safetensors(path: Path, framework: str) -> Iterator[Any]:
+    """The file, its header checked by its library, after what that may ask for was bounded by us."""
+    with readable(path) as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > MAX_HEADER_BYTES:
+        raise FewnodeError(f"{path}: not a safetensors file, or one with a header beyond {MAX_HEADER_BYTES >> 20} MB")
     try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, TypeError) as error:
+        with safe_open(path, framework=framework) as tensors:
+            if len(tensors.keys()) > MAX_TENSORS:
+                raise FewnodeError(f"{path}: {len(tensors.keys()):,} tensors, expected at most {MAX_TENSORS:,}")
+            yield tensors
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
         raise FewnodeError(f"{path}: not a readable safetensors file ({one_line(error)})") from None
 
 
@@ -193,7 +228,9 @@ def _canonical(meta: Mapping[str, Any]) -> str:
 
 
 def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
-    text = _read_text(path, MAX_MANIFEST_BYTES)
+    text = read_text(path, MAX_MANIFEST_BYTES)
+    if text.count("[") + text.count("{") > MAX_BRACKETS:
+        raise FewnodeError(f"{path}: more than {MAX_BRACKETS:,} lists and tables, refused")
     try:
         meta = json.loads(text)
         intact = _canonical(meta) == text
@@ -210,20 +247,32 @@ def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
 
 @contextmanager
 def readable(path: Path) -> Iterator[BufferedReader]:
-    """Open a regular file for reading, or say in one line why that cannot be."""
-    if not path.exists():
-        raise FewnodeError(f"{path}: no such file")
-    if not path.is_file():
-        raise FewnodeError(f"{path}: not a regular file")
-    with path.open("rb") as file:
+    """Open a regular file for reading, or say in one line why that cannot be.
+
+    It is looked at once it is open: before, it could be exchanged for a pipe, at which one waits for ever.
+    """
+    try:
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # a NUL in a name is a ValueError
+        raise FewnodeError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise FewnodeError(f"{path}: not a regular file") from None
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FewnodeError(f"{path}: not a regular file")
         yield file
 
 
-def _read_text(path: Path, limit: int) -> str:
+def _without_waiting(path: str, flags: int) -> int:
+    """Open as `open` does, but fail at a pipe that nobody is at the other end of."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
+def read_text(path: Path, limit: int) -> str:
     with readable(path) as file:
-        blob = file.read(limit + 1)
-    if len(blob) > limit:
-        raise FewnodeError(f"{path}: larger than {limit >> 20} MB")
+        if os.fstat(file.fileno()).st_size > limit:
+            raise FewnodeError(f"{path}: larger than {limit >> 10:,} kB")
+        blob = file.read(limit)
     try:
         return blob.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -322,7 +371,7 @@ def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
 
 def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
     """The named columns of a CSV file as (line number, values), blank lines left out."""
-    text = _read_text(path, MAX_TABLE_BYTES)
+    text = read_text(path, MAX_TABLE_BYTES)
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -353,9 +402,38 @@ def harmless(cell: str) -> str:
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers."""
-    for number, line in enumerate(_read_text(path, MAX_TABLE_BYTES).splitlines(), 1):
+    for number, line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1):
         if line.strip():
             yield number, line
+
+
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
+    """CSV in which no text of a user's is a formula to a spreadsheet.
+
+    Python's own writer leaves a carriage return without quotes, behind which readers see a new row.
+    """
+    return "".join(",".join(_quoted(harmless(cell)) for cell in row) + "\n" for row in rows)
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _SPECIAL.search(cell) else cell
+
+
+FORMULA = r"^'*[=+\-@\t\r\n＝＋－＠]"
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""What a spreadsheet takes for a formula (also behind apostrophes, so that one can be taken off again), unless it is
+a number. For Python and for Arrow."""
+_FORMULA, _NUMBER, _SPECIAL = re.compile(FORMULA), re.compile(NUMBER), re.compile('[,"\r\n]')
+
+
+def harmless(cell: str) -> str:
+    """The cell behind an apostrophe, which spreadsheets take for "text", if it could be a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """The cell that `harmless` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def one_line(error: BaseException) -> str:

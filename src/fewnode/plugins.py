@@ -18,6 +18,8 @@ from pathlib import Path
 from fewnode.errors import FewnodeError, closest
 from fewnode.io import atomic_write, one_line
 
+KEY_BYTES = 32
+
 
 def is_plugin(name: str) -> bool:
     return ".py:" in name
@@ -76,10 +78,10 @@ def is_trusted(name: str, signature: object) -> bool:
 def _key() -> bytes:
     home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "fewnode"
     path = home / "plugin.key"
-    if not path.exists():
+    key = path.read_bytes() if path.exists() else b""
+    if len(key) != KEY_BYTES:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with atomic_write(path) as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(secrets.token_bytes(32))
-        path.chmod(0o600)
-    return path.read_bytes()
+        key = secrets.token_bytes(KEY_BYTES)
+        with atomic_write(path, mode=0o600) as file:
+            file.write(key)
+    return key

@@ -22,7 +22,7 @@ from torch.optim.adam import adam
 
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.io import atomic_write, read_safetensors
+from fewnode.io import atomic_write, one_line, read_safetensors
 
 CHECKPOINT = "checkpoint.safetensors"
 VALID_TASKS = 50
@@ -89,6 +89,7 @@ QUIET = Journal()
 
 
 T = TypeVar("T")
+M = TypeVar("M", bound=nn.Module)
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -228,6 +229,31 @@ def seeded(*key: int) -> Iterator[None]:
             generator.set_state(state)
 
 
+def adopt(build: Callable[[], M], learned: Mapping[str, Tensor]) -> M:
+    """The network that `build` makes, with weights from a file.
+
+    Its shapes are compared before it is made: a file that claims to need another one costs no memory.
+    """
+    with torch.device("meta"):
+        expected = build().state_dict()
+    need_shapes(learned, {name: tuple(tensor.shape) for name, tensor in expected.items()})
+    if odd := [name for name, tensor in learned.items() if tensor.dtype != expected[name].dtype]:
+        raise ValueError(f"tensor {odd[0]!r} is {learned[odd[0]].dtype}, expected {expected[odd[0]].dtype}")
+    network = build()
+    network.load_state_dict(learned)
+    network.eval()
+    return network
+
+
+def need_shapes(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse tensors of a file that are not exactly those, of these shapes."""
+    if odd := sorted(state.keys() ^ shapes.keys()):
+        raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
+    for name, shape in shapes.items():
+        if tuple(state[name].shape) != shape:
+            raise ValueError(f"tensor {name!r} is {tuple(state[name].shape)}, expected {shape}")
+
+
 # --- checkpoints: one safetensors file, its state and checksum in the header --------------------------------------
 
 
@@ -255,7 +281,20 @@ def _resume(model: nn.Module, optimizer: Adam, journal: Journal) -> tuple[Histor
     claimed, text = header.get("fewnode", "")[:64], header.get("fewnode", "")[64:]
     if claimed != _digest(text, tensors):
         raise FewnodeError(f"{path}: damaged, its checksum does not match; start again in another directory")
-    state = json.loads(text)
+    try:
+        return _continued(path, json.loads(text), tensors, model, optimizer, journal)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, RecursionError) as error:
+        raise FewnodeError(f"{path}: not a checkpoint of this training ({one_line(error)})") from None
+
+
+def _continued(
+    path: Path,
+    state: dict[str, Any],
+    tensors: Mapping[str, Tensor],
+    model: nn.Module,
+    optimizer: Adam,
+    journal: Journal,
+) -> tuple[History, dict[str, Tensor]]:
     agreed = json.loads(json.dumps(dict(journal.settings)))
     for key in sorted(agreed.keys() | state["settings"].keys()):
         then, now = state["settings"].get(key), agreed.get(key)

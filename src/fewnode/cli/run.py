@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.data import keep_memory, prepare_blocks
-from fewnode.cli.show import Json, Memory, Quiet, Resume, Threads, block_bar, emit, note, table, training_bar
-from fewnode.errors import FewnodeError
+from fewnode.cli.show import Json, Memory, Quiet, Resume, Threads, block_bar, emit, note, show, table, training_bar
+from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.estimator import Estimator
@@ -67,7 +68,7 @@ def train(
     from fewnode.datasets import load
     from fewnode.estimator import Estimator, has_option
     from fewnode.io import exclusive
-    from fewnode.train import CHECKPOINT, Journal
+    from fewnode.train import Journal
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
@@ -89,13 +90,7 @@ def train(
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
     model = Estimator(method, way or 5, shot, query, seed, features, **given)
-    if (out / "model.json").exists():
-        if not resume:
-            raise FewnodeError(f"{out}: there is a run already; choose another --out")
-        note(f"{out} is finished already", quiet)
-        return
-    if not resume and any(out.rglob(CHECKPOINT)):
-        raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
+    _check_free(out, resume)  # before the network is read, which may take a while
     set_threads(threads)
     limit = keep_memory(memory)
     dataset = load(data)
@@ -107,12 +102,41 @@ def train(
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
     with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
-        model.fit(dataset, Journal(out, report=report))
-        model.trained_["data"]["path"] = _remembered(data)
-        model.save(out)
-        for checkpoint in out.rglob(CHECKPOINT):
-            checkpoint.unlink()
-    _say_trained(model, out, quiet, as_json)
+        _check_free(out, resume)  # again: another training may have been at it until now
+        finished = (out / "model.json").exists()
+        if not finished:
+            model.fit(dataset, Journal(out, report=report))
+            model.trained_["data"]["path"] = _remembered(data)
+            model.save(out)
+        _clear_checkpoints(out)
+    if finished:
+        note(f"{out} is finished already", quiet)
+    else:
+        _say_trained(model, out, quiet, as_json)
+
+
+def _check_free(out: Path, resume: bool) -> None:
+    if resume or not out.is_dir():
+        return
+    if (out / "model.json").exists():
+        raise FewnodeError(f"{out}: there is a run already; choose another --out")
+    if _checkpoints(out):
+        raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
+
+
+def _checkpoints(out: Path) -> list[Path]:
+    """Of the training and of its parts, which have a directory each."""
+    from fewnode.train import CHECKPOINT
+
+    return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
+
+
+def _clear_checkpoints(out: Path) -> None:
+    """A finished run has no use for them; a kill may have kept the last one from clearing them away."""
+    for checkpoint in _checkpoints(out):
+        checkpoint.unlink()
+        with suppress(OSError):
+            checkpoint.parent.rmdir()  # that of a part is empty now
 
 
 def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:
@@ -203,7 +227,8 @@ def evaluate(
         emit({**result.to_json(), **shape, "method": model.method, "run": str(run), "seed": model.seed})
         return
     asked = f"tasks of {pool}" if pool else f"{n}-way {k}-shot, {query or k} queries a class"
-    typer.echo(f"{Path(model.method).name} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)")
+    heading = f"{Path(model.method).name} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)"
+    typer.echo(visible(heading))
     mode = "transductive" if transductive else "inductive"
     typer.echo(f"{mode}, {queries} queries" if not pool else mode)
     rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
@@ -262,7 +287,7 @@ def predict(
     if as_json:
         emit(answer.to_json())
     elif not out:
-        typer.echo(answer.to_csv(), nl=False)
+        show(answer.to_csv())
     if explain and not as_json and not quiet:
         note(answer.support_table(), quiet)
 
@@ -281,7 +306,7 @@ def _classify_all(
     from fewnode.io import write_text
 
     home = data.graph.home
-    assert home is not None  # noqa: S101  # it was prepared
+    assert home is not None  # noqa: S101 # nosec B101  # it was prepared
     bulk = Bulk(run.resolve(), home, tuple(support[0]), tuple(support[1]), *asked, limit=limit)
     with block_bar(quiet) as report:
         answer = classify(bulk, out, resume, report=report)
@@ -314,9 +339,9 @@ def suggest(
       printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
       fewnode suggest --run run --support support.csv --count 10
     """
-    from fewnode.io import write_text
+    from fewnode.io import csv_text, write_text
     from fewnode.labelling import suggest as choose
-    from fewnode.predictions import csv_text, read_query, read_support
+    from fewnode.predictions import read_query, read_support
 
     set_threads(threads)
     model, dataset = open_run(run, data, method, quiet)
@@ -338,7 +363,7 @@ def suggest(
         write_text(out, text)
         note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
     elif not as_json:
-        typer.echo(text, nl=False)
+        show(text)
 
 
 def _journal(report: Any, part: str) -> Any:
