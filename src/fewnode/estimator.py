@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -37,6 +37,9 @@ Nodes: TypeAlias = Sequence[int] | Ints
 Labels: TypeAlias = Sequence[Hashable] | Ints
 
 MODES = ("inductive", "transductive")
+TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
+
+C = TypeVar("C")
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     name: (method, options(name))
@@ -287,6 +290,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
     meta, state = read_record(directory, "model")
     try:
+        _check_manifest(meta)
         options = dict(meta["options"])
         if encoder is not None:
             options["encoder"] = encoder
@@ -297,20 +301,57 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         name = method or meta["method"]
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = Estimator(name, *shape, **options)
-        if bad := [name for name, array in state.items() if not np.isfinite(array).all()]:
-            raise FewnodeError(f"tensor {bad[0]!r} is not finite")
+        for tensor, array in state.items():
+            if array.dtype.name not in TENSOR_TYPES:
+                raise FewnodeError(f"tensor {tensor!r} is {array.dtype}, expected {', '.join(TENSOR_TYPES)}")
+            if not np.isfinite(array).all():
+                raise FewnodeError(f"tensor {tensor!r} is not finite")
         tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], tensors)
             model.needs_fit = False
         if model.trained_["known"]:
-            model.method_.known = Known(**model.trained_["known"])
+            model.method_.known = _constants(Known, model.trained_["known"])
+        for mode in MODES if model.trained_["temperature"] else ():
+            _constants(Temperature, model.trained_["temperature"][mode])
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+    except (LookupError, ValueError, TypeError, RuntimeError, AttributeError, OverflowError) as error:
         raise FewnodeError(f"{directory}: not a complete model ({one_line(error)})") from None
     return model
+
+
+MAX_COUNT = 1 << 24
+"""Attributes, ways, shots: what a manifest may claim before anything is made of it."""
+
+
+def _check_manifest(meta: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose checksum is right, because a stranger made it, and whose content is not."""
+    trained = meta["trained"]
+    counts = {name: meta[name] for name in ("way", "shot", "query")}
+    counts |= {name: trained[name] for name in ("n_features", "width")}
+    for name, count in counts.items():
+        if type(count) is not int or not 0 <= count <= MAX_COUNT:
+            raise FewnodeError(f"{name} is {count!r}, expected a whole number up to {MAX_COUNT}")
+    if type(meta["seed"]) is not int or not 0 <= meta["seed"] < 1 << 63:
+        raise FewnodeError(f"seed is {meta['seed']!r}, expected a whole number from 0")
+    kinds = {"method": str, "options": dict, "trained": dict}
+    kinds_below = {"data": dict, "classes": dict, "feature_names": list | None, "temperature": dict | None}
+    for found, expected in ((meta, kinds), (trained, {**kinds_below, "known": dict | None})):
+        for name, kind in expected.items():
+            if not isinstance(found[name], kind):
+                raise FewnodeError(f"{name} is a {type(found[name]).__name__}, expected {kind}")
+    names = trained["feature_names"]
+    if names is not None and (len(names) != trained["n_features"] or not all(isinstance(name, str) for name in names)):
+        raise FewnodeError(f"{len(names)} names of attributes, expected {trained['n_features']}")
+
+
+def _constants(kind: type[C], found: Mapping[str, Any]) -> C:
+    """A record of finite numbers."""
+    if not all(isinstance(value, int | float) and np.isfinite(value) for value in found.values()):
+        raise FewnodeError(f"{kind.__name__} is {found}, expected numbers")
+    return kind(**found)
 
 
 def classes(support_y: Labels) -> list[Hashable]:

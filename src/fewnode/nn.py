@@ -528,6 +528,15 @@ PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 ENCODERS = ("gcn", "mlp", *PYG_ENCODERS)
 
 
+MAX_LAYERS = 64
+
+
+def check_widths(hidden: Sequence[int]) -> None:
+    """Refuse widths of layers that no encoder has."""
+    if not 1 <= len(hidden) <= MAX_LAYERS or not all(isinstance(width, int) and width >= 1 for width in hidden):
+        raise FewnodeError(f"hidden sizes {hidden[:8]}: expected 1 to {MAX_LAYERS} of them, each at least 1")
+
+
 def build_encoder(name: str, n_features: int, hidden: Sequence[int], dropout: float) -> nn.Module:
     """An encoder by name: the fast `gcn`, the graph-free `mlp`, or PyG's `sage`, `gat`, `gin`."""
     if name in ("gcn", "mlp"):

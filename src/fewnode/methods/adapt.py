@@ -27,8 +27,8 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.inner import Network, Stack, Support, Weights, adapt
-from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder
-from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train, seeded
+from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder, check_widths
+from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, adopt, meta_train, seeded
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
@@ -102,23 +102,22 @@ class Adapt:
         self.seed, self.device = seed, device
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Adapt:
-        self._check(graph)
+        need_attributes(graph)
+        self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         self.unit_ = LENGTH / max(_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
         self._ready = None
         g = self._prepared(graph)
-        self.network_ = network = self._build(graph.n_features)
+        self.network_ = network = self._build(graph.n_features).to(self.device)
         loss_of = self._query_loss(g) if self.meta else self._class_loss(g, train)
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
         self.history_ = meta_train(network, loss_of, self._validation(g, valid), train, schedule, journal)
         return self
 
-    def _check(self, graph: Graph) -> None:
-        need_attributes(graph)
+    def _check(self) -> None:
         if isinstance(self.encoder, str) and self.encoder not in ("sgc", *ENCODERS):
             raise FewnodeError(f"unknown encoder {self.encoder!r}{closest(self.encoder, ('sgc', *ENCODERS))}")
-        if not self.hidden or min(self.hidden) < 1:
-            raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
+        check_widths(self.hidden)
         if self.encoder == "sgc" and len(self.hidden) > 1:
             raise FewnodeError(f"hidden sizes {self.hidden}: sgc has one layer, expected one size")
         if self.steps < 1 or not self.inner_lr > 0:
@@ -232,7 +231,7 @@ class Adapt:
                 encoder = SGC(n_features, self.hidden[0])
             else:
                 encoder = build_encoder(self.encoder, n_features, self.hidden, self.dropout)
-            return Network(encoder).to(self.device)
+            return Network(encoder)
 
     def _prepared(self, graph: Graph) -> Prepared:
         if self._ready is None or self._ready[0] is not graph:
@@ -252,9 +251,8 @@ class Adapt:
         self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
         self.unit_ = float(state["unit"])
         self._ready = None
-        self.network_ = self._build(n_features)
-        self.network_.load_state_dict(learned)
-        self.network_.eval()
+        self._check()
+        self.network_ = adopt(lambda: self._build(n_features), learned).to(self.device)
         return self
 
 

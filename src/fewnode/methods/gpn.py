@@ -26,8 +26,18 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score
 from fewnode.graph import Graph, Ints
-from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, has_kernels, product, segment_softmax
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, meta_train, seeded
+from fewnode.nn import (
+    CSR,
+    GCN,
+    Module,
+    Prepared,
+    build_encoder,
+    check_widths,
+    has_kernels,
+    product,
+    segment_softmax,
+)
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, adopt, meta_train, seeded
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 1 << 22
@@ -513,7 +523,8 @@ class GPN(Prototypical):
         self.seed, self.device = seed, device
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> GPN:
-        self._check(graph)
+        need_attributes(graph)
+        self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         pool = valid.take(VALID_TASKS)
         rates = self.DROPOUTS if isinstance(self.dropout, str) else (self.dropout,)
@@ -526,10 +537,8 @@ class GPN(Prototypical):
         self._cache = None
         return self
 
-    def _check(self, graph: Graph) -> None:
-        need_attributes(graph)
-        if not self.hidden or min(self.hidden) < 1:
-            raise FewnodeError(f"hidden sizes {self.hidden}: expected at least one, each at least 1")
+    def _check(self) -> None:
+        check_widths(self.hidden)
         if not self.eps > 0:
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
         if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
@@ -618,7 +627,6 @@ class GPN(Prototypical):
         """Become the method that gave `state`; wrong names or shapes are refused."""
         learned = {name.removeprefix("networks."): tensor for name, tensor in state.items() if name != "idf"}
         self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
-        self.networks_ = self._build(n_features, 0.0).to(self.device)
-        self.networks_.load_state_dict(learned)
-        self.networks_.eval()
+        self._check()
+        self.networks_ = adopt(lambda: self._build(n_features, 0.0), learned).to(self.device)
         return self

@@ -28,6 +28,7 @@ from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
 from fewnode.methods.gpn import Prototypical, Ready, chunks, rectify
+from fewnode.train import need_shapes
 
 VIEWS: dict[str, Diffusion] = {
     "attributes": Diffusion(0),
@@ -269,9 +270,28 @@ class GPNPlus(Prototypical):
                 found["join.metric"] = self.join_.metric
         return {name: tensor.contiguous() for name, tensor in found.items()}
 
+    def _shapes(self, n_features: int, state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+        """The tensors there must be, given how many directions attributes are read along, and the lenses there are."""
+        d = state["mean"].numel()
+        shapes: dict[str, tuple[int, ...]] = {"tau": (len(VIEWS), len(POWERS)), "mean": (d,), "trust": (len(SHOTS),)}
+        if n_features:
+            one = state["scaling"].shape[:1] if state["scaling"].numel() == 1 else ()  # a file has no tensor of no axis
+            shapes |= {"scaling": tuple(one), "directions": (n_features, d), "idf": (n_features,)}
+        places = [place for place, name in enumerate(VIEWS) if f"{place}.axes" in state]
+        for place in places:
+            shapes |= {f"{place}.mean": (d,), f"{place}.axes": (d, d), f"{place}.variance": (d,)}
+        if "join.mean" in state:
+            joined = d * int((state["tau"][[name.startswith("attributes") for name in VIEWS]] > 0).sum())
+            rank = state["join.projection"].shape[-1]
+            shapes |= {"join.mean": (joined,), "join.projection": (joined, rank)}
+            if "join.metric" in state:
+                shapes["join.metric"] = (rank, rank)
+        return shapes
+
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
+        need_shapes(state, self._shapes(n_features, state))
         names = list(VIEWS)
-        places = torch.nonzero(state["tau"]).tolist()
+        places = torch.nonzero(state["tau"] > 0).tolist()
         self.weight_ = {(names[i], POWERS[j]): float(state["tau"][i, j]) for i, j in places}
         self.axes_, self.mean_ = None, state["mean"]
         self.trust_ = dict(zip(SHOTS, state["trust"].tolist(), strict=True))

@@ -19,16 +19,19 @@ from torch.nn import functional as F
 from fewnode.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.attributes import need_attributes
 from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
 from fewnode.graph import Graph
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction
 from fewnode.methods.gpn import DISTANCES, Prototypical
+from fewnode.train import need_shapes
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""
 SCALINGS = ("l2", "tf-idf", "log-tf-idf")
 DIFFUSIONS = tuple(Diffusion(*d) for d in ((0,), (1,), (2,), (3,), (6,), (10, 0.15), (6, 0.5)))
 METRICS = ("cosine", "sqeuclidean")
+MAX_STEPS = 1000
 
 
 class Choice(NamedTuple):
@@ -62,6 +65,8 @@ class Propagation(Prototypical):
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Propagation:
         """Look at the attributes of the graph, and choose by the labels of training and validation classes."""
         need_attributes(graph)
+        if self.steps is not None and not 0 <= self.steps <= MAX_STEPS:
+            raise FewnodeError(f"{self.steps} steps, expected 0 to {MAX_STEPS}")
         self.accuracy_: dict[Choice, float] = {}
         best = self._best(graph, self._choices(), train, valid)
         if self.metric is None:
@@ -120,7 +125,12 @@ class Propagation(Prototypical):
         return {**idf, "directions": directions, "mean": self.mean_, "choice": torch.tensor(numbers)}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Propagation:
+        d = state["mean"].numel()
+        idf_shape = {"idf": (n_features,)} if "idf" in state else {}
+        need_shapes(state, {"choice": (5,), "mean": (d,), "directions": (n_features, d), **idf_shape})
         scaling, steps, teleport, centre, distance = state["choice"].tolist()
+        if not (0 <= steps <= MAX_STEPS and 0 <= teleport < 1 and min(scaling, distance) >= 0):
+            raise ValueError(f"choice is {state['choice'].tolist()}")
         choice = Choice(
             SCALINGS_KNOWN[int(scaling)], Diffusion(int(steps), teleport), bool(centre), DISTANCES[int(distance)]
         )

@@ -22,6 +22,7 @@ from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
 from fewnode.kernels import compiled
 from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
+from fewnode.train import need_shapes
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""
@@ -115,9 +116,8 @@ class Walks:
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Walks:
         """Become the method that gave `state`. Attributes do not matter to it, hence not how many there are."""
+        need_shapes(state, {"embedding": (len(state["embedding"]), self.dimensions), "graph": (32,)})
         self.embedding_, self.graph_ = state["embedding"].numpy(), state["graph"].numpy()
-        if self.embedding_.ndim != 2 or self.embedding_.shape[1] != self.dimensions:
-            raise ValueError(f"vectors are {self.embedding_.shape}, expected {self.dimensions} numbers each")
         self._seen = None
         return self
 
