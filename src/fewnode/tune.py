@@ -23,10 +23,11 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
 from fewnode.graph import Dataset
-from fewnode.io import one_line, readable, write_text
+from fewnode.io import one_line, read_text, write_text
 from fewnode.methods.defaults import Range, options, space
 from fewnode.train import Diverged
 
+MAX_BYTES = 1 << 24
 POOL_SEED = 1
 """Trials are compared on validation tasks that early stopping, which draws with seed 0, has not seen."""
 
@@ -137,12 +138,11 @@ def _try(model: Estimator, data: Dataset, chosen: dict[str, Any], accuracy: Call
 
 def read_options(path: Path) -> tuple[str, dict[str, Any]]:
     """The method and the options of a file that `Tuned.write` wrote."""
-    with readable(path) as file:
-        try:
-            found = tomllib.load(file)
-            return str(found["method"]), dict(found["options"])
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-            raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
+    try:
+        found = tomllib.loads(read_text(path, MAX_BYTES))
+        return str(found["method"]), dict(found["options"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
 
 
 # --- two ways to search -------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ MAX_INFLATION = 100
 FREE_BYTES = 256 << 20
 """What inflates to more than this and `MAX_INFLATION` times its file is a bomb; tables shrink 3 to 30 times."""
 
-MAX_LINE = 64 << 20
+MAX_LINE = 32 << 20
 MAX_KEYS = 1000
 """JSON lines with more columns than this are no table, and every row would get a cell in each."""
 

@@ -176,7 +176,7 @@ def _variables(blob: bytes) -> Iterator[tuple[str, Matrix]]:
     order = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(blob[124:128])
     if order is None:
         raise FewnodeError("not a MATLAB 5 file")
-    left = max(FREE_INFLATION, MAX_INFLATION * len(blob))
+    left = max(FREE_INFLATION // 2, MAX_INFLATION * len(blob))
     for kind, content in _elements(blob[128:], order):
         if kind == _COMPRESSED:
             inflated = zlib.decompressobj().decompress(content, left + 1)

@@ -6,12 +6,17 @@ that of the gnn-benchmark collection (Coauthor, Amazon photo and computers, Cora
 
 from __future__ import annotations
 
+import errno
 import io
 import math
+import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from io import BufferedReader
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -26,7 +31,19 @@ FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100
 """What claims to inflate more than this (beyond 64 MB) is a bomb, not a network."""
 
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, SyntaxError)
+MAX_DIRECTORY = 1 << 16
+"""Bytes of the list of members: a thousand arrays."""
+
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+)
 """What Python's own zip and npy readers raise at bytes that are not theirs."""
 
 _CSR = ("data", "indices", "indptr", "shape")
@@ -49,15 +66,27 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     Sizes are checked before anything is inflated. Arrays of Python objects are left out: they are never loaded.
     """
     try:
-        with readable(path) as file, zipfile.ZipFile(file) as archive:
+        with readable(path) as file, zipfile.ZipFile(_with_short_directory(path, file)) as archive:
             members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in wanted]
             claimed = sum(member.file_size for member in members)
             if is_bomb(claimed, path.stat().st_size):
                 raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
             arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
             return {name: array for name, array in arrays.items() if array is not None}
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the file's beginning
+            raise
         raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
+
+
+def _with_short_directory(path: Path, file: BufferedReader) -> BufferedReader:
+    """The file, unless it lists so many members that reading the list would take long."""
+    size = os.fstat(file.fileno()).st_size
+    file.seek(max(0, size - (1 << 16)))
+    end = file.read().rpartition(b"PK\x05\x06")[2]
+    if int.from_bytes(end[8:12], "little") > MAX_DIRECTORY:
+        raise FewnodeError(f"{path}: a directory of over {MAX_DIRECTORY >> 10} kB, expected few arrays")
+    return file
 
 
 def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
@@ -80,7 +109,9 @@ def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.d
     """Shape, memory order and type of the array that follows in an .npy file."""
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read_header(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
+        shape, fortran, dtype = read_header(file)
     return shape, "F" if fortran else "C", dtype
 
 

@@ -7,6 +7,7 @@ the name of its table: `[[compare]]`, `[[sweep]]`, `[[ablation]]` or `[[case]]`.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.io import one_line, readable
+from fewnode.io import one_line, read_text
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")
@@ -27,6 +28,7 @@ GRID_KEYS = ("title", "reported", "defaults", "methods", *KINDS)
 TAKEN = ("method", "seed", *SHAPE)
 """What an option of a method cannot be called: the grid itself says these."""
 MAX_CELLS = 1_000_000
+MAX_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,10 @@ def read_grid(path: Path) -> Grid:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    with readable(path) as file:
-        try:
-            return tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FewnodeError(f"{path}: not TOML: {one_line(error)}") from None
+    try:
+        return tomllib.loads(read_text(path, MAX_BYTES))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise FewnodeError(f"{path}: not TOML: {one_line(error)}") from None
 
 
 def read_reported(path: Path) -> tuple[dict[str, Any], ...]:
@@ -162,11 +163,16 @@ def _part(kind: str, table: Table, methods: Mapping[str, Table]) -> Part:
         table.wrong(f"one of {', '.join(SHAPE)} must be a list, the axis of the sweep; {len(lists)} are")
     if kind in ("ablation", "case") and lists:
         table.wrong(f"{lists[0]} is a list, expected one number")
-    settings = list(product(axes["way"], axes["shot"], axes.get("query", [0])))
+    axes.setdefault("query", [0])
+    datasets, labels = table.names("datasets"), table.names("methods")
+    seeds = sum(len(_seeds(kind, table, methods.get(label))) for label in labels)
+    if math.prod(map(len, axes.values())) * len(datasets) * seeds > MAX_CELLS:  # before any of them is made
+        table.wrong(f"more than {MAX_CELLS:,} cells")
+    settings = list(product(axes["way"], axes["shot"], axes["query"]))
     rows = [
         _row(kind, table, methods, dataset, label, setting)
-        for dataset in table.names("datasets")
-        for label in table.names("methods")
+        for dataset in datasets
+        for label in labels
         for setting in settings
     ]
     return Part(kind, table.text("title", kind), tuple(rows), lists[0] if kind == "sweep" else None)
@@ -181,7 +187,6 @@ def _row(
     for name in options:
         if own and name in TAKEN:
             own.wrong(f"options: {name!r} is not an option of a method; the parts of the grid say it")
-    seeds = own.seeds() if own and "seeds" in own.values and "seeds" not in table.own else table.seeds()
     way, shot, query = setting
     cell = Cell(
         dataset=dataset,
@@ -197,7 +202,13 @@ def _row(
         queries=table.choice("queries", QUERIES),
         kind="case" if kind == "case" else "score",
     )
-    return Row(label, tuple(replace(cell, seed=seed) for seed in (seeds[:1] if kind == "case" else seeds)))
+    return Row(label, tuple(replace(cell, seed=seed) for seed in _seeds(kind, table, own)))
+
+
+def _seeds(kind: str, table: Table, own: Table | None) -> Sequence[int]:
+    """Those of the method, unless the part itself names some; a case study is of one."""
+    seeds = own.seeds() if own and "seeds" in own.values and "seeds" not in table.own else table.seeds()
+    return seeds[:1] if kind == "case" else seeds
 
 
 class Table:
@@ -261,12 +272,12 @@ class Table:
     def names(self, key: str) -> list[str]:
         return self._list(key, lambda each: isinstance(each, str) and bool(each), "a name")
 
-    def seeds(self) -> list[int]:
+    def seeds(self) -> Sequence[int]:
         """A list of seeds, or how many: 0, 1, 2 …"""
         found = self.values.get("seeds", 1)
         if isinstance(found, list):
             return self.numbers("seeds", 0)
-        return list(range(self.number("seeds", 1, 1)))
+        return range(self.number("seeds", 1, 1))
 
     def _list(self, key: str, good: Callable[[Any], bool], what: str) -> list[Any]:
         if key not in self.values:
