@@ -10,6 +10,11 @@ class FewnodeError(Exception):
     """Something in the input or the arguments is wrong; the message is one line a user can act on."""
 
 
+def visible(text: str) -> str:
+    """Text from a file without what would move the cursor, colour the terminal or run backwards; lines stay."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "·" for c in text)
+
+
 def closest(word: str, known: Iterable[str]) -> str:
     """` (did you mean X?)` if some known word is near `word` or contains it, else an empty string."""
     names = list(known)

@@ -390,16 +390,6 @@ def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]
     return rows
 
 
-def harmless(cell: str) -> str:
-    """Text that is no formula to a spreadsheet, marked by an apostrophe where it would be one."""
-    if cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        try:
-            float(cell)
-        except ValueError:
-            return f"'{cell}"
-    return cell
-
-
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers."""
     for number, line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, Recogniser
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Dataset
-from fewnode.io import harmless, read_table, write_text
+from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.methods.gpn import Explanation
 
 NONE = "none of these"
@@ -25,7 +23,8 @@ NONE = "none of these"
 def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
     """Nodes and their class names from a table `node,class`; a node in two classes is refused."""
     seen: dict[int, tuple[int, str]] = {}
-    for line, (name, label) in read_table(path, ["node", "class"]):
+    for line, (name, text) in read_table(path, ["node", "class"]):
+        label = bare(text)
         node = _node(path, line, name, data)
         if not label:
             raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
@@ -46,8 +45,9 @@ def read_query(path: Path, data: Dataset) -> list[int]:
 
 
 def _node(path: Path, line: int, name: str, data: Dataset) -> int:
+    """The node of that name, which may stand behind the apostrophe that our own tables put before a formula."""
     try:
-        return data.node(name)
+        return data.node_id[bare(name)] if bare(name) in data.node_id else data.node(name)
     except FewnodeError as error:
         raise FewnodeError(f"{path}: line {line}: {error}") from None
 
@@ -90,15 +90,12 @@ class Predictions:
         return [[self.support[i][0] for i in row] for row in self.why.nearest] if self.why else []
 
     def to_csv(self) -> str:
-        """`node,label`, one column a class and, if explained, `nearest`.
-
-        Class names are anybody's: none of them is a formula to a spreadsheet. Node names stay as the dataset has them.
-        """
-        columns = [f"p({c})" if c in ("node", "label", "nearest") else harmless(c) for c in self.classes]
+        """`node,label`, one column a class and, if explained, `nearest`."""
+        columns = [f"p({c})" if c in ("node", "label", "nearest") else c for c in self.classes]
         header = ["node", "label", *columns]
         rows: list[list[str]] = []
         for node, label, row in zip(self.nodes, self.labels, self.probability, strict=True):
-            rows.append([node, harmless(label), *(f"{p:.6f}" for p in row)])
+            rows.append([node, label, *(f"{p:.6f}" for p in row)])
         if self.why:
             header.append("nearest")
             for cells, names in zip(rows, self.nearest, strict=True):
@@ -108,7 +105,7 @@ class Predictions:
     def support_csv(self) -> str:
         """`node,class,beta`: the weight of each support node in its class's prototype."""
         beta = self.why.beta.tolist() if self.why else []
-        rows = [[node, harmless(label), f"{b:.6f}"] for (node, label), b in zip(self.support, beta, strict=False)]
+        rows = [[node, label, f"{b:.6f}"] for (node, label), b in zip(self.support, beta, strict=False)]
         return csv_text([["node", "class", "beta"], *rows])
 
     def support_table(self) -> str:
@@ -157,9 +154,3 @@ class Answerer:
             names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
         why = self.recogniser.explain(query) if explain else None
         return Predictions([self.data.node_name(node) for node in query], names, probability, self.support, why)
-
-
-def csv_text(rows: Sequence[Sequence[str]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()

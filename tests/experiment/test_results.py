@@ -21,8 +21,8 @@ from fewnode.experiment.results import (
     p_value,
     read_results,
     table,
-    to_csv,
 )
+from fewnode.io import csv_text
 from synthetic import noisy, part, write
 
 
@@ -100,7 +100,7 @@ def test_an_ablation_is_against_its_first_row(tmp_path: Path) -> None:
 def test_the_table(tmp_path: Path) -> None:
     scores = np.array([[0.5, 1.0], [0.75, 0.75]])
     parts = [part("compare", lambda dataset, label, s: scores if label == "gpn" else "too few", title="=cmd()")]
-    rows = list(csv.DictReader(io.StringIO(to_csv(table(read_results(write(tmp_path, parts)))))))
+    rows = list(csv.DictReader(io.StringIO(csv_text(table(read_results(write(tmp_path, parts)))))))
     assert rows[0]["part"] == "'=cmd()"  # no formula to a spreadsheet
     assert float(rows[0]["accuracy"]) == 0.75
     assert float(rows[0]["accuracy_ci95"]) == pytest.approx(interval(scores).ci95, abs=1e-6)
@@ -109,7 +109,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 def test_numbers_are_no_formulas() -> None:
-    assert to_csv([["-0.5", "-x", "+1", "@a", "a"]]) == "-0.5,'-x,+1,'@a,a\n"
+    assert csv_text([["-0.5", "-x", "+1", "@a", "a"]]) == "-0.5,'-x,+1,'@a,a\n"
 
 
 def test_what_is_no_results_directory(tmp_path: Path) -> None:

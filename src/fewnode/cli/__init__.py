@@ -8,7 +8,9 @@ import typer
 
 from fewnode import __version__
 from fewnode.cli import bench, data, demo, experiment, run, serve, tune
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, visible
+
+MAX_LINE = 1000
 
 app = typer.Typer(
     name="fewnode",
@@ -70,18 +72,25 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away: nobody is left to be told
         sys.exit(0)
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _is_lack_of_memory(error):
+            raise
         _complain(_machine(error))
         sys.exit(3)
 
 
-def _machine(error: OSError | MemoryError) -> str:
-    if isinstance(error, MemoryError):
+def _is_lack_of_memory(error: RuntimeError) -> bool:
+    """Torch has no exception of its own for it on a CPU."""
+    return type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
+
+
+def _machine(error: OSError | MemoryError | RuntimeError) -> str:
+    if not isinstance(error, OSError):
         return "out of memory"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; nothing already written was lost"
 
 
 def _complain(message: str) -> None:
-    text = " ".join(message.split())
-    typer.echo(f"fewnode: {text}", err=True)
+    text = visible(" ".join(message.split()))
+    typer.echo(f"fewnode: {text if len(text) <= MAX_LINE else text[:MAX_LINE] + ' …'}", err=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, emit, note, table
-from fewnode.errors import FewnodeError
+from fewnode.cli.show import Json, Quiet, emit, note, show, table
+from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.experiment.ledger import Record
@@ -130,7 +130,7 @@ def report(
     elif as_json:
         raise FewnodeError("--json needs --out: the report itself would go to standard output")
     else:
-        typer.echo(render(found, form.value), nl=False)
+        show(render(found, form.value))
     if as_json:
         emit({"out": str(out), "cells": len(found.records), "bytes": out.stat().st_size})
     elif out is not None:
@@ -148,7 +148,7 @@ def _show_outlook(found: Outlook, workers: int, as_json: bool) -> None:
     rows = [(p.cell, state, p.impossible or "") for p, state in found.cells]
     width = max(len(str(cell)) for cell, _, _ in rows)
     for cell, state, reason in rows:
-        typer.echo(f"{str(cell).ljust(width)}  {state.ljust(10)}  {reason}".rstrip())
+        typer.echo(visible(f"{str(cell).ljust(width)}  {state.ljust(10)}  {reason}".rstrip()))
     states = [state for _, state in found.cells]
     counts = [(state, states.count(state)) for state in ("to run", "done", "failed", "impossible")]
     typer.echo("\n" + table(["cells", "count"], counts))
@@ -175,7 +175,7 @@ def _progress(quiet: bool) -> Iterator[Report]:
 
         def draw(progress: Run) -> None:
             if progress.last is not None and progress.last.status == "failed":
-                bars.console.print(_result(progress.last), markup=False, highlight=False)
+                bars.console.print(visible(_result(progress.last)), markup=False, highlight=False)
             bars.update(bar, completed=progress.finished, total=progress.total, status=_status(progress))
 
         yield draw

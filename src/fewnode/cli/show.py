@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from fewnode.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,14 +28,25 @@ Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: e
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
 
 
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def emit(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))
+    """One JSON object. What JSON itself leaves as it is but a terminal obeys is escaped too."""
+    text = json.dumps(value, ensure_ascii=False)
+    typer.echo(_UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+
+
+def show(text: str) -> None:
+    """A result on standard output: exactly into a file or a pipe; on a terminal without what that would obey."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def note(text: str, quiet: bool) -> None:
     """Something about the way, not the result: to standard error, unless -q."""
     if not quiet:
-        typer.echo(text, err=True)
+        typer.echo(visible(text), err=True)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -45,7 +59,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         )
         for row in cells
     ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+    return visible("\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pyarrow.parquet
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, is_sparse
-from fewnode.io import atomic_write
+from fewnode.io import FORMULA, NUMBER, atomic_write, harmless
 
 
 def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002
@@ -30,10 +30,21 @@ def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> li
     for path, table in zip(paths, tables, strict=True):
         with atomic_write(path) as file:
             if format == "csv":
-                pyarrow.csv.write_csv(table, file)
+                pyarrow.csv.write_csv(_harmless(table), file)
             else:
                 pyarrow.parquet.write_table(table, file)
     return paths
+
+
+def _harmless(table: pa.Table) -> pa.Table:
+    """No text in it is a formula to a spreadsheet. Parquet, which no spreadsheet runs, stays exact."""
+    columns = [_no_formulas(column) if pa.types.is_string(column.type) else column for column in table.columns]
+    return pa.table(columns, [harmless(name) for name in table.column_names])
+
+
+def _no_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    formula = pc.and_not(pc.match_substring_regex(column, FORMULA), pc.match_substring_regex(column, NUMBER))
+    return pc.if_else(formula, pc.binary_join_element_wise("'", column, ""), column)
 
 
 def _names(data: Dataset) -> pa.Array:

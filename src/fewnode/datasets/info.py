@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fewnode import kernels
+from fewnode.errors import visible
 from fewnode.graph import Dataset, Ints
 
 PARTS = ("train", "valid", "test")
@@ -198,7 +199,7 @@ def _bar(name: str, count: int, most: int) -> str:
 
 def printable(name: str, width: int = 24) -> str:
     """A name from a file, without what would move the cursor or colour the terminal."""
-    return "".join(c if c.isprintable() else "·" for c in name[:width])
+    return visible(name[:width].replace("\n", "·"))
 
 
 def _class_bars(sizes: dict[str, int], bars: int) -> list[str]:

@@ -6,8 +6,6 @@ of processes, or of how often the run was interrupted.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from fewnode.evaluation import METRICS, Interval, interval
 from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import Planned
-from fewnode.io import harmless, readable, write_text
+from fewnode.io import readable, write_text
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"
@@ -292,10 +290,3 @@ def table(results: Results) -> list[list[str]]:
             names = [section.title, entry.dataset, entry.label]
             rows.append([*names, *map(str, shape), *numbers, entry.status, entry.reason])
     return rows
-
-
-def to_csv(rows: Sequence[Sequence[str]]) -> str:
-    """CSV in which no text of a user's is a formula to a spreadsheet."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([[harmless(cell) for cell in row] for row in rows])
-    return buffer.getvalue()

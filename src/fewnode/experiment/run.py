@@ -21,9 +21,9 @@ from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import Clock, Planned, open_dataset, plan, trainings
-from fewnode.experiment.results import TABLE, read_results, table, to_csv, write_layout
+from fewnode.experiment.results import TABLE, read_results, table, write_layout
 from fewnode.experiment.work import THREADS, died, work, work_apart
-from fewnode.io import exclusive, write_text
+from fewnode.io import csv_text, exclusive, write_text
 
 Group: TypeAlias = Sequence[Planned]
 """The cells of one training."""
@@ -102,7 +102,7 @@ def experiment(
                 if p.impossible is not None and p.id not in records:
                     ledger.add(Record(p.id, p.identity, "impossible", reason=p.impossible))
             _collect(run(groups), groups, workers, clock, ledger, progress, report)
-        write_text(out / TABLE, to_csv(table(read_results(out))))
+        write_text(out / TABLE, csv_text(table(read_results(out))))
     return progress
 
 

@@ -23,5 +23,5 @@ def write_page(path: Path, template: str, **values: Any) -> None:
         loader=PackageLoader("fewnode", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     with rc_context(STYLE):
-        drawn = {name: Markup(svg(v)) if isinstance(v, Figure) else v for name, v in values.items()}  # noqa: S704
+        drawn = {name: Markup(svg(v)) if isinstance(v, Figure) else v for name, v in values.items()}  # noqa: S704 # nosec B704
     write_text(path, environment.get_template(template).render(**drawn))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fewnode.evaluation import METRICS, Interval
-from fewnode.experiment.results import Entry, Results, Section, against_first, compare, table, to_csv
+from fewnode.experiment.results import Entry, Results, Section, against_first, compare, table
+from fewnode.io import csv_text
 from fewnode.report import names
 
 Escape = Callable[[str], str]
@@ -114,7 +115,7 @@ def signed(value: float) -> str:
 
 def render(results: Results, form: str) -> str:
     if form == "csv":
-        return to_csv(_with_marks(results))
+        return csv_text(_with_marks(results))
     write = to_latex if form == "latex" else to_markdown
     return "\n".join(write(each) for each in tables(results))
 
