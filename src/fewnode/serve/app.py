@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.io import one_line
 from fewnode.serve.bodies import Attach, Classify, ClassName, Progress, Put, Suggest
 from fewnode.serve.desk import Busy, Desk
 from fewnode.serve.gate import BUG, Gate, Health, Rules
@@ -46,7 +45,7 @@ class Service:
 
     @property
     def session(self) -> Session:
-        assert self._session is not None, "the gate lets nobody in before"  # noqa: S101
+        assert self._session is not None, "the gate lets nobody in before"  # noqa: S101 # nosec B101
         return self._session
 
     def open(self, session: Session) -> None:
@@ -173,7 +172,7 @@ def _routes(service: Service) -> FastAPI:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
-    _errors(app)
+    _errors(app, service)
     return app
 
 
@@ -190,7 +189,7 @@ def _csv(text: str, name: str) -> Response:
     return Response(text, media_type="text/csv", headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
-def _errors(app: FastAPI) -> None:
+def _errors(app: FastAPI, service: Service) -> None:
     """Every refusal has the same form, whoever refuses."""
 
     def said(status: int, error: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -201,7 +200,7 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(FewnodeError)
     async def user_error(_: Request, error: FewnodeError) -> Response:
         status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-        return said(status, str(error), hint)
+        return said(status, _without_place(str(error), service.session.network.model.method), hint)
 
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(ValidationError)
@@ -230,4 +229,10 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     async def machine(_: Request, error: OSError) -> Response:
-        return said(507, f"the change could not be kept: {one_line(error)}", "nothing was changed; see to the disk")
+        why = error.strerror or type(error).__name__  # and not where: the file's place is nobody else's business
+        return said(507, f"the change could not be kept: {why}", "nothing was changed; see to the disk")
+
+
+def _without_place(text: str, method: str) -> str:
+    """A method of one's own is called by its file, which is named without its folder."""
+    return text.replace(method, method.rsplit("/", 1)[-1])

@@ -69,7 +69,7 @@ def rules(token: str, host: str, port: int) -> Rules:
     """This machine's own names with the served port, and what `--host` says beside them."""
     names = ["127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host.lower()]
     hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
-    return Rules(token, port, frozenset(hosts), host in ("0.0.0.0", "::"))  # noqa: S104
+    return Rules(token, port, frozenset(hosts), host in ("0.0.0.0", "::"))  # noqa: S104 # nosec B104
 
 
 @dataclass

@@ -17,9 +17,9 @@ import fewnode
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import MODES, Estimator
 from fewnode.graph import UNKNOWN, Dataset
-from fewnode.io import harmless
+from fewnode.io import csv_text
 from fewnode.labelling import suggest
-from fewnode.predictions import NONE, Answerer, Predictions, csv_text
+from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, NODES, Attach, Classify, Progress, Suggest, limits
 from fewnode.serve.network import Network, unknown_words
 from fewnode.serve.store import State, Store
@@ -249,7 +249,7 @@ class Session:
     # --- tables ---
 
     def support_csv(self) -> str:
-        rows = [[node, harmless(name)] for name, nodes in self.state.classes.items() for node in nodes]
+        rows = [[node, name] for name, nodes in self.state.classes.items() for node in nodes]
         return csv_text([["node", "class"], *rows])
 
     def labels_csv(self) -> str:
