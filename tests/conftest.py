@@ -1,5 +1,7 @@
 """Shapes in signatures are checked while testing; every test runs on one thread, as the command line does."""
 
+from collections.abc import Callable
+
 from jaxtyping import install_import_hook
 
 install_import_hook(["fewnode.nn", "fewnode.methods.gpn"], "beartype.beartype")
@@ -10,6 +12,7 @@ import torch  # noqa: E402
 
 from fewnode.graph import Dataset, Graph  # noqa: E402
 from graphs import planted, star  # noqa: E402
+from sizes import Figure, keep_figures  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -27,3 +30,17 @@ def _planted() -> Dataset:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Figure:
+    """Something measured: `figure("crash.train", "200 kills …")` is printed after the tests."""
+    return lambda key, text: record_property("figure", (key, text))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.getreports("passed")
+    found = {key: text for r in reports for name, (key, text) in (p for p in r.user_properties if p[0] == "figure")}
+    for key, text in sorted(found.items()):
+        terminalreporter.write_line(f"{key}: {text}")
+    keep_figures(found)

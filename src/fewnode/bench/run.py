@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
+import subprocess  # nosec B404
 import sys
 import time
 from collections.abc import Callable
@@ -231,7 +231,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 def _peak_of(name: str, size: str, edges: Path | None) -> float:
     command = [sys.executable, "-m", "fewnode.bench.run", name, size, *([str(edges)] if edges else [])]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603 # nosec B603
     if done.returncode != 0:
         raise FewnodeError(f"measuring the memory of {name} failed: {done.stderr.strip().splitlines()[-1:]}")
     return float(json.loads(done.stdout)["peak_mb"])

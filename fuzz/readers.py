@@ -1,0 +1,278 @@
+"""Every reader of files as a function of bytes, with files to begin from. Only `FewnodeError` may come out of one."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import hashlib
+import io
+import json
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from torch import nn
+
+from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
+from fewnode.datasets.amazon import _first_look, _links, _text
+from fewnode.datasets.arrow import read_table as read_any_table
+from fewnode.datasets.dblp import _abstract, _references
+from fewnode.datasets.dblp import _first_look as _paper
+from fewnode.datasets.debian import build_debian
+from fewnode.datasets.literal import BadLineError
+from fewnode.datasets.splits import choose_split
+from fewnode.datasets.tables import read_tables
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
+from fewnode.evaluation import read_pool, save_pool
+from fewnode.experiment.grid import read_grid, read_reported
+from fewnode.experiment.ledger import read_ledger
+from fewnode.experiment.results import read_results
+from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.predictions import read_query, read_support
+from fewnode.train import CHECKPOINT, Adam, History, Journal, Point, _resume, _save
+from fewnode.tune import read_options
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What to call with bytes, and bytes that it takes."""
+
+    read: Callable[[bytes], object]
+    seeds: tuple[bytes, ...]
+    share: int = 1
+    """Of the executions, relative to the others: the quick ones get more."""
+
+    def __call__(self, blob: bytes) -> bool:
+        """Whether the bytes were taken; anything but our own refusal is raised."""
+        try:
+            self.read(blob)
+        except (FewnodeError, BadLineError):
+            return False
+        return True
+
+
+def network() -> Dataset:
+    """Twelve classes of ten nodes, with names."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(12), 10)
+    x = (rng.random((120, 8)) < 0.3).astype(np.float32)
+    graph = Graph.from_edges(rng.integers(0, 120, (2, 300)), 120, x)
+    parts = (tuple(range(4)), tuple(range(4, 8)), tuple(range(8, 12)))
+    names = tuple(f"n{i}" for i in range(120))
+    return Dataset(graph, y, ClassSplit(*parts), tuple(f"c{c}" for c in range(12)), names, name="fuzz")
+
+
+def readers(folder: Path) -> dict[str, Reader]:
+    """All of them. `folder` is where the bytes are put; on a disk of memory that is quick."""
+    data = network()
+
+    def at(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+        def put(blob: bytes) -> object:
+            path.write_bytes(blob)
+            return read(path)
+
+        return put
+
+    tables = {
+        "csv": b'id,label,text,size\na,x,some words here,1\nb,y,"quoted, more",2.5\nc,x,,\n',
+        "jsonl": b'{"id": "a", "label": "x", "n": 1.5, "tags": ["p", "q"]}\n{"id": "b", "label": null}\n{"id": "c"}\n',
+        "parquet": _parquet(),
+    }
+    edges = folder / "edges.csv"
+    edges.write_bytes(b"source,target\na,b\nb,c\n")
+    found = {
+        f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(edges, path, min_nodes=1)), (seed,), 2)
+        for kind, seed in tables.items()
+    }
+    found["table.csv.gz"] = Reader(
+        at("t/g.csv.gz", lambda p: read_any_table(p, "x")), (gzip.compress(tables["csv"]),), 2
+    )
+    found["edges.csv"] = Reader(
+        at("t/e.csv", lambda path: read_tables(path, _nodes(folder), min_nodes=1)), (edges.read_bytes(),), 2
+    )
+    found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True)), 2)
+    found["mat"] = Reader(at("m/f_test.mat", lambda path: load(path.parent)), (_mat(), _mat(packed=True)), 4)
+    (folder / "m" / "f_network").write_bytes(b"0\t1\n1\t2\n2\t3\n")
+    found["network"] = Reader(at("w/f_network", lambda path: load(path.parent)), (b"0\t1\n1\t2\n",), 4)
+    found["support"] = Reader(at("s.csv", lambda path: read_support(path, data)), (b"node,class\nn1,a\nn2,'=b\n",), 8)
+    found["query"] = Reader(at("q.csv", lambda path: read_query(path, data)), (b"node\nn1\n\nn2\n",), 8)
+    save_pool(folder / "pool", EpisodeSampler(data, "test", 2, 2, 2).take(2), data)
+    found["pool"] = Reader(at("p.jsonl", lambda path: read_pool(path, data)), ((folder / "pool").read_bytes(),), 4)
+    found["grid"] = Reader(at("g.toml", read_grid), (GRID,), 8)
+    found["reported"] = Reader(at("r.toml", read_reported), (REPORTED,), 8)
+    found["tuned"] = Reader(
+        at("o.toml", read_options), (b'method = "gpn"\n[options]\nlr = 0.01\nhidden = [4, 3]\n',), 8
+    )
+    found["class list"] = Reader(
+        at("c.txt", lambda p: choose_split(data.y, data.class_names, {"train": ["c1"], "valid": ["c2"], "test": p})),
+        (b"c3\nc4\n",),
+        8,
+    )
+    product = b"{'asin': 'B0', 'related': {'also_viewed': ['B1']}, 'categories': [['A', 'B']], 'description': 'White'}"
+    paper = b'{"id": "1", "venue": {"raw": "V"}, "year": 2014, "references": ["2"], "indexed_abstract": '
+    paper += b'{"IndexLength": 2, "InvertedIndex": {"word": [0, 1]}}}'
+    found["product"] = Reader(
+        lambda line: (_first_look(line), _links("also_viewed")(line), _text(line)), (product,), 40
+    )
+    found["paper"] = Reader(lambda line: (_paper(line), _references(line), _abstract(line)), (paper,), 40)
+    found["products"] = Reader(at("am/meta.json", build_amazon_clothing), (product + b"\n" + product,), 4)
+    found["papers"] = Reader(at("db/papers.txt.gz", build_dblp), (gzip.compress(paper), paper), 4)
+    found |= _reddit(folder, at)
+    stanza = b"Package: a\nSection: net\nDepends: b (>= 1) | c, d\nVersion: 1:2.0-1~\nDescription: text\n more\n\n"
+    found["debian"] = Reader(at("deb/x_Packages", lambda path: build_debian(path.parent)), (stanza,), 4)
+    found |= _own_files(folder, at, data)
+    return found
+
+
+# --- seeds --------------------------------------------------------------------------------------------------------
+
+GRID = b"""title = "T"
+[defaults]
+datasets = ["debian"]
+seeds = 2
+[[compare]]
+methods = ["gpn", "wide"]
+way = [5, 10]
+shot = 3
+[[sweep]]
+methods = ["gpn"]
+way = 5
+shot = [1, 2]
+[methods.wide]
+method = "gpn"
+options = { hidden = [8, 4] }
+"""
+REPORTED = b'source = "s"\n[[result]]\ndataset = "d"\nway = 5\nshot = 3\naccuracy = { gpn = 70.1 }\nf1 = { gpn = 69 }\n'
+
+
+def _nodes(folder: Path) -> Path:
+    path = folder / "nodes.csv"
+    if not path.exists():
+        path.write_bytes(b"id,label\na,x\nb,y\nc,x\n")
+    return path
+
+
+def _parquet() -> bytes:
+    buffer = io.BytesIO()
+    columns = {"id": ["a", "b", "c"], "label": ["x", None, "y"], "size": [1.5, None, 2], "tags": [["p"], [], None]}
+    pq.write_table(pa.table(columns), buffer, compression="none")
+    return buffer.getvalue()
+
+
+def _npz(benchmark: bool = False) -> bytes:
+    buffer = io.BytesIO()
+    y = np.repeat([0, 1], 3)
+    csr = {"data": np.ones(2, np.float32), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2, 2, 2, 2, 2])}
+    if benchmark:
+        arrays: dict[str, Any] = {f"adj_{k}": v for k, v in csr.items()} | {"adj_shape": np.array([6, 6]), "labels": y}
+    else:
+        arrays = {f"x_{k}": v for k, v in csr.items()} | {"x_shape": np.array([6, 3]), "y": y}
+        arrays |= {"edge_index": np.array([[0, 1], [1, 2]]), "class_names": np.array(["a", "b"])}
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _mat(packed: bool = False) -> bytes:
+    """Index, Label and Attributes of three nodes."""
+
+    def element(kind: int, content: bytes) -> bytes:
+        return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
+
+    def matrix(name: str, rows: int, columns: int, values: list[float]) -> bytes:
+        flags = element(6, struct.pack("<II", 6, 0))
+        shape = element(5, struct.pack("<ii", rows, columns))
+        return element(
+            14, flags + shape + element(1, name.encode()) + element(9, struct.pack(f"<{len(values)}d", *values))
+        )
+
+    parts = [matrix("Index", 1, 3, [0, 1, 2]), matrix("Label", 1, 3, [4, 4, 5]), matrix("Attributes", 3, 1, [1, 0, 2])]
+    if packed:
+        parts = [struct.pack("<II", 15, len(z)) + z for z in (zlib.compress(part) for part in parts)]
+    return b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + b"".join(parts)
+
+
+At = Callable[[str, Callable[[Path], object]], Callable[[bytes], object]]
+
+
+def _reddit(folder: Path, at: At) -> dict[str, Reader]:
+    """Three of the four files as they should be, the fourth as given."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(6.0).reshape(2, 3))
+    files = {
+        "reddit-G.json": b'{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": 0, "target": 1}]}',
+        "reddit-id_map.json": b'{"a": 0, "b": 1}',
+        "reddit-class_map.json": b'{"a": 3, "b": 4}',
+        "reddit-feats.npy": buffer.getvalue(),
+    }
+    found = {}
+    for name, seed in files.items():
+        place = folder / name.replace(".", "_")
+        place.mkdir(exist_ok=True)
+        for other, blob in files.items():
+            (place / other).write_bytes(blob)
+        found[name] = Reader(at(f"{place.name}/{name}", lambda path: build_reddit(path.parent)), (seed,), 4)
+    return found
+
+
+def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
+    """Our own formats, each with right checksums: without them the fuzzer would see one line of code."""
+    save_dataset(data, folder / "data")
+    Estimator("gpn", 2, 2, episodes=10, hidden=(4, 3)).fit(data).save(folder / "run")
+    found = {}
+    for kind, home, read in (("model", folder / "run", load_model), ("dataset", folder / "data", load_dataset)):
+        manifest, blob = ((home / f"{kind}.{end}").read_bytes() for end in ("json", "safetensors"))
+        out = folder / f"forged-{kind}"
+        out.mkdir(exist_ok=True)
+
+        def forged(text: bytes, blob: bytes, kind: str = kind, out: Path = out, read: Any = read) -> object:
+            with suppress(ValueError, RecursionError):
+                meta = json.loads(text)
+                if isinstance(meta, dict):
+                    meta["sha256"] = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
+                    meta["sha256"]["manifest"] = hashlib.sha256(_canonical(meta).encode()).hexdigest()
+                    text = _canonical(meta).encode()
+            (out / f"{kind}.json").write_bytes(text)
+            (out / f"{kind}.safetensors").write_bytes(blob)
+            return read(out)
+
+        found[f"{kind}.json"] = Reader(lambda text, f=forged, b=blob: f(text, b), (manifest,), 2)  # type: ignore[misc]
+        found[f"{kind}.safetensors"] = Reader(lambda b, f=forged, m=manifest: f(m, b), (blob,), 2)  # type: ignore[misc]
+    found["checkpoint"] = _checkpoint(folder, at)
+    body = {"id": "a", "cell": {}, "status": "failed", "reason": "r"}
+    found["ledger"] = Reader(
+        at("l/cells.jsonl", lambda path: read_ledger(path.parent)), (json.dumps(body).encode(),), 8
+    )
+    layout = {"title": "t", "parts": [], "reported": []}
+    found["layout"] = Reader(
+        at("y/layout.json", lambda path: read_results(path.parent)), (json.dumps(layout).encode(),), 8
+    )
+    return found
+
+
+def _checkpoint(folder: Path, at: At) -> Reader:
+    model = nn.Linear(2, 1)
+    optimizer = Adam(list(model.parameters()), 0.1, 0.0)
+    journal = Journal(folder / "ck")
+    _save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()), journal)
+    seed = (folder / "ck" / CHECKPOINT).read_bytes()
+    return Reader(at(f"ck/{CHECKPOINT}", lambda _: _resume(model, optimizer, journal)), (seed,), 2)
+
+
+def scratch() -> Path:
+    """A folder on a disk of memory, if there is one."""
+    shm = Path("/dev/shm")  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix="fewnode-fuzz-", dir=shm if shm.is_dir() else None))

@@ -1,0 +1,42 @@
+"""Whether branch coverage, as the last `pytest --cov` measured it, is what `docs/reliability.md` promises."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+from coverage import Coverage
+
+from sizes import keep_figures
+
+OVERALL, STRICT = 95, 100
+STRICTLY = re.compile(
+    r"fewnode/(io|errors|plugins|predictions|experiment/(grid|ledger)|serve/(gate|bodies|store|desk)"
+    r"|datasets/(arrow|amazon|dblp|dump|fewshot_mat|lines|literal|npz|reddit|splits|tables|encode|bag))\.py$"
+)
+"""Readers, model files, limits and authentication."""
+
+
+def main() -> None:
+    coverage = Coverage()
+    coverage.combine(keep=True)
+    coverage.load()
+    files = sorted(coverage.get_data().measured_files())
+    overall = coverage.report(file=io.StringIO())
+    strict = [name for name in files if STRICTLY.search(name)]
+    short = {}
+    for name in strict:
+        share = coverage.report(morfs=[name], file=io.StringIO())
+        if share < STRICT:
+            short[name.rpartition("fewnode/")[2]] = share
+    total = coverage.report(morfs=strict, file=io.StringIO())
+    print(f"branch coverage {overall:.1f} % of everything, {total:.1f} % of {len(strict)} files of readers and limits")
+    for name, share in short.items():
+        print(f"  {name}: {share:.1f} %")
+    keep_figures({"coverage": f"{overall:.1f} % of all branches and lines, {total:.1f} % of readers and limits"})
+    sys.exit(overall < OVERALL or bool(short))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Each defence is taken out of a copy of the source, once: a test that still passes then tests nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sizes import Figure
+
+ROOT = Path(__file__).parents[2]
+
+
+class Defence(NamedTuple):
+    """A line of the source, what stands in its place, and the test that has to fail."""
+
+    what: str
+    file: str
+    line: str
+    gone: str
+    test: str
+
+
+DEFENCES = [
+    Defence(
+        "files are replaced, not written over",
+        "io.py",
+        "os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)",
+        "os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)",
+        "test_io.py::test_a_failed_write_leaves_the_old_file_and_no_other",
+    ),
+    Defence(
+        "half-written files are swept",
+        "io.py",
+        "    for entry in os.scandir(directory):",
+        "    for entry in ():",
+        "reliability/test_disk.py::test_a_finished_run_is_cleared_of_what_a_kill_left",
+    ),
+    Defence(
+        "files being written are locked",
+        "io.py",
+        "            fcntl.flock(descriptor, fcntl.LOCK_EX)\n",
+        "",
+        "reliability/test_disk.py::test_a_part_that_is_being_written_is_left_alone",
+    ),
+    Defence(
+        "a directory has one writer",
+        "io.py",
+        "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            pass\n",
+        "reliability/test_disk.py::test_two_trainings_in_one_directory",
+    ),
+    Defence(
+        "the optimiser's state is resumed",
+        "train.py",
+        "        tensor.copy_(saved[name])",
+        "        pass",
+        "reliability/test_crash.py::test_a_training_killed_at_random_ends_with_the_same_bits",
+    ),
+    Defence(
+        "no pipe is replaced by a file",
+        "io.py",
+        "    if path.exists() and not path.is_file():",
+        "    if False:",
+        "reliability/test_disk.py::test_something_else_where_a_file_should_be",
+    ),
+    Defence(
+        "only regular files are read",
+        "io.py",
+        "        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):",
+        "        if False:",
+        "reliability/test_disk.py::test_something_else_where_a_model_should_be",
+    ),
+    Defence(
+        "checksum of the tensors",
+        "io.py",
+        "        if check and hashlib",
+        "        if False and hashlib",
+        "reliability/test_files.py::test_every_flipped_bit_is_noticed",
+    ),
+    Defence(
+        "checksum of the manifest",
+        "io.py",
+        "    if not intact:",
+        "    if False:",
+        "reliability/test_files.py::test_every_flipped_bit_is_noticed",
+    ),
+    Defence(
+        "names, shapes and types of tensors",
+        "train.py",
+        "    need_shapes(learned, {",
+        "    dict({",
+        "reliability/test_files.py::test_a_manifest_with_a_right_checksum_and_wrong_content",
+    ),
+    Defence(
+        "finite weights",
+        "estimator.py",
+        "            if not np.isfinite(array).all():",
+        "            if False:",
+        "reliability/test_files.py::test_tensors_with_a_right_checksum_that_are_not_the_models",
+    ),
+    Defence(
+        "types of a manifest's fields",
+        "estimator.py",
+        "        _check_manifest(meta)\n",
+        "",
+        "reliability/test_files.py::test_a_manifest_with_a_right_checksum_and_wrong_content",
+    ),
+    Defence(
+        "sparse matrices are checked",
+        "io.py",
+        "    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:",
+        "    if False:",
+        "reliability/test_files.py::test_datasets_with_a_right_checksum_and_wrong_content",
+    ),
+    Defence(
+        "a run's Python file needs the user's signature",
+        "plugins.py",
+        "    return bool(expected) and isinstance(signature, str) and hmac.compare_digest(expected, signature)",
+        "    return True",
+        "reliability/test_files.py::test_nothing_in_a_file_runs",
+    ),
+    Defence(
+        "zip bombs",
+        "datasets/npz.py",
+        "    return inflated > max(FREE_INFLATION, MAX_INFLATION * packed)",
+        "    return False",
+        "reliability/test_files.py::test_no_bomb_goes_off",
+    ),
+    Defence(
+        "lists in a manifest are counted",
+        "io.py",
+        '    if text.count("[") + text.count("{") > MAX_BRACKETS:',
+        "    if False:",
+        "reliability/test_files.py::test_no_bomb_goes_off",
+    ),
+    Defence(
+        "odd places in a zip file",
+        "datasets/npz.py",
+        "error.errno != errno.EINVAL",
+        "True",
+        "reliability/test_fuzz.py::test_broken_files_are_refused",
+    ),
+    Defence(
+        "formulas in tables",
+        "io.py",
+        '    return f"\'{cell}" if',
+        "    return cell if",
+        "reliability/test_outputs.py::test_no_table_holds_a_formula",
+    ),
+    Defence(
+        "carriage returns in tables",
+        "io.py",
+        "re.compile('[,\"\\r\\n]')",
+        "re.compile('[,\"\\n]')",
+        "reliability/test_outputs.py::test_no_table_holds_a_formula",
+    ),
+    Defence(
+        "formulas in exports",
+        "datasets/convert.py",
+        "write_csv(_harmless(table), file)",
+        "write_csv(table, file)",
+        "reliability/test_outputs.py::test_no_table_holds_a_formula",
+    ),
+    Defence(
+        "markup in reports",
+        "report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        "reliability/test_outputs.py::test_reports_escape_every_name",
+    ),
+    Defence(
+        "LaTeX in names",
+        "report/tables.py",
+        '    return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))',
+        "    return text",
+        "reliability/test_outputs.py::test_reports_escape_every_name",
+    ),
+    Defence(
+        "control characters in messages",
+        "cli/__init__.py",
+        'visible(" ".join(message.split()))',
+        '" ".join(message.split())',
+        "reliability/test_outputs.py::test_no_control_character_reaches_a_terminal",
+    ),
+    Defence(
+        "control characters in JSON",
+        "cli/show.py",
+        '_UNSEEN.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)',
+        "text",
+        "reliability/test_outputs.py::test_no_control_character_reaches_a_terminal",
+    ),
+    Defence(
+        "the equations: Eq. (9)",
+        "methods/gpn.py",
+        "    return torch.log(degree + eps)",
+        "    return torch.log(degree + 2 * eps)",
+        "reliability/test_numbers.py::test_loops_written_from_the_equations_give_the_same",
+    ),
+]
+
+
+def limited() -> None:
+    """What goes off without its defence must not take the machine with it."""
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+@pytest.mark.check
+def test_every_defence_is_missed_when_it_is_gone(tmp_path: Path, figure: Figure) -> None:
+    missed = []
+    for defence in DEFENCES:
+        shutil.rmtree(tmp_path / "src", ignore_errors=True)
+        shutil.copytree(ROOT / "src", tmp_path / "src")
+        path = tmp_path / "src" / "fewnode" / defence.file
+        text = path.read_text()
+        assert text.count(defence.line) == 1, f"{defence.what}: the line is no longer there"
+        path.write_text(text.replace(defence.line, defence.gone))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", ROOT / "tests" / defence.test]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+        environment.pop("FEWNODE_FIGURES", None)
+        found = subprocess.run(
+            list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, preexec_fn=limited
+        )
+        if "Error" not in found.stdout or found.returncode == 0 or "no tests ran" in found.stdout:
+            missed.append((defence.what, found.stdout[-500:]))
+    assert missed == []
+    figure("defences", f"{len(DEFENCES)} taken out, one at a time: a test failed each time")

@@ -1,0 +1,94 @@
+"""Every reader on thousands of broken files: only our error, none that hangs, none that takes all memory.
+
+`fuzz/run.py` does the same led by coverage; `make check` runs it on every reader.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+FUZZ = Path(__file__).parents[2] / "fuzz"
+sys.path.insert(0, str(FUZZ))
+from mutate import mutated  # noqa: E402
+from readers import Reader, readers, scratch  # noqa: E402
+from sizes import Figure, sizes  # noqa: E402
+
+EXECUTIONS = 1_000_000
+"""Of atheris in `make check`, over all readers."""
+
+
+@pytest.fixture(scope="module")
+def all_readers() -> Iterator[dict[str, Reader]]:
+    folder = scratch()
+    yield readers(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Hung(BaseException):
+    pass
+
+
+def hung(number: int, frame: FrameType | None) -> None:
+    raise Hung
+
+
+def test_what_the_fuzzers_begin_with_is_read(all_readers: dict[str, Reader]) -> None:
+    """Else they would look at the first check of a reader and at nothing behind it."""
+    refused = [name for name, reader in all_readers.items() for seed in reader.seeds if not reader(seed)]
+    assert sorted(set(refused)) == ["debian", "papers", "products"]  # too small to be a network, and read to the end
+
+
+@sizes(25, 400, 20_000)
+def test_broken_files_are_refused(all_readers: dict[str, Reader], figure: Figure, count: int) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    signal.signal(signal.SIGVTALRM, hung)
+    done = taken = 0
+    for name, reader in all_readers.items():
+        rng = random.Random(name)
+        for _ in range(count * min(reader.share, 8)):
+            blob = mutated(rng.choice(reader.seeds), rng)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 1)
+            try:
+                taken += reader(blob)
+            except BaseException as error:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                Path("fuzz-failure").write_bytes(blob)
+                raise AssertionError(f"{name}: {type(error).__name__}: {error}: {blob[:200]!r}") from error
+            done += 1
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    assert grown < 512
+    figure(
+        "readers.mutations",
+        f"{done:,} broken files, {taken:,} of them readable all the same, {len(all_readers)} "
+        f"readers: only our error, none over 1 s, {grown} MB more memory",
+    )
+
+
+@pytest.mark.check
+def test_fuzzing_led_by_coverage(all_readers: dict[str, Reader], tmp_path: Path, figure: Figure) -> None:
+    pytest.importorskip("atheris")
+    wanted = int(os.environ.get("FEWNODE_EXECUTIONS", EXECUTIONS))
+    shares = sum(reader.share for reader in all_readers.values())
+    total = 0
+    for name, reader in all_readers.items():
+        runs = max(1, wanted * reader.share // shares)
+        command = [sys.executable, FUZZ / "run.py", name, "--runs", runs]
+        found = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True, errors="replace")
+        assert found.returncode == 0, (name, found.stderr[-3000:])
+        total += runs
+    figure(
+        "readers.atheris",
+        f"{total:,} executions of atheris over {len(all_readers)} readers: only our error, none over 1 s",
+    )

@@ -1,0 +1,456 @@
+"""The service against strangers: wrong addresses, names, bytes and paces. The quick part is in `tests/serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from fewnode.graph import Dataset
+from service import TOKEN, Running, save_run, serving
+from sizes import Figure, sizes
+
+pytestmark = pytest.mark.check
+REFUSED = {400, 401, 403, 404, 405, 411, 413, 414, 415, 422, 431, 501}
+
+
+@pytest.fixture(scope="module")
+def run_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_run(planted, tmp_path_factory.mktemp("serve"), episodes=10)
+
+
+@pytest.fixture(scope="module")
+def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "classes.json") as running:
+        yield running
+
+
+def raw(server: Running, blob: bytes, wait: float = 5.0) -> bytes:
+    """Exactly these bytes, and all that comes back until the other side is done."""
+    parts = []
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as connection, suppress(OSError):
+        connection.sendall(blob)
+        connection.shutdown(socket.SHUT_WR)
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def status(answer: bytes) -> int:
+    return int(answer[9:12]) if answer.startswith(b"HTTP/1.") else 400
+
+
+def request(server: Running, target: str, method: str = "GET", body: bytes = b"", **headers: str) -> bytes:
+    given = {"Host": f"127.0.0.1:{server.port}", "Authorization": f"Bearer {TOKEN}", "Connection": "close"}
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    if body:
+        given |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
+    return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape") + body
+
+
+def routes(server: Running) -> list[tuple[str, str]]:
+    found = server.ask("/openapi.json").json["paths"]
+    named = [
+        (verb.upper(), path.replace("{node}", "node-1").replace("{name}", "x"))
+        for path in found
+        for verb in found[path]
+    ]
+    return [*named, ("GET", "/"), ("GET", "/static/index.html"), ("GET", "/openapi.json")]
+
+
+def alive(server: Running) -> None:
+    assert server.ask("/health/ready").status == 200
+    assert server.process.poll() is None
+
+
+# --- where --------------------------------------------------------------------------------------------------------
+
+UP = (
+    "..",
+    "%2e%2e",
+    "%2E.",
+    ".%2e",
+    "%252e%252e",
+    "..;",
+    "..%00",
+    "..\\",
+    "%c0%ae%c0%ae",
+    "\u2025",
+    "....//..",
+    ".%00.",
+)
+SLASH = ("/", "%2f", "%5c", "\\", "%252f", "//")
+TARGETS = ("etc/passwd", "app.py", "proc/self/environ", "model.json")
+DOORS = ("/static/", "/", "/static", "/api/nodes/", "/api/classes/", "/static/./")
+
+
+def traversals() -> list[str]:
+    found = [
+        f"{door}{(up + slash) * deep}{target}"
+        for door, up, slash, deep, target in product(DOORS, UP, SLASH, (1, 8), TARGETS)
+    ]
+    absolute = [f"/static/{quote(str(p), safe='')}" for p in ("/etc/passwd", "file:///etc/passwd", "//etc/passwd")]
+    return absolute + found[:: max(1, len(found) // 400)]
+
+
+def test_no_path_leads_out(server: Running, figure: Figure) -> None:
+    found = traversals()
+    assert len(found) >= 200
+    for target in found:
+        answer = raw(server, request(server, target))
+        assert status(answer) in REFUSED, (target, answer[:200])
+        assert b"root:" not in answer
+        assert b"import " not in answer
+        assert b"PATH=" not in answer
+    alive(server)
+    figure("service.paths", f"{len(found)} paths: none leads out")
+
+
+HOSTS = [
+    *(
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "evil.example:{port}",
+        "[::ffff:127.0.0.1]:{port}",
+    ),
+    *("127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}0", "0.0.0.0:{port}", "2130706433:{port}", "0x7f000001:{port}"),
+    *(
+        "127.1:{port}",
+        "0177.0.0.1:{port}",
+        "127.0.0.1.:{port}",
+        "localhost.:{port}",
+        "localhost",
+        "user@127.0.0.1:{port}",
+    ),
+    *("127.0.0.1:{port}@evil.example", "127.0.0.1:{port}/x", "127.0.0.1:{port}?x", "127.0.0.1:{port}#x", ":{port}"),
+    *("127.0.0.1:{port},evil.example", "evil.example,127.0.0.1:{port}", "127.0.0.1:{port}\t", "127.0.0.1 :{port}"),
+    *(
+        "[::1]:1",
+        "[::]:{port}",
+        "[::1%25lo]:{port}",
+        "[0:0:0:0:0:0:0:1]:{port}",
+        "::1:{port}",
+        "http://127.0.0.1:{port}",
+    ),
+    *("127.0.0.1:{port}%00", "ⓛocalhost:{port}", "127。0。0。1:{port}", "xn--localhost:{port}", "*:{port}", "null"),
+    *("127.0.0.2:{port}", "192.168.0.1:{port}", "169.254.169.254", "metadata.google.internal"),
+]
+
+
+def test_foreign_hosts_on_every_route(server: Running, figure: Figure) -> None:
+    every, asked = routes(server), 0
+    for host, (verb, path) in product(HOSTS, every):
+        body = b"{}" if verb in ("POST", "PUT") else b""
+        answer = raw(server, request(server, path, verb, body, Host=host.format(port=server.port)))
+        ours = host.strip() in ("127.0.0.1:{port}",)
+        assert ours or status(answer) in (400, 403), (host, verb, path, answer[:120])
+        asked += 1
+    figure(
+        "service.hosts", f"{len(HOSTS)} foreign forms of Host on {len(every)} routes, {asked:,} requests: all refused"
+    )
+
+
+def test_pages_of_others_cannot_change_anything(server: Running, figure: Figure) -> None:
+    """With the visitor's cookie, which a browser would not even send: it is SameSite=Strict."""
+    cookie = f"fewnode-{server.port}={TOKEN}"
+    origins = [
+        "http://evil.example",
+        "null",
+        "https://127.0.0.1",
+        "http://127.0.0.1:1",
+        "file://",
+        "chrome-extension://x",
+    ]
+    kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "text/json"]
+    before, tried = server.ask("/api/classes").json["version"], 0
+    body = json.dumps({"support": ["node-1"]}).encode()
+    for verb, path in (("PUT", "/api/classes/x"), ("POST", "/api/nodes"), ("DELETE", "/api/classes/x")):
+        for origin in origins:
+            answer = raw(server, request(server, path, verb, body, Authorization="", Cookie=cookie, Origin=origin))
+            assert status(answer) == 403
+            tried += 1
+        for kind in kinds if verb != "DELETE" else ():
+            blob = request(server, path, verb, body, Authorization="", Cookie=cookie)
+            blob = blob.replace(b"Content-Type: application/json", f"Content-Type: {kind}".encode())
+            assert status(raw(server, blob)) == 415
+            tried += 1
+    assert server.ask("/api/classes").json["version"] == before
+    figure("service.csrf", f"{tried} requests of other pages: all refused, nothing changed")
+
+
+# --- bytes --------------------------------------------------------------------------------------------------------
+
+
+def smuggled(port: int) -> list[bytes]:
+    """A first request that two servers would end at different places, and a second one inside it."""
+    inner = (
+        f"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\nX: y\r\n\r\n".encode()
+    )
+    start = f"POST /api/classify HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n".encode()
+    size = str(len(inner)).encode()
+    forms = [
+        b"Content-Length: " + size + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5c\r\n",
+        b"Content-Length: 0\r\nContent-Length: " + size + b"\r\n\r\n",
+        b"Content-Length: " + size + b", 0\r\n\r\n",
+        b"Content-Length: +0\r\n\r\n",
+        b"Content-Length: -1\r\n\r\n",
+        b"Content-Length: 0x0\r\n\r\n",
+        b"Content-Length : 0\r\n\r\n",
+        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+        b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"X: a\r\n Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n",
+        b"X: a\nContent-Length: 0\n\n",
+        b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n0;a=\x00\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
+        b"Content-Length: 99999999999999999999999\r\n\r\n",
+        b"X\x00: y\r\nContent-Length: 0\r\n\r\n",
+        b": y\r\nContent-Length: 0\r\n\r\n",
+    ]
+    # without a token for the first one: what is let through then came from inside
+    return [start + form + inner for form in forms]
+
+
+def test_no_request_hides_in_another(server: Running, figure: Figure) -> None:
+    """A second request on a connection is the sender's own right; what must not be is one whose place is disputed."""
+    disputed = 0
+    for blob in smuggled(server.port):
+        answer = raw(server, blob, wait=15)
+        both = b"content-length" in blob.lower() and b"transfer-encoding" in blob.lower()
+        if both or b"Content-Length: 0\r\nContent-Length" in blob or b", 0" in blob:
+            assert b'"method"' not in answer, (blob[:200], answer[:300])
+            disputed += 1
+        assert b"Traceback" not in answer
+        assert not [part for part in answer.split(b"HTTP/1.1 ")[1:] if part[:1] == b"5" and part[:3] != b"501"], answer[
+            :200
+        ]
+    alive(server)
+    figure(
+        "service.smuggling", f"{len(smuggled(1))} malformed framings, {disputed} of them disputed: no hidden request"
+    )
+
+
+def bodies() -> list[bytes]:
+    deep = [b"[" * n + b"]" * n for n in (100, 10_000, 400_000)] + [b'{"a":' * 50_000 + b"1" + b"}" * 50_000]
+    odd = [
+        b"",
+        b"null",
+        b"1",
+        b"[]",
+        b'"x"',
+        b"{",
+        b"}",
+        b"nan",
+        b"{'a': 1}",
+        b"\xff\xfe",
+        b"\x00",
+        b'{"nodes": [NaN]}',
+    ]
+    odd += [
+        b'{"all": true, "all": false}',
+        b'{"nodes": ["\\ud800"]}',
+        b'{"limit": 1e999}',
+        b'{"limit": ' + b"9" * 5000 + b"}",
+    ]
+    odd += [b'{"nodes": "node-1"}', b'{"nodes": [null]}', b'{"support": {"a": []}}', b'{"support": {"": ["node-1"]}}']
+    odd += [json.dumps({"nodes": ["node-1"], "support": {"a" * 500: ["node-1"]}}).encode()]
+    odd += [json.dumps({"nodes": ["node-1"] * 10_001}).encode(), b'{"nodes": ["' + b"x" * 900_000 + b'"]}']
+    return [*deep, *odd, b" " * (1 << 20) + b"{}", b"x" * (1 << 21)]
+
+
+def test_bodies_that_are_no_questions(server: Running, figure: Figure) -> None:
+    tried = 0
+    for path, verb in (
+        ("/api/classify", "POST"),
+        ("/api/nodes", "POST"),
+        ("/api/suggest", "POST"),
+        ("/api/classes/x", "PUT"),
+    ):
+        for body in bodies():
+            answer = server.ask(path, body, verb)
+            assert answer.status < 500, (path, body[:80], answer.body[:200])
+            assert answer.status >= 400 or path == "/api/suggest", (path, body[:80])
+            assert {"error", "hint"} <= answer.json.keys()
+            tried += 1
+    alive(server)
+    figure("service.bodies", f"{tried} bodies that are too large, too deep or no JSON: a sentence each, no 5xx")
+
+
+def test_errors_name_no_place_and_no_secret(server: Running, run_dir: Path, figure: Figure) -> None:
+    secrets = [
+        TOKEN,
+        str(run_dir),
+        str(Path(__file__).parents[2]),
+        os.environ.get("HOME", "/root"),
+        "site-packages",
+        "Traceback",
+    ]
+    tried = 0
+    for verb, path in routes(server):
+        for body in (b"", b"{}", b'{"nodes": ["no such node"]}', b"["):
+            for headers in ({}, {"Authorization": ""}, {"Host": "evil.example"}):
+                blob = request(server, path, verb, body, **headers)
+                answer = raw(server, blob).partition(b"\r\n\r\n")
+                if status(answer[0]) >= 400:
+                    tried += 1
+                    assert not [s for s in secrets if s.encode() in answer[2]], answer[2][:300]
+    figure("service.errors", f"{tried} refusals: no path, token or attribute in any")
+
+
+# --- floods -------------------------------------------------------------------------------------------------------
+
+
+@sizes(0, 600, 20_000)
+def test_a_flood_of_registrations(server: Running, figure: Figure, count: int) -> None:
+    found: dict[int, int] = {}
+    for i in range(count):
+        answer = server.ask(f"/api/classes/{quote(f'flood {i}')}", {"support": [f"node-{i % 300}"]}, "PUT")
+        found[answer.status] = found.get(answer.status, 0) + 1
+    kept = len(server.ask("/api/classes").json["classes"])
+    assert kept <= 200
+    assert all(code < 500 for code in found)
+    for known in server.ask("/api/classes").json["classes"]:
+        server.ask(f"/api/classes/{quote(known['name'])}", method="DELETE")
+    alive(server)
+    figure("service.flood", f"{count} registrations: {kept} kept, answers {found}")
+
+
+@sizes(0, 1000, 5000)
+def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, count: int) -> None:
+    """Half of them send half a header, half send nothing; meanwhile health is asked for on connections of its own."""
+    with ExitStack() as stack:
+        opened = 0
+        for i in range(count):
+            with suppress(OSError):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+                opened += 1
+                if i % 2:
+                    connection.sendall(b"GET /api/model HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-A: b" % server.port)
+        seconds, refused = [], 0
+        for _ in range(200):
+            start = time.perf_counter()
+            try:
+                code = server.ask("/health/live").status
+            except OSError:
+                code = 503
+            seconds.append(time.perf_counter() - start)
+            refused += code != 200
+        p99 = float(np.quantile(seconds, 0.99))
+    deadline = time.monotonic() + 30
+    while server.ask("/health/ready").status != 200 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    alive(server)
+    figure(
+        "service.connections", f"{opened} open connections: health p99 {1000 * p99:.0f} ms, {refused} of 200 refused"
+    )
+    assert p99 < (0.1 if os.getloadavg()[0] < 1.5 else 2.0)
+
+
+# --- ends ---------------------------------------------------------------------------------------------------------
+
+
+def loaded(server: Running, answers: list[tuple[int, bool]], until: threading.Event) -> None:
+    """Asks one after another; notes the status, and whether an accepted request was answered."""
+    body = json.dumps({"nodes": ["node-1", "node-2"], "support": {"a": ["node-3"], "b": ["node-4"]}}).encode()
+    while not until.is_set():
+        sent = False
+        try:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+                connection.sendall(request(server, "/api/classify", "POST", body))
+                sent = True
+                answer = b""
+                while part := connection.recv(1 << 16):
+                    answer += part
+            answers.append((status(answer) if answer else 0, bool(answer) and answer.endswith(b"}")))
+        except ConnectionRefusedError:
+            return
+        except OSError:
+            answers.append((0, not sent))  # a reset before anything was accepted loses nothing
+            return
+
+
+@sizes(0, 10, 100)
+def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
+    given = cut = 0
+    for number in range(count):
+        with serving(run_dir, "--state", tmp_path / f"{number}.json") as server:
+            answers: list[tuple[int, bool]] = []
+            until = threading.Event()
+            askers = [threading.Thread(target=loaded, args=(server, answers, until)) for _ in range(8)]
+            for asker in askers:
+                asker.start()
+            time.sleep(0.3 + 0.05 * (number % 7))
+            assert server.stop() == 0
+            until.set()
+            for asker in askers:
+                asker.join()
+        given += len(answers)
+        cut += sum(1 for code, whole in answers if code and not whole)
+        assert all(code < 500 or code == 503 for code, _ in answers)
+    assert cut == 0
+    assert given > count
+    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: every answer that began was whole")
+
+
+@sizes(0, 5, 50)
+def test_a_killed_service_comes_back_with_every_class(
+    run_dir: Path, tmp_path: Path, figure: Figure, count: int
+) -> None:
+    kept, slowest = set[str](), 0.0
+    for number in range(count):
+        start = os.times()
+        with serving(run_dir, "--state", tmp_path / "classes.json") as server:
+            spent = sum(
+                map(float, Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
+            )
+            slowest = max(slowest, spent / os.sysconf("SC_CLK_TCK"))
+            found = {known["name"] for known in server.ask("/api/classes").json["classes"]}
+            assert found == kept, "a class that was answered for is lost"
+            for i in range(3):
+                name = f"class {number}.{i}"
+                assert (
+                    server.ask(f"/api/classes/{quote(name)}", {"support": [f"node-{3 * number + i}"]}, "PUT").status
+                    == 200
+                )
+                kept.add(name)
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+        del start
+    figure(
+        "service.killed",
+        f"{count} kills: back with all {len(kept)} classes, after {slowest:.1f} s of processor time at most",
+    )
+
+
+def test_the_contract_is_kept(server: Running, tmp_path: Path, figure: Figure) -> None:
+    """schemathesis asks what the OpenAPI document says can be asked."""
+    pytest.importorskip("schemathesis")
+    command: list[Any] = [Path(sys.executable).with_name("schemathesis"), "run", f"{server.url}/openapi.json"]
+    command += ["--header", f"Authorization: Bearer {TOKEN}", "--checks", "not_a_server_error", "--max-examples", "30"]
+    command += ["--phases", "examples,coverage,fuzzing", "--seed", "1"]
+    found = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert found.returncode == 0, found.stdout[-3000:]
+    alive(server)
+    lines = [
+        line.strip() for line in found.stdout.splitlines() if "generated" in line or "Tested" in line or "found" in line
+    ]
+    figure("service.contract", "schemathesis, no 5xx: " + "; ".join(lines[-3:]))
