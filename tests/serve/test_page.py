@@ -86,6 +86,8 @@ class Visit:
 
     def start(self, name: str, node: str) -> None:
         self.look(node)
+        if self.button(f"Start a class with {node}").count():
+            self.button(f"Start a class with {node}").click()
         self.page.get_by_label("Start a class with it").fill(name)
         self.press("Start")
 

@@ -7,7 +7,9 @@ import { classOf, labelled, names, on, slot, state, supportOf, tell } from "./st
 const MAP = 4000;
 const BEST = 50;
 const SUGGESTIONS = 6;
+const PAINTED = 60_000;
 const POLL = 1500;
+const WIDE = matchMedia("(min-width: 1101px)"); // where the node is beside the map
 const TOGETHER = 4;
 
 export function say(text) {
@@ -125,7 +127,7 @@ export async function refresh() {
   await Promise.all([
     place(current),
     ask(api.classify({ ...judging(), all: true, limit: BEST, explain: true }), "claims", current),
-    state.map && ask(api.classify({ ...judging(), nodes: state.map.nodes, explain: false }), "colours", current),
+    state.map && ask(paint(), "colours", current),
     measure(current),
     judge(current),
   ]);
@@ -137,6 +139,14 @@ const judging = () => ({
   mode: state.options.transductive ? "transductive" : "inductive",
   open_set: state.options.openSet,
 });
+
+// The classes of the map's nodes; where there are many classes, of every so many nodes: an answer has its size.
+async function paint() {
+  const step = Math.ceil((state.map.nodes.length * state.classes.length) / PAINTED);
+  const nodes = state.map.nodes.filter((_, i) => i % step === 0);
+  const { classes, results } = await api.classify({ ...judging(), nodes, explain: false });
+  return { classes, of: (i) => (i % step === 0 ? results[i / step] : undefined) };
+}
 
 async function ask(answer, topic, current) {
   const found = await answer;
@@ -201,8 +211,12 @@ function remember(accuracy) {
   if (accuracy === null || (last && last.labelled === point.labelled && last.accuracy === accuracy)) return;
   if (last?.labelled === point.labelled) state.history.pop();
   state.history.push(point);
-  const answered = [...state.answered];
-  sessionStorage.setItem(memory(), JSON.stringify({ of, points: state.history, answered }));
+  keep();
+}
+
+function keep() {
+  const { history, answered } = state;
+  sessionStorage.setItem(memory(), JSON.stringify({ of: history.of, points: history, answered: [...answered] }));
 }
 
 function recall() {
@@ -216,7 +230,7 @@ function recall() {
 }
 
 export async function look(name, focus = true) {
-  say(`Looking at ${name}…`);
+  if (focus) say(`Looking at ${name}…`);
   state.looking = name;
   const found = await api.node(name);
   if (state.looking !== name) return;
@@ -225,7 +239,7 @@ export async function look(name, focus = true) {
   state.positions.set(found.node, found.position);
   tell("node");
   if (focus) byId("node-title")?.focus();
-  say(`${name}: ${plural(found.neighbours_total, "neighbour")}.`);
+  if (focus) say(`${name}: ${plural(found.neighbours_total, "neighbour")}.`);
   await judge();
 }
 
@@ -274,6 +288,10 @@ export async function add(name, node) {
   const before = classOf(node);
   if (before === name) return;
   say(`Adding ${node} to ${name}…`);
+  if (state.suggestions?.nodes[0]?.node === node) {
+    state.suggestions = { ...state.suggestions, stale: true };
+    tell("suggestions");
+  }
   if (before !== null) await write(before, supportOf(before).filter((other) => other !== node));
   await write(name, [...supportOf(name), node]);
   state.active = name;
@@ -301,6 +319,7 @@ export async function erase(name) {
 // "No": the node is not asked about again in this tab.
 export async function reject(node) {
   state.answered.set(node, true);
+  keep();
   say(`${node} is set aside.`);
   if (state.suggestions) state.suggestions = { ...state.suggestions, nodes: state.suggestions.nodes.filter((s) => s.node !== node) };
   tell("suggestions", "claims");
@@ -359,7 +378,7 @@ export async function tryIt() {
   tries++;
   say(`Starting ${chosen.map((c) => c.name).join(", ")} with one node each…`);
   for (const { name, node } of chosen) await write(name, [node]);
-  await refresh();
+  await Promise.all([refresh(), WIDE.matches && look(chosen[0].node, false)]);
 }
 
 // Another tab, or another program, may have changed the classes while this one was not looked at.

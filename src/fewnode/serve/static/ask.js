@@ -49,7 +49,10 @@ function question() {
     return el("div", { class: "question" }, el("h3", {}, "Worth asking next"), el("p", { class: "soft" }, text));
   }
   const others = state.classes.map((c) => c.name).filter((name) => name !== next.class);
-  const say = (name) => attempt(() => add(name, next.node));
+  const waiting = state.suggestions.stale; // answered; the next question is on its way
+  const off = waiting ? { "aria-disabled": "true" } : {};
+  const only = (action) => () => waiting || attempt(action);
+  const say = (name) => only(() => add(name, next.node))();
   return el(
     "div",
     { class: "question" },
@@ -58,15 +61,15 @@ function question() {
       "p",
       { class: "big" },
       "Is ", button(next.node, () => attempt(() => look(next.node)), { class: "link name", "data-key": "next" }),
-      " one of ", el("span", { class: "name" }, mark(slot(next.class)), next.class), "?",
+      " one of ", el("span", { class: "name" }, mark(slot(next.class)), next.class, "?"),
     ),
     el("p", { class: "soft small" }, `It seems so, with ${percent(next.probability)}. Asked because ${next.why}.`),
     el(
       "p",
-      { class: "row" },
-      button("Yes", () => say(next.class), { class: "solid", "aria-label": `Yes, ${next.node} is in ${next.class}`, "data-key": "yes" }),
-      others.slice(0, 4).map((name) => button([mark(slot(name)), ` ${name}`], () => say(name), { class: "plain", "aria-label": `No, ${next.node} is in ${name}`, "data-key": `is ${name}` })),
-      button("None of these", () => attempt(() => reject(next.node)), { class: "plain", "data-key": "none" }),
+      { class: `row${waiting ? " waiting" : ""}` },
+      button("Yes", () => say(next.class), { class: "solid", "aria-label": `Yes, ${next.node} is in ${next.class}`, "data-key": "yes", ...off }),
+      others.slice(0, 4).map((name) => button([mark(slot(name)), ` ${name}`], () => say(name), { class: "plain", "aria-label": `No, ${next.node} is in ${name}`, "data-key": `is ${name}`, ...off })),
+      button("None of these", () => only(() => reject(next.node))(), { class: "plain", "data-key": "none", ...off }),
     ),
   );
 }

@@ -27,13 +27,18 @@ export function bar(share, slot) {
   return el("span", { class: "bar", "aria-hidden": "true" }, inner);
 }
 
-// Redraws often replace what has the focus: the same control (its data-key) gets it back.
+// Redraws often replace what has the focus: the same control (its data-key) gets it back or, if it is gone, the one that
+// took its place.
+const keyed = (parent) => [...parent.querySelectorAll("[data-key]")];
 export function redraw(parent, ...children) {
   const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const place = key === undefined ? -1 : keyed(parent).indexOf(document.activeElement);
   const top = parent.scrollTop;
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
   parent.scrollTop = top;
-  if (key !== undefined) [...parent.querySelectorAll("[data-key]")].find((e) => e.dataset.key === key)?.focus();
+  if (key === undefined) return;
+  const now = keyed(parent);
+  (now.find((e) => e.dataset.key === key) ?? now[Math.min(place, now.length - 1)])?.focus({ preventScroll: true });
 }
 
 // A class is told by colour and by shape. Shapes are unit paths, for SVG and canvas alike.

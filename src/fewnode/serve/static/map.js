@@ -231,8 +231,10 @@ function recolour() {
   previous = claims;
   claims = [];
   if (state.colours) {
-    const { classes, results } = state.colours;
-    claims = results.map((result) => {
+    const { classes, of } = state.colours;
+    claims = state.map.nodes.map((_, i) => {
+      const result = of(i);
+      if (!result) return undefined;
       const { name, share, familiar } = verdict(result, classes);
       const floor = 1 / classes.length;
       const sure = classes.length > 1 ? Math.max(0, (share - floor) / (1 - floor)) : 1;
@@ -249,7 +251,7 @@ function caption() {
   if (pointed >= 0) {
     const name = map.nodes[pointed];
     const known = map.class_names[map.class[pointed]];
-    const result = state.colours?.results[pointed];
+    const result = state.colours?.of(pointed);
     const own = classOf(name);
     const { name: claimed = null, probability = 0 } = result ? verdict(result, state.colours.classes) : {};
     const said = own !== null ? `, labelled ${own}` : claimed === null ? "" : `, ${claimed} ${percent(probability)}`;
@@ -257,8 +259,8 @@ function caption() {
     return;
   }
   const sample = map.shown < map.total ? `${number(map.shown)} of ${number(map.total)} nodes` : `All ${number(map.total)} nodes`;
-  const legend = state.classes.length ? " Large marks are prototypes; lines lead to their labelled nodes, by β." : "";
-  note.textContent = `${sample}, placed by what was learnt from ${model.classes.train.length} other classes.${legend}`;
+  const how = `, placed by what was learnt from ${model.classes.train.length} other classes.`;
+  note.textContent = `${sample}${state.classes.length ? ". Large: prototypes; lines: their labelled nodes, by β." : how}`;
 }
 
 function nearest(x, y, allowed = () => true) {

@@ -6,7 +6,7 @@ import { betaOf, classOf, names, on, slot, state, verdict } from "./state.js";
 
 const card = byId("node");
 const WIDTH = 300;
-const HEIGHT = 220;
+const HEIGHT = 200;
 
 function draw() {
   if (!state.node) return redraw(card, hint());
@@ -20,9 +20,9 @@ function draw() {
       button("×", shut, { class: "quiet", "aria-label": `Stop looking at ${node}`, "data-key": "close" }),
     ),
     el("p", { class: "soft small" }, facts(state.node)),
+    words(state.node.words),
     actions(node),
     why(node),
-    words(state.node.words),
     neighbours(state.node),
   );
 }
@@ -66,9 +66,18 @@ function actions(node) {
             "data-key": `add ${name}`,
           }),
         ),
+        naming !== node && button("new…", () => startWith(node), { class: "plain", "aria-label": `Start a class with ${node}`, "data-key": "new" }),
       ),
-    starter(node),
+    targets.length === 0 || naming === node ? starter(node) : null,
   );
+}
+
+let naming = null; // the node that is about to start a class of its own
+
+function startWith(node) {
+  naming = node;
+  draw();
+  byId("start-name").focus();
 }
 
 // Starts a class with the node that is looked at.
@@ -81,6 +90,7 @@ function starter(node) {
     const reason = refusal(name);
     note.textContent = reason ?? "";
     if (reason) return field.focus();
+    naming = null;
     attempt(() => add(name, node));
   };
   return el(
@@ -106,7 +116,7 @@ function why(node) {
       { class: "bars" },
       [...shares.entries()].sort((a, b) => b[1] - a[1]).slice(0, 5).map(([i, p]) => el("li", {}, el("span", { class: "name" }, mark(slot(classes[i])), classes[i]), bar(p, slot(classes[i])), el("span", { class: "num" }, percent(p)))),
     ),
-    familiar !== null && familiar !== undefined && el("p", { class: "small soft" }, `It looks like any of these classes at all with ${percent(familiar)}.`),
+    familiar !== null && familiar !== undefined && el("p", { class: "small soft" }, `One of these classes at all: ${percent(familiar)}`),
     nearest(result.nearest),
   );
 }
@@ -130,8 +140,7 @@ function words(list) {
   const top = Math.max(...list.map((w) => Math.abs(w.weight))) || 1;
   return el(
     "div",
-    {},
-    el("h4", {}, "Words"),
+    { role: "group", "aria-label": "Its most telling words" },
     el(
       "p",
       { class: "words" },
@@ -167,8 +176,8 @@ function layout(count, links) {
       p[1] += Math.max(-0.1, Math.min(0.1, force[i][1] * heat));
     });
   }
-  const reach = Math.max(0.5, ...place.map(([x, y]) => Math.max(Math.abs(x), Math.abs(y))));
-  return place.map(([x, y]) => [WIDTH / 2 + (x / reach) * (WIDTH / 2 - 16), HEIGHT / 2 + (y / reach) * (HEIGHT / 2 - 16)]);
+  const reach = [0, 1].map((axis) => Math.max(0.5, ...place.map((p) => Math.abs(p[axis]))));
+  return place.map(([x, y]) => [WIDTH / 2 + (x / reach[0]) * (WIDTH / 2 - 16), HEIGHT / 2 + (y / reach[1]) * (HEIGHT / 2 - 16)]);
 }
 
 function neighbours({ node, neighbours: near, links, neighbours_total: total }) {
@@ -176,7 +185,7 @@ function neighbours({ node, neighbours: near, links, neighbours_total: total }) 
   const at = layout(near.length, links);
   const caption = el("figcaption", { class: "soft small", "aria-live": "polite" });
   const many = total > near.length ? `${number(near.length)} of ${number(total)} neighbours` : plural(total, "neighbour");
-  const rest = `${many}; arrow keys go round, Enter looks.`;
+  const rest = many;
   caption.textContent = rest;
   const line = ([x1, y1], [x2, y2], weak) => svg("line", { x1, y1, x2, y2, class: weak ? "weak" : "" });
   const middle = [WIDTH / 2, HEIGHT / 2];
@@ -199,13 +208,13 @@ function neighbours({ node, neighbours: near, links, neighbours_total: total }) 
   });
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `Neighbours of ${node}`, onkeydown: (event) => walk(event, dots) },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `Neighbours of ${node}; arrow keys go round, Enter looks`, onkeydown: (event) => walk(event, dots) },
     at.map((p) => line(middle, p, false)),
     links.map(([i, j]) => line(at[i], at[j], true)),
     svg("circle", { cx: middle[0], cy: middle[1], r: 8, class: "self" }),
     dots,
   );
-  return el("figure", { class: "neighbours" }, el("h4", {}, "Neighbours"), picture, caption);
+  return el("figure", { class: "neighbours" }, picture, caption);
 }
 
 function walk(event, dots) {
