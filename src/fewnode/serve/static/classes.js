@@ -55,7 +55,7 @@ function one(name) {
 function chips(name, support) {
   if (support.length === 0) return el("p", { class: "small" }, "Find a node on the left, or on the map, and add it here.");
   return [
-    el("h4", {}, "Labelled, with its weight β in the prototype"),
+    el("h4", {}, support[0].beta === null ? "Labelled" : "Labelled, with its weight β in the prototype"),
     el(
       "ul",
       { class: "bars chips" },

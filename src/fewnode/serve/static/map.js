@@ -247,7 +247,7 @@ function recolour() {
 
 function caption() {
   const { map, model } = state;
-  if (!map) return;
+  if (!map) return (note.textContent = `${model.method} has no embedding of nodes: there is no map, no prototype, and no node to suggest.`);
   if (pointed >= 0) {
     const name = map.nodes[pointed];
     const known = map.class_names[map.class[pointed]];
@@ -346,7 +346,7 @@ dark.addEventListener("change", recolourPage);
 readInk();
 new ResizeObserver(resize).observe(canvas);
 on("map", () => {
-  figure.hidden = !state.map;
+  figure.querySelector(".canvas").hidden = !state.map;
   resize();
   caption();
 });

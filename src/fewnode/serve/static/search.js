@@ -77,6 +77,7 @@ function more() {
   if (found.length < total) return attempt(() => ask(true));
 }
 
+input.addEventListener("focus", () => input.select()); // what was sought before is not in the way
 input.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(() => attempt(() => ask(false)), PAUSE);
