@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ import scipy.sparse as sp
 
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.predictions import read_support
-from service import Running, save_run, serving
+from fewnode.serve.app import Service
+from fewnode.serve.gate import rules
+from service import TOKEN, Running, save_run, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -147,6 +151,34 @@ def poor_start(server: Running, *pools: list[str]) -> list[str]:
 
     worst = min(range(10), key=right)
     return [pool[worst] for pool in pools]
+
+
+def test_the_page_is_there_before_the_model(visit: Callable[..., Visit], server: Running) -> None:
+    service = Service(rules(TOKEN, "127.0.0.1", 80))
+
+    def status(path: str) -> int:
+        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {TOKEN}".encode())]
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}
+        sent: list[Any] = []
+        given = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> Any:
+            return given.pop() if len(given) > 1 else given[0]
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        with ThreadPoolExecutor(1) as thread:  # this one has the browser's event loop
+            thread.submit(asyncio.run, service.app(scope, receive, send)).result()
+        return int(sent[0]["status"])
+
+    assert [status(path) for path in ("/", "/static/page.js", "/api/model")] == [200, 200, 503]
+    seen = visit(server)
+    seen.page.route("**/api/model", lambda route: route.fulfill(status=503, json={"error": "loading"}), times=1)
+    seen.page.reload()
+    seen.page.locator("#alert").get_by_text("The service is not ready.").wait_for()
+    seen.page.locator("#alert").wait_for(state="hidden")
+    seen.page.get_by_role("button", name="Try it").wait_for()
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])

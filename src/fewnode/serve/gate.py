@@ -141,7 +141,8 @@ class Gate:
             ready = self.health.ready and not self.health.leaving
             await exchange.answer(200 if ready else 503, {"ready": ready})
             return
-        if not self.health.ready:
+        of_page = path == "/" or path.startswith("/static/")
+        if not self.health.ready and not of_page:  # the page is there at once, and says what it waits for
             raise Refusal(503, "the model is still being loaded", "come again in a second", [(b"retry-after", b"1")])
         body = await self._body(exchange, receive)
         async with asyncio.timeout(self.rules.request_seconds):
