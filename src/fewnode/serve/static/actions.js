@@ -68,14 +68,14 @@ export function calm() {
   byId("alert").replaceChildren();
 }
 
-// The service is gone: ask until it is back, then see what it has.
+// The service is gone, or not ready: ask until it is, then see what it has.
 let watching = false;
 async function watch() {
   if (watching) return;
   watching = true;
   document.body.classList.add("away");
   do await new Promise((done) => setTimeout(done, POLL));
-  while (!(await api.alive()));
+  while (!(await api.back()));
   watching = false;
   document.body.classList.remove("away");
   calm();

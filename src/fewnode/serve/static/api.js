@@ -80,4 +80,5 @@ export const classify = (body) => json("POST", "/api/classify", body);
 export const suggest = (body) => json("POST", "/api/suggest", body);
 export const progress = () => json("POST", "/api/progress", {});
 export const table = async (name) => (await request("GET", `/api/export/${name}`)).blob();
-export const alive = () => send("GET", "/health/live").then((response) => response.ok, () => false);
+// Whether asking again is worth while: it answers or, if the key is no longer valid, says so.
+export const back = () => send("GET", "/health/ready").then((response) => response.ok || response.status === 401, () => false);
