@@ -49,7 +49,7 @@ $(VENV)/.check: $(VENV)/.dev
 FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
-	$(BIN)/pytest tests/reliability -n 2 --dist worksteal -m 'check and not soak' -r s
+	$(BIN)/pytest tests/reliability tests/test_cluster.py -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md
 

@@ -31,7 +31,7 @@ from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
 from fewnode.plugins import is_plugin, is_trusted, load_class, resolved, sign
-from fewnode.train import QUIET, Journal
+from fewnode.train import ALONE, QUIET, Journal, Team
 
 Nodes: TypeAlias = Sequence[int] | Ints
 Labels: TypeAlias = Sequence[Hashable] | Ints
@@ -81,7 +81,7 @@ class Estimator:
         self.needs_fit = True
         self._featured: tuple[Graph, Graph] | None = None
 
-    def fit(self, data: Dataset, journal: Journal = QUIET) -> Estimator:
+    def fit(self, data: Dataset, journal: Journal = QUIET, team: Team = ALONE) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
 
         Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
@@ -92,11 +92,19 @@ class Estimator:
         valid = EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
         start = time.perf_counter()
         graph = self._read(data.graph)
-        if "journal" in inspect.signature(self.method_.fit).parameters:
+        known = inspect.signature(self.method_.fit).parameters
+        more: dict[str, Any] = {}
+        if "journal" in known:
             settings = {**self._settings(), "data": data.sha256, "threads": torch.get_num_threads()}
-            self.method_.fit(graph, train, valid, journal=replace(journal, settings=settings))
-        else:
-            self.method_.fit(graph, train, valid)
+            settings |= {"workers": team.size} if team.size > 1 else {}
+            more["journal"] = replace(journal, settings=settings)
+        if "team" in known:
+            more["team"] = team
+        elif team.size > 1:
+            raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
+        self.method_.fit(graph, train, valid, **more)
+        if not team.leads:
+            return self
         history = getattr(self.method_, "history_", None)
         self.trained_ = {
             "n_features": data.graph.n_features,
@@ -191,6 +199,11 @@ class Estimator:
             raise FewnodeError(
                 f"attribute {first} of {data.name} is {theirs[first]!r}, the model reads {ours[first]!r}"
             )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make an estimator like this one."""
+        return {**self._settings(), "options": self.options}
 
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""

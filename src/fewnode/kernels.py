@@ -198,6 +198,50 @@ def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array)
 
 
 @compiled
+def hashed(word: np.uint64) -> np.uint64:
+    """64 bits that look random (SplitMix64)."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def pack_some(
+    start: Array, stop: Array, indices: Array, values: Array, nodes: Array, fanout: int, seed: int
+) -> tuple[Array, Array, Array]:
+    """As `pack`, with at most `fanout` neighbours of a node, chosen alike, and the node itself if it is in its row.
+
+    A neighbour's value is multiplied by how many it stands for, so that the expected product with anything is that
+    of the whole rows. The choice is a function of (seed, node) alone.
+    """
+    indptr = np.zeros(nodes.size + 1, np.int64)
+    for i, node in enumerate(nodes):
+        indptr[i + 1] = indptr[i] + min(stop[node] - start[node], fanout + 1)
+    column, value = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], values.dtype)
+    to = 0
+    for i, node in enumerate(nodes):
+        left = 0
+        for e in range(start[node], stop[node]):
+            left += indices[e] != node
+        need = min(left, fanout)
+        scale = values.dtype.type(left / need) if need else values.dtype.type(1)
+        word = hashed(np.uint64(seed) ^ hashed(np.uint64(node)))
+        for e in range(start[node], stop[node]):
+            own = indices[e] == node
+            if not own:
+                word = hashed(word)
+                taken = (word >> np.uint64(11)) * 2.0**-53 * left < need
+                left -= 1
+                need -= taken
+            if own or taken:
+                column[to], value[to] = indices[e], values[e] if own else values[e] * scale
+                to += 1
+        indptr[i + 1] = to
+    return indptr, column[:to], value[:to]
+
+
+@compiled
 def renumber(local: Array, nodes: Array, place: Array) -> tuple[Array, Array]:
     """Columns, and where the nodes are among them, after `local` is numbered anew: by first appearance of columns.
 

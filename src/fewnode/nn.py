@@ -6,6 +6,7 @@ the same numbers; a training step asks for the nodes of its episode, an evaluati
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -197,6 +198,8 @@ class Prepared:
     its neighbourhood already summed.
     """
 
+    fanout, seed = 0, 0
+    """Of neighbour sampling; 0: none, all neighbours count."""
     on_disk = False
     """Whether most of it is not in memory, so that nothing should ask for all nodes at once."""
 
@@ -257,7 +260,7 @@ class Prepared:
         return (adj.rows(nodes), None, nodes) if many else self._around(adj, nodes)
 
     def _around(self, adj: CSR, nodes: Int[Tensor, " k"]) -> tuple[CSR, Int[Tensor, " m"], Int[Tensor, " k"]]:
-        rows = adj.copied(nodes) if not self.on_disk else CSR.joined([adj.copied(part) for part in _parts(nodes)])
+        rows = self._rows(adj, nodes)
         if has_kernels(rows.values):
             start, stop, local, values = rows.arrays
             around, own = map(torch.from_numpy, kernels.renumber(local, nodes.numpy(), self.place))
@@ -265,6 +268,16 @@ class Prepared:
         around, place = _distinct(rows.indices, adj.shape[1])
         hop = CSR(rows.start, rows.stop, place.to(rows.indices.dtype), rows.values, (nodes.numel(), around.numel()))
         return hop, around, torch.searchsorted(around, nodes)
+
+    def _rows(self, adj: CSR, nodes: Int[Tensor, " k"]) -> CSR:
+        return CSR.joined([adj.copied(part) for part in _parts(nodes)]) if self.on_disk else adj.copied(nodes)
+
+    def sampled(self, fanout: int, seed: int) -> Prepared:
+        """The same network, seen through at most `fanout` neighbours of each node: another choice for every seed."""
+        view = copy.copy(self)
+        view.__class__, view.fanout, view.seed = _Sampled, fanout, seed
+        view.__dict__["place"] = self.place
+        return view
 
     @cached_property
     def place(self) -> NDArray[np.int32]:
@@ -322,6 +335,20 @@ class Prepared:
         for _ in range(hops):
             nodes = _distinct(self.adj.rows(nodes).packed[1], self.n)[0]
         return nodes
+
+
+class _Sampled(Prepared):
+    """Hops take a few neighbours of each node, weighed for those left out; P is exact."""
+
+    def _rows(self, adj: CSR, nodes: Int[Tensor, " k"]) -> CSR:
+        indptr, indices, values = kernels.pack_some(*adj.arrays, nodes.numpy(), self.fanout, self.seed)
+        return CSR.of(indptr[:-1], indptr[1:], indices, values, (nodes.numel(), adj.shape[1]))
+
+    def _far(self, adj: CSR, nodes: Int[Tensor, " k"]) -> tuple[CSR, Int[Tensor, " m"] | None, Int[Tensor, " k"]]:
+        return self._around(adj, nodes)
+
+    def shared(self, nodes: Int[Tensor, " k"] | None) -> tuple[CSR | Tensor, CSR | None]:
+        return self.propagated(nodes)
 
 
 def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -117,6 +117,51 @@ class MetaBatches:
         return [self.train[t * self.size + i] for i in range(self.size)]
 
 
+Gradients: TypeAlias = tuple[float, list[Tensor]]
+"""A loss, and its gradient by each parameter."""
+
+
+@runtime_checkable
+class Team(Protocol):
+    """Who computes a step: this process alone, or several, each with a batch of episodes of its own.
+
+    Share s of step t is batch t · size + s, so that `size` workers see in a step what one worker would see that takes
+    batches `size` times as large: the mean of their gradients is the gradient of the mean loss.
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process validates, reports and writes."""
+
+    def begin(self, rate: float) -> None:
+        """A training with that rate of dropout starts."""
+
+    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
+        """The mean over the shares of step t; `own` computes one here."""
+
+    def agree(self, value: float) -> float:
+        """What the leader says."""
+
+
+class _Alone:
+    size, leads = 1, True
+
+    def begin(self, rate: float) -> None:
+        pass
+
+    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
+        return own(0)
+
+    def agree(self, value: float) -> float:
+        return value
+
+
+ALONE = _Alone()
+
+
 def meta_train(
     model: nn.Module,
     loss_of: Callable[[T], Tensor],
@@ -124,6 +169,7 @@ def meta_train(
     train: Tasks[T],
     schedule: Schedule,
     journal: Journal,
+    team: Team = ALONE,
 ) -> History:
     """Minimise the loss of Eq. (14) episode by episode; leave the weights that validated best in `model`."""
     optimizer = Adam(list(model.parameters()), schedule.lr, schedule.weight_decay)
@@ -134,18 +180,21 @@ def meta_train(
         losses = []
         for t in range(start, stop):
             try:
-                losses.append(step(model, optimizer, loss_of, train, t))
+                losses.append(step(model, optimizer, loss_of, train, t, team))
             except Diverged:
                 model.load_state_dict(best)
                 raise
-            journal.report(journal.part, t + 1, losses[-1], history)
+            if team.leads:
+                journal.report(journal.part, t + 1, losses[-1], history)
         model.eval()
-        history.points.append(Point(stop, float(np.mean(losses)), validate()))
+        accuracy = team.agree(validate() if team.leads else 0.0)
+        history.points.append(Point(stop, float(np.mean(losses)), accuracy))
         if history.best.episode == stop:
             best = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
-        _save(model, optimizer, history, best, journal)
-        journal.report(journal.part, stop, losses[-1], history)
+        if team.leads:
+            _save(model, optimizer, history, best, journal)
+            journal.report(journal.part, stop, losses[-1], history)
     model.load_state_dict(best)
     model.eval()
     return history
@@ -157,20 +206,28 @@ def step(
     loss_of: Callable[[T], Tensor],
     train: Tasks[T],
     t: int,
+    team: Team = ALONE,
 ) -> float:
-    """Episode t. Dropout draws from a stream of its own, a function of (seed, t), and leaves the caller's alone."""
-    if not model.training:
-        model.train()
-    with seeded(train.seed, t):
-        loss = loss_of(train[t])
-    value = float(loss.detach())
+    """Episode t, or those that the team has in step t."""
+    value, gradients = team.mean(model, lambda share: gradients_of(model, loss_of, train, t * team.size + share), t)
     if not math.isfinite(value):
         raise Diverged(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
-    gradients = torch.autograd.grad(loss, optimizer.parameters, allow_unused=True, materialize_grads=True)
     if not all(math.isfinite(float(gradient.sum())) for gradient in gradients):
         raise Diverged(f"training diverged: a gradient of episode {t + 1} is not finite; try a smaller learning rate")
     optimizer.step(gradients)
     return value
+
+
+def gradients_of(model: nn.Module, loss_of: Callable[[T], Tensor], train: Tasks[T], k: int) -> Gradients:
+    """Of batch k. Dropout draws from a stream of its own, a function of (seed, k), and leaves the caller's alone."""
+    if not model.training:
+        model.train()
+    with seeded(train.seed, k):
+        loss = loss_of(train[k])
+    value, parameters = float(loss.detach()), list(model.parameters())
+    if not math.isfinite(value):
+        return value, [torch.zeros_like(parameter) for parameter in parameters]
+    return value, list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
 
 
 class Adam:

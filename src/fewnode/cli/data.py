@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Memory, Quiet, Resume, block_bar, emit, note, table
+from fewnode.cli.show import (
+    Address,
+    Backend,
+    BackendOption,
+    Json,
+    Memory,
+    Quiet,
+    Resume,
+    Workers,
+    block_bar,
+    block_runner,
+    emit,
+    note,
+    table,
+)
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
@@ -208,6 +222,9 @@ def prepare(
     source: Path = typer.Argument(..., metavar="D", help="A dataset directory with dense attributes."),
     memory: str = Memory,
     resume: bool = Resume,
+    backend: Backend = BackendOption,
+    address: str = Address,
+    workers: int = Workers,
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -227,7 +244,7 @@ def prepare(
 
     limit = keep_memory(memory)
     start = time.monotonic()
-    made = prepare_blocks(load_dataset(source), limit, resume, quiet)
+    made = prepare_blocks(load_dataset(source), limit, resume, quiet, backend, address, workers)
     if as_json:
         emit({"out": str(source), "blocks": made, "seconds": round(time.monotonic() - start, 1)})
     else:
@@ -243,15 +260,23 @@ def keep_memory(memory: str | None) -> int | None:
     return limit
 
 
-def prepare_blocks(data: Dataset, limit: int | None, resume: bool, quiet: bool) -> int:
+def prepare_blocks(
+    data: Dataset,
+    limit: int | None,
+    resume: bool,
+    quiet: bool,
+    backend: Backend = Backend.local,
+    address: str | None = None,
+    workers: int = 1,
+) -> int:
     """Make Â and P if they are missing; returns the number of blocks."""
     from fewnode import blocks
 
     if blocks.is_prepared(data.graph):
         return 0
     plan = blocks.Propagation.plan(data.graph, data.sha256, limit)
-    with block_bar(quiet) as report:
-        blocks.prepare(plan, resume, report=partial(report, "P = Â X"))
+    with block_runner(backend, address, workers, limit, plan.home) as runner, block_bar(quiet) as report:
+        blocks.prepare(plan, resume, runner, partial(report, "P = Â X"))
     return len(plan.keys)
 
 

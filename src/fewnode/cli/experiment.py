@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, emit, note, show, table
+from fewnode.cli.show import Address, Backend, BackendOption, Json, Quiet, emit, note, show, table
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from fewnode.experiment.run import Progress as Run
 
     Report = Callable[[Run], None]
-
-
-class Backend(StrEnum):
-    local = "local"
-    ray = "ray"
 
 
 class Format(StrEnum):
@@ -39,7 +34,8 @@ def experiment(
     grids: list[Path] = typer.Argument(..., metavar="GRID.toml...", help="Grid files; several are one grid."),
     out: Path = typer.Option(..., "--out", help="Directory of the results. What is finished there is not run again."),
     workers: int = typer.Option(1, "--workers", min=1, help="Processes, of one thread each."),
-    backend: Backend = typer.Option(Backend.local, "--backend", help="Where the processes are."),
+    backend: Backend = BackendOption,
+    address: str = Address,
     data_dir: Path = typer.Option(
         None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
     ),
@@ -83,7 +79,7 @@ def experiment(
         return
     start = time.monotonic()
     with _progress(quiet) as report:
-        found = run(grid, out, workers, backend.value, data_dir, retry, report)
+        found = run(grid, out, workers, backend.value, data_dir, retry, report, address)
     counts = {name: getattr(found, name) for name in ("total", "done", "failed", "impossible", "kept", "damaged")}
     if as_json:
         emit({**counts, "out": str(out), "seconds": round(time.monotonic() - start, 1)})

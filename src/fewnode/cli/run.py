@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import os
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,33 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.data import keep_memory, prepare_blocks
-from fewnode.cli.show import Json, Memory, Quiet, Resume, Threads, block_bar, emit, note, show, table, training_bar
+from fewnode.cli.show import (
+    Address,
+    Backend,
+    BackendOption,
+    Json,
+    Memory,
+    Quiet,
+    Resume,
+    Threads,
+    Workers,
+    block_bar,
+    block_runner,
+    emit,
+    note,
+    show,
+    table,
+    training_bar,
+)
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewnode.bulk import Bulk
     from fewnode.estimator import Estimator
     from fewnode.graph import Dataset
+    from fewnode.train import Journal, Team
 
 Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
 METHODS = "gpn, gpn-naive, pn, maml, meta-gnn, gcn, sgc, deepwalk, node2vec, propagation, gpn-plus, or FILE.py:CLASS."
@@ -51,6 +73,9 @@ def train(
     tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
     option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
     memory: str = Memory,
+    backend: Backend = BackendOption,
+    address: str = Address,
+    workers: int = Workers,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -67,7 +92,6 @@ def train(
     """
     from fewnode.datasets import load
     from fewnode.estimator import Estimator, has_option
-    from fewnode.io import exclusive
     from fewnode.train import Journal
 
     options = {
@@ -90,29 +114,48 @@ def train(
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
     model = Estimator(method, way or 5, shot, query, seed, features, **given)
-    _check_free(out, resume)  # before the network is read, which may take a while
+    if os.environ.get("RANK", "0") == "0":  # the others of torchrun may come when the first has begun to write
+        _check_free(out, resume)  # before the network is read, which may take a while
     set_threads(threads)
     limit = keep_memory(memory)
     dataset = load(data)
-    if limit:
-        prepare_blocks(dataset, limit, resume, quiet)
     if way is None:
         model.way = max(2, min(5, len(dataset.split.train)))
     heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
-    with exclusive(out), training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
+    with _team(backend, address, workers, model, data, out, limit) as team:
+        if team.size > 1:
+            heading += f"\n{team.size} workers: a step is the mean over {team.size * _batch(model)} episodes"
+        if team.leads and limit:
+            prepare_blocks(dataset, limit, resume, quiet)
+        team.agree(0.0)
+        if not team.leads:
+            if not (out / "model.json").exists():
+                model.fit(dataset, Journal(out), team)
+            return
+        with training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
+            trained = _train(model, dataset, data, Journal(out, report=report), resume, team)
+    if trained:
+        _say_trained(model, out, quiet, as_json)
+    else:
+        note(f"{out} is finished already", quiet)
+
+
+def _train(model: Estimator, dataset: Dataset, data: str, journal: Journal, resume: bool, team: Team) -> bool:
+    """Train and save; False if somebody else has done so by now."""
+    from fewnode.io import exclusive
+
+    out = journal.directory or Path()
+    with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
         finished = (out / "model.json").exists()
         if not finished:
-            model.fit(dataset, Journal(out, report=report))
+            model.fit(dataset, journal, team)
             model.trained_["data"]["path"] = _remembered(data)
             model.save(out)
         _clear_checkpoints(out)
-    if finished:
-        note(f"{out} is finished already", quiet)
-    else:
-        _say_trained(model, out, quiet, as_json)
+    return not finished
 
 
 def _check_free(out: Path, resume: bool) -> None:
@@ -137,6 +180,25 @@ def _clear_checkpoints(out: Path) -> None:
         checkpoint.unlink()
         with suppress(OSError):
             checkpoint.parent.rmdir()  # that of a part is empty now
+
+
+def _batch(model: Estimator) -> int:
+    return int(getattr(model.method_, "batch", 1))
+
+
+@contextmanager
+def _team(
+    backend: Backend, address: str | None, workers: int, model: Estimator, data: str, out: Path, limit: int | None
+) -> Iterator[Team]:
+    """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
+    from fewnode import cluster
+    from fewnode.train import ALONE
+
+    if backend is Backend.ray:
+        with cluster.connected(address, out) as ray:
+            yield cluster.RayTeam(ray, workers, model.settings, _remembered(data), limit)
+    else:
+        yield cluster.Torchrun() if cluster.Torchrun.is_here() else ALONE
 
 
 def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:
@@ -248,6 +310,9 @@ def predict(
     method: str = OwnMethod,
     memory: str = Memory,
     resume: bool = Resume,
+    backend: Backend = BackendOption,
+    address: str = Address,
+    workers: int = Workers,
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -265,6 +330,7 @@ def predict(
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
     """
+    from fewnode.bulk import Bulk
     from fewnode.predictions import Predictions, read_query, read_support
 
     if everything == (query is not None):
@@ -273,11 +339,15 @@ def predict(
     limit = keep_memory(memory)
     model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
-    if limit and everything:
+    if everything and (limit or backend is Backend.ray):
         if not out or transductive or as_json:
-            raise FewnodeError("--memory with --all needs --out, and leaves out --transductive and --json")
-        prepare_blocks(dataset, limit, resume, quiet)
-        _classify_all(run, dataset, (nodes, labels), out, (explain, open_set), limit, resume, quiet)
+            raise FewnodeError("--all in blocks needs --out, and leaves out --transductive and --json")
+        if not dataset.graph.home:
+            raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
+        there = (backend, address, workers)
+        prepare_blocks(dataset, limit, resume, quiet, *there)
+        bulk = Bulk(run.resolve(), dataset.graph.home, tuple(nodes), tuple(labels), explain, open_set, limit=limit)
+        _classify_all(bulk, out, resume, quiet, there)
         return
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
     answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
@@ -292,28 +362,16 @@ def predict(
         note(answer.support_table(), quiet)
 
 
-def _classify_all(
-    run: Path,
-    data: Dataset,
-    support: tuple[list[int], list[str]],
-    out: Path,
-    asked: tuple[bool, bool],
-    limit: int,
-    resume: bool,
-    quiet: bool,
-) -> None:
-    from fewnode.bulk import Bulk, classify
+def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
+    from fewnode.bulk import classify
     from fewnode.io import write_text
 
-    home = data.graph.home
-    assert home is not None  # noqa: S101 # nosec B101  # it was prepared
-    bulk = Bulk(run.resolve(), home, tuple(support[0]), tuple(support[1]), *asked, limit=limit)
-    with block_bar(quiet) as report:
-        answer = classify(bulk, out, resume, report=report)
+    with block_runner(*there, bulk.limit, out.parent) as runner, block_bar(quiet) as report:
+        answer = classify(bulk, out, resume, runner, report)
     if answer.why:
         write_text(out.with_suffix(".support.csv"), answer.support_csv())
         note(answer.support_table(), quiet)
-    note(f"{data.graph.n:,} nodes classified into {len(answer.classes)} classes: {out}", quiet)
+    note(f"every node classified into {len(answer.classes)} classes: {out}", quiet)
 
 
 def suggest(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -12,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from fewnode.errors import FewnodeError
+from fewnode.cluster import Lost, connected, each
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import Clock, Planned, open_dataset, plan, trainings
@@ -82,12 +80,13 @@ def experiment(
     data_dir: Path | None = None,
     retry: bool = False,
     report: Callable[[Progress], None] = lambda progress: None,
+    address: str | None = None,
 ) -> Progress:
     """Bring the results in `out` to what the grid asks for. Failed cells run again only if `retry`.
 
     A second run in the same directory is refused while the first one is at it.
     """
-    run = _runner(backend, workers)
+    run = _runner(backend, workers, address, out)
     planned = plan(grid, data_dir)
     with exclusive(out):
         records, damaged = read_ledger(out)
@@ -158,23 +157,32 @@ def _state(planned: Planned, records: dict[str, Record]) -> str:
     return "impossible" if planned.impossible is not None else records[planned.id].status
 
 
-def _runner(backend: str, workers: int) -> Callable[[Sequence[Group]], Iterator[list[Record]]]:
+def _runner(
+    backend: str, workers: int, address: str | None, out: Path
+) -> Callable[[Sequence[Group]], Iterator[list[Record]]]:
     """How groups become records: here, in processes, or on a cluster; in whichever order they finish."""
     if backend == "ray":
-        _register_ray()
-        return partial(_processes, workers=workers, backend="ray")
+        return partial(_nodes, workers=workers, address=address, out=out)
     if workers == 1:
         return lambda groups: map(work, groups)
-    return partial(_processes, workers=workers, backend="loky")
+    return partial(_processes, workers=workers)
 
 
-def _processes(groups: Sequence[Group], workers: int, backend: str) -> Iterator[list[Record]]:
+def _nodes(groups: Sequence[Group], workers: int, address: str | None, out: Path) -> Iterator[list[Record]]:
+    """On a cluster. A group whose worker dies goes to another; one that has killed several is failed."""
+    with connected(address, out) as ray:
+        by_training = {group[0].training: group for group in groups}
+        for training, records in each(ray, work, {name: (group,) for name, group in by_training.items()}, workers):
+            yield died(by_training[training]) if isinstance(records, Lost) else records
+
+
+def _processes(groups: Sequence[Group], workers: int) -> Iterator[list[Record]]:
     """A group whose process dies is failed, and costs no other: who was running is then tried alone."""
     open_dataset.cache_clear()  # the processes have their own
     left = {group[0].training: group for group in groups}
     while left:
         try:
-            for training, records in _pool(dict(left), workers, backend):
+            for training, records in _pool(dict(left), workers):
                 del left[training]
                 yield records
         except TerminatedWorkerError:
@@ -182,9 +190,8 @@ def _processes(groups: Sequence[Group], workers: int, backend: str) -> Iterator[
                 yield _alone(left.pop(training))
 
 
-def _pool(groups: Mapping[str, Group], workers: int, backend: str) -> Iterator[tuple[str, list[Record]]]:
-    threads: Any = {"inner_max_num_threads": THREADS} if backend == "loky" else {}
-    with joblib.parallel_config(backend=backend, n_jobs=workers, **threads):
+def _pool(groups: Mapping[str, Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
+    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=THREADS):
         pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
         yield from pool(joblib.delayed(_named)(*item) for item in groups.items())
 
@@ -199,9 +206,3 @@ def _alone(group: Group) -> list[Record]:
             return pool.submit(work_apart, group).result()
         except BrokenProcessPool:
             return died(group)
-
-
-def _register_ray() -> None:
-    if importlib.util.find_spec("ray") is None:
-        raise FewnodeError("--backend ray needs Ray, which is not installed here; --backend local runs without it")
-    importlib.import_module("ray.util.joblib").register_ray()

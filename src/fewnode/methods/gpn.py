@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -37,7 +37,19 @@ from fewnode.nn import (
     product,
     segment_softmax,
 )
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, MetaBatches, Schedule, adopt, meta_train, seeded
+from fewnode.train import (
+    ALONE,
+    QUIET,
+    VALID_TASKS,
+    History,
+    Journal,
+    MetaBatches,
+    Schedule,
+    Team,
+    adopt,
+    meta_train,
+    seeded,
+)
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 CHUNK = 1 << 22
@@ -404,7 +416,7 @@ class Networks(nn.Module):
         encoder, valuator = self.encoder, self.valuator
         graph = isinstance(encoder, GCN) and encoder.graph and len(encoder.weight) == 2
         sparse = isinstance(g.x, CSR) and has_kernels(g.x.values)
-        return graph and valuator is not None and len(valuator.a) == 2 and sparse
+        return graph and valuator is not None and len(valuator.a) == 2 and sparse and not g.fanout
 
 
 class _EpisodeLoss(torch.autograd.Function):
@@ -494,6 +506,7 @@ class GPN(Prototypical):
     encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
     valuator: False gives GPN-naive. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
     scaling: of the attributes: `raw`, `l2` or `tf-idf`. batch: tasks a step, which `episodes` counts; their mean loss.
+    fanout: neighbours of a node that a training step looks at, another choice every time; 0 is all of them, exactly.
     """
 
     DROPOUTS = (0.0, 0.2, 0.5)
@@ -513,25 +526,32 @@ class GPN(Prototypical):
         weight_decay: float = 5e-4,
         patience: int = 10,
         batch: int = 1,
+        fanout: int = 0,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
-        self.batch = batch
+        self.batch, self.fanout = batch, fanout
         self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
         self.distance, self.dropout, self.scaling = distance, dropout, scaling
         self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
         self.seed, self.device = seed, device
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> GPN:
+    def fit(
+        self,
+        graph: Graph,
+        train: EpisodeSampler,
+        valid: EpisodeSampler,
+        journal: Journal = QUIET,
+        team: Team = ALONE,
+    ) -> GPN:
         need_attributes(graph)
         self._check()
-        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         pool = valid.take(VALID_TASKS)
         rates = self.DROPOUTS if isinstance(self.dropout, str) else (self.dropout,)
         tried = {}
         for rate in rates:
             part = journal if len(rates) == 1 else journal.within(f"dropout-{rate}")
-            tried[rate] = self._train(rate, graph, train, pool, part)
+            tried[rate] = self._train(rate, graph, train, pool, part, team)
         self.dropout_ = max(rates, key=lambda rate: tried[rate][1].best.accuracy)
         self.networks_, self.history_ = tried[self.dropout_]
         self._cache = None
@@ -543,20 +563,42 @@ class GPN(Prototypical):
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
         if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
+        if self.fanout < 0 or (self.fanout and (self.encoder != "gcn" or self.device != "cpu")):
+            raise FewnodeError(
+                f"fanout is {self.fanout}, expected at least 0; and 0 for encoders other than gcn on a CPU"
+            )
         if self.batch < 1:
             raise FewnodeError(f"a batch of {self.batch} tasks: expected at least 1")
         if self.distance not in DISTANCES:
             raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
 
-    def _train(
-        self, dropout: float, graph: Graph, train: EpisodeSampler, pool: Sequence[Episode], journal: Journal
-    ) -> tuple[Networks, History]:
+    def learner(
+        self, dropout: float, graph: Graph, train: EpisodeSampler
+    ) -> tuple[Networks, Callable[[list[Episode]], Tensor], MetaBatches]:
+        """New networks, the loss of a batch of episodes by them, and the batches."""
+        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         g = self._prepared(graph)
-        self.networks_ = networks = self._build(graph.n_features, dropout).to(self.device)
+        networks = self._build(graph.n_features, dropout).to(self.device)
 
         def loss_of(tasks: list[Episode]) -> Tensor:
             memory.keep()
-            return networks.loss(g, Batch(tasks, train.n_way, self.device), self.distance)
+            seen = g.sampled(self.fanout, int(torch.empty((), dtype=torch.int64).random_())) if self.fanout else g
+            return networks.loss(seen, Batch(tasks, train.n_way, self.device), self.distance)
+
+        return networks, loss_of, MetaBatches(train, self.batch)
+
+    def _train(
+        self,
+        dropout: float,
+        graph: Graph,
+        train: EpisodeSampler,
+        pool: Sequence[Episode],
+        journal: Journal,
+        team: Team,
+    ) -> tuple[Networks, History]:
+        networks, loss_of, batches = self.learner(dropout, graph, train)
+        self.networks_, g = networks, self._prepared(graph)
+        team.begin(dropout)
 
         view = _Pool(networks, g, pool, self.distance) if isinstance(networks.encoder, GCN) else None
 
@@ -566,7 +608,7 @@ class GPN(Prototypical):
             return float(score(asked, graph, tasks)["accuracy"].mean())
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        return networks, meta_train(networks, loss_of, validate, MetaBatches(train, self.batch), schedule, journal)
+        return networks, meta_train(networks, loss_of, validate, batches, schedule, journal, team)
 
     def _build(self, n_features: int, dropout: float) -> Networks:
         """Networks whose first weights depend on the seed alone."""

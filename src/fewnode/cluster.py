@@ -1,0 +1,318 @@
+"""More than one machine, by Ray (extra `cluster`): pieces of work go to whoever is free, and come back once each.
+
+What a piece does is what one process does alone, so the results are the same. A worker that dies costs the piece that
+it was at: Ray gives that to another. Nothing is kept on the cluster; files are on storage that all nodes share.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import fewnode
+from fewnode import memory
+from fewnode.blocks import Runner, Stage
+from fewnode.datasets import load
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.io import load_dataset
+from fewnode.train import Gradients, gradients_of
+
+PATIENCE = 15.0
+"""Seconds that a cluster, or a node of it, has to answer in."""
+RETRIES = 3
+"""How often a piece of work is given to another worker after its worker has died."""
+QUIET = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What comes back of a piece of work whose every worker died."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a node says of itself: its version of the package, if it has it, and whether it sees our file."""
+
+    node: str
+    version: str | None
+    shares: bool
+
+
+@contextmanager
+def connected(address: str | None, folder: Path) -> Iterator[Any]:
+    """The cluster at `address`, if it answers, and if each node has this package and sees `folder`."""
+    if importlib.util.find_spec("ray") is None:
+        raise FewnodeError("--backend ray needs Ray: pip install 'fewnode[cluster]'; --backend local runs without it")
+    if not address:
+        raise FewnodeError("--backend ray needs --address, such as 10.0.0.1:6379, as `ray start --head` prints it")
+    _knock(address)
+    os.environ.update({key: value for key, value in QUIET.items() if key not in os.environ})
+    import ray
+
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        judge(_look_around(ray, folder), folder)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where no cluster answers: left to itself, Ray would wait for it without an end."""
+    host, _, port = address.rpartition(":")
+    wrong = FewnodeError(f"{address}: no Ray cluster answers there; start one with `ray start --head`")
+    if not host or not port.isdecimal():
+        raise FewnodeError(f"--address {address}: expected HOST:PORT, such as 10.0.0.1:6379")
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+        answered = subprocess.run(command, timeout=PATIENCE, capture_output=True).returncode == 0  # noqa: S603
+    except (OSError, OverflowError, subprocess.TimeoutExpired):
+        raise wrong from None
+    if not answered:
+        raise wrong
+
+
+def _look_around(ray: Any, folder: Path) -> list[Sight]:
+    """Ask every node. The function carries itself: a node without this package can still answer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    token = folder.resolve() / f".shared-{uuid.uuid4().hex}"
+    token.touch()
+
+    def look(path: str) -> tuple[str | None, bool]:
+        import os
+
+        try:
+            import fewnode
+
+            version = fewnode.__version__
+        except ImportError:
+            version = None
+        return version, os.path.exists(path)
+
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    asked = {
+        node: ray.remote(look)
+        .options(num_cpus=0, max_retries=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
+        .remote(str(token))
+        for node in nodes
+    }
+    found, deadline = [], time.monotonic() + PATIENCE
+    try:
+        for node, reference in asked.items():
+            try:
+                found.append(Sight(nodes[node], *ray.get(reference, timeout=max(0.1, deadline - time.monotonic()))))
+            except ray.exceptions.GetTimeoutError:
+                raise FewnodeError(f"node {nodes[node]} of the cluster does not answer") from None
+    finally:
+        token.unlink(missing_ok=True)
+    return found
+
+
+def judge(sights: Sequence[Sight], folder: Path) -> None:
+    """Refuse a cluster with a node that would fail later, or worse, work differently."""
+    ours = fewnode.__version__
+    if not sights:
+        raise FewnodeError("the cluster has no node that is alive")
+    for sight in sights:
+        if sight.version is None:
+            raise FewnodeError(f"node {sight.node} has no fewnode; install version {ours} there")
+        if sight.version != ours:
+            raise FewnodeError(f"node {sight.node} has fewnode {sight.version}, here it is {ours}; install the same")
+        if not sight.shares:
+            raise FewnodeError(f"node {sight.node} does not see {folder}; it must be on storage that all nodes share")
+
+
+def each(
+    ray: Any, function: Callable[..., Any], pieces: Mapping[Any, tuple[Any, ...]], workers: int
+) -> Iterator[tuple[Any, Any]]:
+    """(key, result) of `function(*piece)` for each piece, as they come; at most `workers` at a time.
+
+    What goes wrong in a piece is raised here. One whose worker dies again and again comes back as `Lost`.
+    """
+    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(function)
+    waiting = list(pieces.items())[::-1]
+    running: dict[Any, Any] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                key, piece = waiting.pop()
+                running[remote.remote(*piece)] = key
+            ready, _ = ray.wait(list(running), timeout=5)
+            if not ready:
+                _check_alive(ray)
+            for reference in ready:
+                key = running.pop(reference)
+                yield key, _result(ray, reference)
+    finally:
+        for reference in running:
+            with suppress(Exception):
+                ray.cancel(reference, force=True)
+
+
+def _result(ray: Any, reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise _original(error) from None
+    except ray.exceptions.RayError:  # its worker, or the node, has died once more than Ray tries
+        return Lost()
+
+
+def _check_alive(ray: Any) -> None:
+    host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError:
+        raise FewnodeError(f"the cluster at {host}:{port} is gone; --resume continues on another") from None
+
+
+def _original(error: Any) -> Exception:
+    cause = error.cause
+    return cause if isinstance(cause, FewnodeError | OSError | MemoryError) else error
+
+
+# --- blocks -------------------------------------------------------------------------------------------------------
+
+
+def block_runner(ray: Any, workers: int, limit: int | None) -> Runner:
+    """Blocks of a stage made by the workers of a cluster, each within `limit` bytes."""
+
+    def run(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
+        for key, result in each(ray, _make, {key: (stage, key, limit) for key in keys}, workers):
+            if isinstance(result, Lost):
+                raise FewnodeError(
+                    f"block {stage.path(key).name} has killed {RETRIES + 1} workers; --resume tries again"
+                )
+            done()
+
+    return run
+
+
+def _make(stage: Stage, key: tuple[int, ...], limit: int | None) -> None:
+    torch.set_num_threads(1)
+    memory.keep_within(limit)
+    stage.make(key)
+    memory.keep()
+
+
+# --- data-parallel meta-training ----------------------------------------------------------------------------------
+
+
+class Learner:
+    """A worker that holds the network and answers for one episode at a time: its loss, and the gradients."""
+
+    def __init__(self, settings: Mapping[str, Any], source: str, limit: int | None) -> None:
+        torch.set_num_threads(1)
+        memory.keep_within(limit)
+        path = Path(source)
+        data = load_dataset(path, check=False) if (path / "dataset.json").exists() else load(source)
+        given = {key: value for key, value in settings.items() if key != "options"}
+        self.model = Estimator(**given, **settings["options"])
+        self.graph = self.model._read(data.graph)
+        self.train = EpisodeSampler(data, "train", self.model.way, self.model.shot, self.model.query, self.model.seed)
+        self.rate: float | None = None
+
+    def gradients(self, rate: float, k: int, weights: Mapping[str, Any]) -> tuple[float, list[Any]]:
+        """Of the k-th batch of episodes, at those weights."""
+        if rate != self.rate:
+            self.networks, self.loss_of, self.tasks = self.model.method_.learner(rate, self.graph, self.train)
+            self.rate = rate
+        self.networks.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+        value, gradients = gradients_of(self.networks, self.loss_of, self.tasks, k)
+        return value, [gradient.numpy() for gradient in gradients]
+
+
+class RayTeam:
+    """A step's episodes, one batch for each worker, and the mean of their gradients. Who dies is replaced."""
+
+    leads = True
+
+    def __init__(self, ray: Any, size: int, settings: Mapping[str, Any], source: str, limit: int | None) -> None:
+        self.ray, self.size, self.rate = ray, size, 0.0
+        self.given = (settings, source, limit)
+
+    @cached_property
+    def learners(self) -> list[Any]:
+        """Any node may have several of them: when a node goes, the others take its learners over."""
+        often: Any = {"max_restarts": -1, "max_task_retries": -1}
+        actor = self.ray.remote(num_cpus=0, scheduling_strategy="SPREAD", **often)(Learner)
+        return [actor.remote(*self.given) for _ in range(self.size)]
+
+    def begin(self, rate: float) -> None:
+        self.rate = rate
+
+    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
+        weights = self.ray.put({name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()})
+        asked = [
+            learner.gradients.remote(self.rate, t * self.size + share, weights)
+            for share, learner in enumerate(self.learners)
+        ]
+        left = asked
+        while left:
+            _, left = self.ray.wait(left, num_returns=len(left), timeout=5)
+            if left:
+                _check_alive(self.ray)
+        try:
+            found = self.ray.get(asked)
+        except self.ray.exceptions.RayTaskError as error:
+            raise _original(error) from None
+        values, gradients = zip(*found, strict=True)
+        means = [torch.from_numpy(np.mean(parts, axis=0)) for parts in zip(*gradients, strict=True)]
+        return float(np.mean(values)), means
+
+    def agree(self, value: float) -> float:
+        return value
+
+
+class Torchrun:
+    """The processes that `torchrun` started: each has the model, and gradients are averaged over all of them."""
+
+    def __init__(self) -> None:
+        # Or a restarted worker waits, half of the time, for a store that its predecessor took with it.
+        os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
+        torch.distributed.init_process_group("gloo")
+        self.rank, self.size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+    @staticmethod
+    def is_here() -> bool:
+        return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def begin(self, rate: float) -> None:
+        pass
+
+    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
+        value, gradients = own(self.rank)
+        flat = torch.cat([torch.tensor([value]), *(gradient.reshape(-1).cpu() for gradient in gradients)])
+        torch.distributed.all_reduce(flat)
+        parts = (flat / self.size).split([1, *(gradient.numel() for gradient in gradients)])
+        return float(parts[0]), [part.view_as(g).to(g.device) for part, g in zip(parts[1:], gradients, strict=True)]
+
+    def agree(self, value: float) -> float:
+        shared = torch.tensor([value], dtype=torch.float64)
+        torch.distributed.broadcast(shared, 0)
+        return float(shared)

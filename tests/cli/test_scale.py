@@ -1,0 +1,106 @@
+"""A network larger than memory from the command line: the same four commands, with --memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode import blocks, bulk, memory
+from graphs import planted
+
+Command = Callable[..., object]
+
+
+@pytest.fixture(name="npz")
+def _npz(tmp_path: Path) -> Path:
+    data = planted()
+    parts = {f"{part}_classes": np.array(data.split.part(part)) for part in ("train", "valid", "test")}
+    path = tmp_path / "network.npz"
+    np.savez(path, edge_index=data.graph.edge_index(), y=data.y, x=data.graph.x.toarray(), **parts)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> object:
+    yield
+    memory.keep_within(None)
+    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
+        cached.cache_clear()
+
+
+def test_from_file_to_predictions_within_a_gigabyte(fewnode: Command, npz: Path, tmp_path: Path) -> None:
+    data, run, out = tmp_path / "data", tmp_path / "run", tmp_path / "predictions.csv"
+    limit = ("--memory", "1G")
+    done = fewnode("data", "import", npz, "--out", data, *limit, "--json")
+    assert done.code == 0
+    assert done.json["nodes"] == 360
+    done = fewnode("data", "prepare", data, *limit)
+    assert (done.code, done.err.splitlines()[-2]) == (0, "P = Â X: 1/1 blocks")
+    done = fewnode("train", "--data", data, "--out", run, "--way", 3, "--shot", 3, "--episodes", 10, *limit)
+    assert done.code == 0
+    support = tmp_path / "support.csv"
+    support.write_text("node,class\n1,a\n2,a\n3,b\n4,b\n")
+    asked = ("predict", "--run", run, "--support", support, "--all")
+    assert fewnode(*asked, *limit).code == 2
+    assert fewnode(*asked, "--out", out, "--explain", *limit).code == 0
+    assert len(out.read_text().splitlines()) == 361
+    assert out.with_suffix(".support.csv").exists()
+    plain = tmp_path / "plain.csv"
+    assert fewnode(*asked, "--out", plain, "--explain", "-q").code == 0
+    rows = [[line.split(",") for line in path.read_text().splitlines()[1:]] for path in (out, plain)]
+    assert [row[:2] for row in rows[0]] == [row[:2] for row in rows[1]]
+    found, expected = (np.array([row[2:4] for row in part], float) for part in rows)
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_a_full_disk_is_said_and_resumed(
+    fewnode: Command, npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    fewnode("data", "import", npz, "--out", data, "--memory", "1G", "-q")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        done = fewnode("data", "prepare", data, "-q")
+        assert (done.code, done.err.count("\n")) == (3, 1)
+        assert "No space left" in done.err
+    done = fewnode("data", "prepare", data, "-q")
+    assert done.code == 0 or "--resume" in done.err
+    assert fewnode("data", "prepare", data, "-q", "--resume").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("data", "import", "NPZ", "--out", "o", "--memory", "much"), "expected a size"),
+        (("data", "import", "NPZ", "--out", "o", "--memory", "1M"), "at least 512M"),
+        (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
+        (("data", "import", "--nodes", "a", "--edges", "b", "--out", "o", "--memory", "1G"), "imports .npz files"),
+        (("data", "prepare", "none"), "no such file"),
+        (("train", "--data", "debian", "--out", "o", "--memory", "1G"), "dataset directory"),
+        (("train", "--data", "debian", "--out", "o", "--backend", "ray"), "needs --address"),
+        (("train", "--data", "debian", "--out", "o", "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
+        (("train", "--data", "debian", "--out", "o", "--backend", "spark"), "spark"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    fewnode: Command,
+    npz: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    done = fewnode(*(str(npz) if each == "NPZ" else each for each in arguments))
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert message in done.err
