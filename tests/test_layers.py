@@ -12,7 +12,7 @@ LAYERS = [
     {"client", "kernels", "memory"},
     {"graph"},
     {"attributes", "io", "episodes", "nn"},
-    {"blocks", "plugins"},
+    {"blocks", "plugins", "sampling"},
     {"datasets", "train", "evaluation"},
     {"methods"},
     {"calibration"},
