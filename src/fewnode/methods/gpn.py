@@ -171,8 +171,8 @@ def nearness(
     z: Float[Tensor, "m d"], query: Int[Tensor, " q"], p: Float[Tensor, "n d"], distance: str
 ) -> Float[Tensor, "q n"]:
     """How near each query node is to the same n prototypes, or to n other nodes."""
-    parts = chunks(query, *p.shape)
-    return torch.cat([closeness(z[part], p.expand(part.numel(), -1, -1), distance) for part in parts])
+    found = [closeness(z[part], p.expand(part.numel(), -1, -1), distance) for part in chunks(query, *p.shape)]
+    return torch.cat(found) if len(found) > 1 else found[0]
 
 
 def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
@@ -194,7 +194,10 @@ def closeness(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str)
 
 def chunks(query: Int[Tensor, " q"], compared: int, width: int) -> tuple[Int[Tensor, " _"], ...]:
     """The query in parts, so that no comparison of one with so many others of that width is too large at once."""
-    parts: tuple[Tensor, ...] = query.split(max(1, CHUNK // max(1, compared * width)))
+    size = max(1, CHUNK // max(1, compared * width))
+    if query.numel() <= size:
+        return (query,)
+    parts: tuple[Tensor, ...] = query.split(size)
     return parts
 
 

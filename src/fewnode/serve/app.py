@@ -11,7 +11,7 @@ from fastapi import Body, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 import fewnode
@@ -82,6 +82,14 @@ def _routes(service: Service) -> FastAPI:
     async def aside(work: Callable[..., Any], *args: Any) -> Response:
         return json(await desk.aside(work, *args))
 
+    @app.post("/api/classify", summary="Classify nodes, with reasons", openapi_extra=_takes(Classify))
+    async def classify(request: Request) -> Response:
+        body = Classify.model_validate_json(await request.body())
+        session = service.session
+        if session.network.embeds and session.cost(body) <= AT_ONCE:
+            return json(session.classify(body))
+        return await aside(session.classify, body)
+
     @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
     async def live() -> Response:
         return json({"live": True})
@@ -140,13 +148,6 @@ def _routes(service: Service) -> FastAPI:
 
         return await aside(change)
 
-    @app.post("/api/classify", summary="Classify nodes, with reasons")
-    async def classify(body: Annotated[Classify, Body()]) -> Response:
-        session = service.session
-        if session.network.embeds and session.cost(body) <= AT_ONCE:
-            return json(session.classify(body))
-        return await aside(session.classify, body)
-
     @app.post("/api/suggest", summary="The nodes most worth labelling next")
     async def suggest(body: Annotated[Suggest, Body()]) -> Response:
         return await aside(service.session.suggest, body)
@@ -174,6 +175,11 @@ def _routes(service: Service) -> FastAPI:
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
     _errors(app, service)
     return app
+
+
+def _takes(body: type[BaseModel]) -> dict[str, Any]:
+    """For the route that has to be fast: it reads its body itself, which takes a third of FastAPI's time."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": body.model_json_schema()}}}}
 
 
 class _Static(StaticFiles):

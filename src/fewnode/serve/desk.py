@@ -19,7 +19,7 @@ class Busy(Exception):
 class Desk:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once."""
 
-    def __init__(self, short: int = 16, long: int = 8) -> None:
+    def __init__(self, short: int = 8, long: int = 8) -> None:
         self.short, self.long = short, long
         self.in_hand = self.in_thread = 0
         self._waiting: deque[asyncio.Future[None]] = deque()

@@ -206,20 +206,18 @@ class Gate:
         too_large = Refusal(413, "the body is larger than 1 MB", "send fewer nodes at a time", closing)
         if int(given) > BODY:
             raise too_large
-        parts: list[bytes] = []
-        size = 0
+        body = b""
         try:
             async with asyncio.timeout(self.rules.body_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refusal(400, "the body ended early", "send as much as Content-Length says")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > BODY:
+                    body += bytes(message.get("body", b""))
+                    if len(body) > BODY:
                         raise too_large
                     if not message.get("more_body"):
-                        return b"".join(parts)
+                        return body
         except TimeoutError:
             raise Refusal(408, "the body came too slowly", "try again", closing) from None
 

@@ -8,12 +8,14 @@ import logging
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fewnode.errors import FewnodeError
@@ -158,7 +160,8 @@ def run(
     patience: Patience | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
-    asyncio.run(_run(service, listener, load, say, patience or Patience()))
+    sys.setswitchinterval(0.0005)  # long work in the thread must not keep short work waiting for the interpreter
+    uvloop.run(_run(service, listener, load, say, patience or Patience()))
 
 
 async def _run(
