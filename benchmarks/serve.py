@@ -187,12 +187,12 @@ class Load:
         self._idle: list[Connection] = []
         self._rng = random.Random(1)
 
-    async def one(self, due: float) -> None:
+    async def one(self, due: float, keep: bool = True) -> None:
         place = self._rng.randrange(len(self.asked))
         try:
             while self._idle and not self._idle[-1].usable:
                 self._idle.pop()
-            if self._idle:
+            if self._idle and keep:
                 connection = self._idle.pop()
             else:
                 loop = asyncio.get_running_loop()
@@ -212,18 +212,20 @@ class Load:
         else:
             self.outcome[str(status)] += 1
             self.refused_seconds.append(spent)
-        if connection.usable:
+        if connection.usable and keep:
             self._idle.append(connection)
         elif connection.transport is not None:
             connection.transport.close()
 
-    async def in_turn(self, clients: int, seconds: float) -> float:
+    async def in_turn(self, clients: int, seconds: float, keep: bool = True) -> float:
         """So many clients, each asking again when it has its answer; right answers a second."""
         until = time.perf_counter() + seconds
 
         async def client() -> None:
             while time.perf_counter() < until:
-                await self.one(time.perf_counter())
+                await self.one(time.perf_counter(), keep)
+                if self.outcome["refused"]:
+                    await asyncio.sleep(0.05)
 
         start = time.perf_counter()
         await asyncio.gather(*(client() for _ in range(clients)))
@@ -282,47 +284,77 @@ def manners(run: Path, data: str | None, server: str) -> None:
     with serving(run, data, server) as (process, port, _):
         asked, answers = prepare(run, data, port)
         memory = usage(process)[1]
-        slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+        slow = [connect(port) for _ in range(200)]
         for client in slow[:100]:
             client.sendall(b"GET / HTTP/1.1\r\nX: ")
-        nodes = [node for text in asked for node in json.loads(text.split(b"\r\n\r\n")[1])["nodes"]]
-        large = request(port, json.dumps({"nodes": (nodes * 5)[:10_000], "explain": False}).encode())
         for client in slow[100:120]:
-            client.sendall(large)
+            client.sendall(large(port, asked))
         load = Load(port, asked, answers)
-        asyncio.run(load.in_turn(1, 45))
-        print(load.line(f"{server}: with slow ones", len(load.seconds) / 45))
-        cut = [sum(map(is_closed, part)) for part in (slow[:100], slow[100:120], slow[120:])]
+        rate = asyncio.run(load.in_turn(1, 60))
+        print(load.line(f"{server}: with slow ones", rate))
+        held = usage(process)[1] - memory
+        cut = [sum(map(is_cut, part)) for part in (slow[:100], slow[100:120], slow[120:])]
         print(
-            f"  after 45 s cut off: {cut[0]} of 100 half headers, {cut[1]} of 20 non-readers of 1.6 MB, "
-            f"{cut[2]} of 80 silent; {usage(process)[1] - memory:+.0f} MB"
+            f"  after 60 s cut off: {cut[0]} of 100 half headers, {cut[1]} of 20 that do not read their 11 MB, "
+            f"{cut[2]} of 80 silent; {held:+.0f} MB"
         )
         for client in slow:
             client.close()
-        load = Load(port, asked, answers)
-
-        async def end() -> None:
-            asking = asyncio.create_task(load.in_turn(8, 6))
-            await asyncio.sleep(2)
-            process.send_signal(signal.SIGTERM)
-            await asking
-
-        start = time.monotonic()
-        asyncio.run(end())
-        status = process.wait(60)
-        print(load.line(f"{server}: SIGTERM", 0, f"; exit status {status} after {time.monotonic() - start - 2:.1f} s"))
+    total: Counter[str] = Counter()
+    ends = []
+    for _ in range(4):
+        with serving(run, data, server) as (process, port, _):
+            asked, answers = prepare(run, data, port)
+            load = Load(port, asked, answers)
+            ends.append(asyncio.run(terminate(process, load)))
+            total += load.outcome
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(total.items()) if kind != "refused")
+    print(f"{server}: SIGTERM under load, four times: {told}; (exit status, seconds): {ends}", flush=True)
 
 
-def is_closed(client: socket.socket) -> bool:
-    client.settimeout(0.01)
+async def terminate(process: subprocess.Popen[bytes], load: Load) -> tuple[int, float]:
+    """SIGTERM while eight clients ask, half of them on a new connection each time; exit status, and after how long."""
+    asking = [asyncio.create_task(load.in_turn(4, 7, keep)) for keep in (True, False)]
+    await asyncio.sleep(2)
+    process.send_signal(signal.SIGTERM)
+    start = time.monotonic()
+    while (status := process.poll()) is None:
+        await asyncio.sleep(0.01)
+    spent = time.monotonic() - start
+    await asyncio.gather(*asking)
+    return status, round(spent, 1)
+
+
+def large(port: int, asked: list[bytes]) -> bytes:
+    """A request whose answer no socket's buffers can hold."""
+    nodes = [node for text in asked for node in json.loads(text.split(b"\r\n\r\n")[1])["nodes"]]
+    support = {f"class {i}": [node] for i, node in enumerate(list(dict.fromkeys(nodes))[:100])}
+    body = {"nodes": (nodes * 5)[:10_000], "support": support, "explain": False}
+    return request(port, json.dumps(body).encode())
+
+
+def connect(port: int) -> socket.socket:
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    return client
+
+
+def is_cut(client: socket.socket) -> bool:
+    """Whether the connection was ended before there was a whole answer on it."""
+    client.settimeout(0.2)
+    got = 0
+    expected = 1
     try:
-        while client.recv(1 << 20):
-            pass
+        while part := client.recv(1 << 20):
+            if not got and b"content-length: " in part.lower():
+                expected = int(part.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            got += len(part)
     except TimeoutError:
         return False
     except OSError:
         return True
-    return True
+    return got < expected
 
 
 def main() -> None:
