@@ -12,11 +12,27 @@ const PATIENCE = 30_000;
 const RETRIES = 4;
 
 const WORDS = {
-  401: ["locked", "This page's key is no longer valid.", "Open the link that fewnode serve printed when it started, or the one it prints when you start it again."],
-  403: ["refused", "The service refuses this page.", "Open it by the link that fewnode serve printed, on the same computer."],
-  412: ["conflict", "Someone else changed the classes meanwhile, so your change was not made.", "You now see the classes as they are. Make your change again if you still want it."],
+  401: [
+    "locked",
+    "This page's key is no longer valid.",
+    "Open the link that fewnode serve printed when it started, or the one it prints when you start it again.",
+  ],
+  403: [
+    "refused",
+    "The service refuses this page.",
+    "Open it by the link that fewnode serve printed, on the same computer.",
+  ],
+  412: [
+    "conflict",
+    "Someone else changed the classes meanwhile, so your change was not made.",
+    "You now see the classes as they are. Make your change again if you still want it.",
+  ],
   429: ["busy", "The service has more to do than it can.", "Wait a moment and try again."],
-  503: ["starting", "The service is not ready.", "It is still reading the network, or it is shutting down. This page goes on by itself."],
+  503: [
+    "starting",
+    "The service is not ready.",
+    "It is still reading the network, or it is shutting down. This page goes on by itself.",
+  ],
 };
 
 let busy = () => {};
@@ -38,8 +54,16 @@ async function send(method, path, body, version) {
     });
   } catch (error) {
     if (error.name === "TimeoutError")
-      throw new Trouble("slow", `The service did not answer within ${PATIENCE / 1000} seconds.`, "It may be overloaded. Try again.");
-    throw new Trouble("gone", "The service does not answer.", "It was stopped, or it crashed. Start it again with fewnode serve; this page goes on by itself.");
+      throw new Trouble(
+        "slow",
+        `The service did not answer within ${PATIENCE / 1000} seconds.`,
+        "It may be overloaded. Try again.",
+      );
+    throw new Trouble(
+      "gone",
+      "The service does not answer.",
+      "It was stopped, or it crashed. Start it again with fewnode serve; this page goes on by itself.",
+    );
   }
 }
 
@@ -50,9 +74,17 @@ async function told(response) {
   } catch {
     // not JSON: the status alone must do
   }
-  const [kind, message, hint] = WORDS[response.status] ?? ["wrong", `The service answered with error ${response.status}.`, ""];
+  const [kind, message, hint] = WORDS[response.status] ?? [
+    "wrong",
+    `The service answered with error ${response.status}.`,
+    "",
+  ];
   if (kind !== "wrong") return new Trouble(kind, message, hint);
-  return new Trouble(kind, typeof said.error === "string" ? said.error : message, typeof said.hint === "string" ? said.hint : hint);
+  return new Trouble(
+    kind,
+    typeof said.error === "string" ? said.error : message,
+    typeof said.hint === "string" ? said.hint : hint,
+  );
 }
 
 async function request(method, path, body, version) {
@@ -70,7 +102,8 @@ const json = async (...asked) => (await request(...asked)).json();
 const named = (kind, name) => `/api/${kind}/${encodeURIComponent(name)}`;
 
 export const model = () => json("GET", "/api/model");
-export const search = (text, offset, limit) => json("GET", `/api/nodes?${new URLSearchParams({ search: text, offset, limit })}`);
+export const search = (text, offset, limit) =>
+  json("GET", `/api/nodes?${new URLSearchParams({ search: text, offset, limit })}`);
 export const node = (name) => json("GET", named("nodes", name));
 export const map = (limit) => json("GET", `/api/map?limit=${limit}`);
 export const classes = () => json("GET", "/api/classes");
@@ -81,4 +114,8 @@ export const suggest = (body) => json("POST", "/api/suggest", body);
 export const progress = () => json("POST", "/api/progress", {});
 export const table = async (name) => (await request("GET", `/api/export/${name}`)).blob();
 // Whether asking again is worth while: it answers or, if the key is no longer valid, says so.
-export const back = () => send("GET", "/health/ready").then((response) => response.ok || response.status === 401, () => false);
+export const back = () =>
+  send("GET", "/health/ready").then(
+    (response) => response.ok || response.status === 401,
+    () => false,
+  );

@@ -1,8 +1,9 @@
 // The question worth asking next, and how accuracy on held-out nodes grows with the answers.
 
-import { add, answerFromData, attempt, examples, look, reject, tryIt } from "./actions.js";
-import { button, byId, el, mark, number, percent, plural, redraw, svg } from "./dom.js";
+import { add, answerFromData, look, offered, reject, tryIt } from "./actions.js";
+import { button, byId, el, mark, percent, plural, redraw, svg } from "./dom.js";
 import { labelled, names, on, slot, state } from "./state.js";
+import { attempt } from "./status.js";
 
 const WIDTH = 320;
 const HEIGHT = 96;
@@ -17,17 +18,25 @@ function story() {
     ["Name.", "Start a class with it. One node is enough to begin; five are usually plenty."],
     ["Watch.", "Every other node is judged at once. Say yes or no to a few, and see it learn."],
   ];
-  const sample = examples();
+  const sample = offered();
   redraw(
     box,
     el("h3", {}, "Learning from a handful of examples"),
-    el("ol", {}, steps.map(([title, text]) => el("li", {}, el("strong", {}, title), " ", text))),
+    el(
+      "ol",
+      {},
+      steps.map(([title, text]) => el("li", {}, el("strong", {}, title), " ", text)),
+    ),
     sample.length > 1 &&
       el(
         "p",
         { class: "row" },
         button("Try it", () => attempt(tryIt), { class: "solid", "data-key": "try" }),
-        el("span", { class: "soft small grow" }, `starts ${sentence(sample.map((s) => s.name))}, which the model has never seen, with one node each.`),
+        el(
+          "span",
+          { class: "soft small grow" },
+          `starts ${sentence(sample.map((s) => s.name))}, which the model has never seen, with one node each.`,
+        ),
       ),
   );
 }
@@ -60,15 +69,29 @@ function question() {
     el(
       "p",
       { class: "big" },
-      "Is ", button(next.node, () => attempt(() => look(next.node)), { class: "link name", "data-key": "next" }),
-      " one of ", el("span", { class: "name" }, mark(slot(next.class)), next.class, "?"),
+      "Is ",
+      button(next.node, () => attempt(() => look(next.node)), { class: "link name", "data-key": "next" }),
+      " one of ",
+      el("span", { class: "name" }, mark(slot(next.class)), next.class, "?"),
     ),
     el("p", { class: "soft small" }, `It seems so, with ${percent(next.probability)}. Asked because ${next.why}.`),
     el(
       "p",
       { class: `row${waiting ? " waiting" : ""}` },
-      button("Yes", () => say(next.class), { class: "solid", "aria-label": `Yes, ${next.node} is in ${next.class}`, "data-key": "yes", ...off }),
-      others.slice(0, 4).map((name) => button([mark(slot(name)), ` ${name}`], () => say(name), { class: "plain", "aria-label": `No, ${next.node} is in ${name}`, "data-key": `is ${name}`, ...off })),
+      button("Yes", () => say(next.class), {
+        class: "solid",
+        "aria-label": `Yes, ${next.node} is in ${next.class}`,
+        "data-key": "yes",
+        ...off,
+      }),
+      others.slice(0, 4).map((name) =>
+        button([mark(slot(name)), ` ${name}`], () => say(name), {
+          class: "plain",
+          "aria-label": `No, ${next.node} is in ${name}`,
+          "data-key": `is ${name}`,
+          ...off,
+        }),
+      ),
       button("None of these", () => only(() => reject(next.node))(), { class: "plain", "data-key": "none", ...off }),
     ),
   );
@@ -76,17 +99,35 @@ function question() {
 
 function growth() {
   const found = state.progress;
-  if (!found) return el("div", { class: "growth" }, el("h3", {}, "Held-out accuracy"), el("p", { class: "soft" }, "Measuring…"));
+  if (!found)
+    return el("div", { class: "growth" }, el("h3", {}, "Held-out accuracy"), el("p", { class: "soft" }, "Measuring…"));
   if (found.mean === null)
-    return el("div", { class: "growth" }, el("h3", {}, "Held-out accuracy"), el("p", { class: "soft small" }, "Your classes are new to the data too, so nothing here can tell how right they are. Answer a few questions and look at the nodes they claim."));
+    return el(
+      "div",
+      { class: "growth" },
+      el("h3", {}, "Held-out accuracy"),
+      el(
+        "p",
+        { class: "soft small" },
+        "Your classes are new to the data too, so nothing here can tell how right they are. Answer a few questions and look at the nodes they claim.",
+      ),
+    );
   return el(
     "div",
     { class: "growth" },
     el("h3", {}, "Held-out accuracy"),
     el("p", { class: "figure" }, percent(found.mean)),
     curve(state.history),
-    el("p", { class: "soft small" }, `from ${plural(labelled(), "labelled node")}, on ${plural(found.nodes, "other node")} whose class the data knows; mean of the classes`),
-    button(`Let the data answer ${STEPS}`, () => attempt(() => answerFromData(STEPS)), { class: "plain", "data-key": "auto", title: "The known classes answer the next questions in your place" }),
+    el(
+      "p",
+      { class: "soft small" },
+      `from ${plural(labelled(), "labelled node")}, on ${plural(found.nodes, "other node")} whose class the data knows; mean of the classes`,
+    ),
+    button(`Let the data answer ${STEPS}`, () => attempt(() => answerFromData(STEPS)), {
+      class: "plain",
+      "data-key": "auto",
+      title: "The known classes answer the next questions in your place",
+    }),
   );
 }
 
@@ -107,8 +148,13 @@ function curve(points) {
       svg("line", { x1: 0, x2: WIDTH - 40, y1: y(level), y2: y(level), class: "grid" }),
       svg("text", { x: WIDTH, y: y(level) + 4 }, `${Math.round(100 * level)} %`),
     ]),
-    svg("path", { d: ordered.map((p, i) => `${i ? "L" : "M"}${x(p).toFixed(1)} ${y(p.accuracy).toFixed(1)}`).join(""), class: "line" }),
-    ordered.map((p) => svg("circle", { cx: x(p), cy: y(p.accuracy), r: p === now ? 5 : 2.5, class: p === now ? "now" : "past" })),
+    svg("path", {
+      d: ordered.map((p, i) => `${i ? "L" : "M"}${x(p).toFixed(1)} ${y(p.accuracy).toFixed(1)}`).join(""),
+      class: "line",
+    }),
+    ordered.map((p) =>
+      svg("circle", { cx: x(p), cy: y(p.accuracy), r: p === now ? 5 : 2.5, class: p === now ? "now" : "past" }),
+    ),
   );
 }
 

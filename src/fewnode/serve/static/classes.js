@@ -1,9 +1,10 @@
 // The classes: their labelled nodes with β, and what each claims now.
 
-import { activate, add, attempt, discard, draft, drop, erase, judgeBy, look, reject, save } from "./actions.js";
+import { activate, add, discard, draft, drop, erase, judgeBy, look, reject, save } from "./actions.js";
 import { bar, button, byId, el, mark, number, percent, redraw } from "./dom.js";
 import { classOf, names, on, slot, state, verdict } from "./state.js";
 import { nearest } from "./node.js";
+import { attempt } from "./status.js";
 
 const FIRST = 8;
 let shown = FIRST;
@@ -37,23 +38,37 @@ function one(name) {
   const active = name === state.active;
   const support = state.classes.find((c) => c.name === name)?.support ?? [];
   const count = state.claims?.counts?.[name];
-  const claims = support.length === 0 ? "waits for its first node" : count === undefined ? "…" : `claims ${number(count)}`;
+  const claims =
+    support.length === 0 ? "waits for its first node" : count === undefined ? "…" : `claims ${number(count)}`;
   return el(
     "section",
     { class: `class${active ? " active" : ""}` },
     el(
       "h3",
       {},
-      button([mark(slot(name)), el("span", { class: "name" }, name), el("span", { class: "small soft" }, claims)], () => activate(name), {
-        "aria-expanded": String(active), "data-key": `class ${name}`,
-      }),
+      button(
+        [mark(slot(name)), el("span", { class: "name" }, name), el("span", { class: "small soft" }, claims)],
+        () => activate(name),
+        {
+          "aria-expanded": String(active),
+          "data-key": `class ${name}`,
+        },
+      ),
     ),
-    active && el("div", { class: "body" }, chips(name, support), active && support.length > 0 && claimed(name), footer(name, support)),
+    active &&
+      el(
+        "div",
+        { class: "body" },
+        chips(name, support),
+        active && support.length > 0 && claimed(name),
+        footer(name, support),
+      ),
   );
 }
 
 function chips(name, support) {
-  if (support.length === 0) return el("p", { class: "small" }, "Find a node on the left, or on the map, and add it here.");
+  if (support.length === 0)
+    return el("p", { class: "small" }, "Find a node on the left, or on the map, and add it here.");
   return [
     el("h4", {}, support[0].beta === null ? "Labelled" : "Labelled, with its weight β in the prototype"),
     el(
@@ -68,7 +83,11 @@ function chips(name, support) {
             button(node, () => attempt(() => look(node)), { class: "link name", "data-key": `support ${node}` }),
             beta === null ? el("span") : bar(beta, slot(name)),
             el("span", { class: "num" }, beta?.toFixed(2) ?? ""),
-            button("×", () => attempt(() => drop(name, node)), { class: "quiet", "aria-label": `Take ${node} out of ${name}`, "data-key": `out ${node}` }),
+            button("×", () => attempt(() => drop(name, node)), {
+              class: "quiet",
+              "aria-label": `Take ${node} out of ${name}`,
+              "data-key": `out ${node}`,
+            }),
           ),
         ),
     ),
@@ -85,10 +104,23 @@ function claimed(name) {
   const alone = classes.length === 1 && !state.options.openSet;
   return [
     el("h4", {}, "It now claims"),
-    alone && el("p", { class: "small soft" }, "A class alone claims every node. Start a second one to compare it with, or allow “none of these” below."),
+    alone &&
+      el(
+        "p",
+        { class: "small soft" },
+        "A class alone claims every node. Start a second one to compare it with, or allow “none of these” below.",
+      ),
     rows.length === 0 && el("p", { class: "small soft" }, "No node that is not labelled already."),
-    el("ul", { class: "claims" }, rows.slice(0, shown).map((row) => claim(name, row))),
-    rows.length > shown && button(`Show ${Math.min(rows.length, 50) - shown} more`, () => ((shown = 50), draw()), { class: "link", "data-key": "more" }),
+    el(
+      "ul",
+      { class: "claims" },
+      rows.slice(0, shown).map((row) => claim(name, row)),
+    ),
+    rows.length > shown &&
+      button(`Show ${Math.min(rows.length, 50) - shown} more`, () => ((shown = 50), draw()), {
+        class: "link",
+        "data-key": "more",
+      }),
   ];
 }
 
@@ -102,8 +134,16 @@ function claim(name, { result, probability }) {
       { class: "row" },
       button(node, () => attempt(() => look(node)), { class: "link name grow", "data-key": `claim ${node}` }),
       el("span", { class: "num" }, percent(probability)),
-      button("✓", () => attempt(() => add(name, node)), { class: "quiet", "aria-label": `Yes, ${node} is in ${name}`, "data-key": `yes ${node}` }),
-      button("✗", () => attempt(() => reject(node)), { class: "quiet", "aria-label": `No, ${node} is not in ${name}`, "data-key": `no ${node}` }),
+      button("✓", () => attempt(() => add(name, node)), {
+        class: "quiet",
+        "aria-label": `Yes, ${node} is in ${name}`,
+        "data-key": `yes ${node}`,
+      }),
+      button("✗", () => attempt(() => reject(node)), {
+        class: "quiet",
+        "aria-label": `No, ${node} is not in ${name}`,
+        "data-key": `no ${node}`,
+      }),
     ),
     nearest(result.nearest?.filter((support) => support.class === name).slice(0, 2)),
   );
@@ -111,11 +151,20 @@ function claim(name, { result, probability }) {
 
 function footer(name, support) {
   if (support.length === 0) return button("Forget this name", discard, { class: "quiet small" });
-  return button(`Delete ${name}`, () => attempt(() => erase(name)), { class: "quiet small", "data-key": `delete ${name}` });
+  return button(`Delete ${name}`, () => attempt(() => erase(name)), {
+    class: "quiet small",
+    "data-key": `delete ${name}`,
+  });
 }
 
 function option(text, key, can) {
-  const box = el("input", { type: "checkbox", id: `option-${key}`, disabled: !can, checked: state.options[key], onchange: () => attempt(() => judgeBy(key, box.checked)) });
+  const box = el("input", {
+    type: "checkbox",
+    id: `option-${key}`,
+    disabled: !can,
+    checked: state.options[key],
+    onchange: () => attempt(() => judgeBy(key, box.checked)),
+  });
   return el("p", {}, box, el("label", { for: box.id }, text));
 }
 
@@ -133,8 +182,19 @@ function tools() {
       "div",
       { class: "export" },
       el("h3", {}, "Take it with you"),
-      el("p", { class: "row" }, ["support.csv", "labels.csv"].map((file) => button(file, () => attempt(() => save(file)), { class: "plain", "aria-label": `Download ${file}` }))),
-      el("p", { class: "small soft" }, "fewnode predict takes the first: ", el("code", {}, "fewnode predict --run RUN --support support.csv --all --out predictions.csv")),
+      el(
+        "p",
+        { class: "row" },
+        ["support.csv", "labels.csv"].map((file) =>
+          button(file, () => attempt(() => save(file)), { class: "plain", "aria-label": `Download ${file}` }),
+        ),
+      ),
+      el(
+        "p",
+        { class: "small soft" },
+        "fewnode predict takes the first: ",
+        el("code", {}, "fewnode predict --run RUN --support support.csv --all --out predictions.csv"),
+      ),
     ),
   );
 }

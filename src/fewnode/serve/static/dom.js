@@ -14,9 +14,11 @@ function fill(made, attributes, children) {
 
 export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
-export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
 
-export const button = (text, onclick, attributes = {}) => el("button", { type: "button", onclick, ...attributes }, text);
+export const button = (text, onclick, attributes = {}) =>
+  el("button", { type: "button", onclick, ...attributes }, text);
 
 export const byId = (id) => document.getElementById(id);
 
@@ -54,7 +56,11 @@ export const SHAPES = [
 export const colour = (slot) => (slot < 0 ? "none" : `c${slot % COLOURS}`);
 export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS)) % SHAPES.length];
 export const mark = (slot) =>
-  svg("svg", { viewBox: "-1.4 -1.4 2.8 2.8", class: `mark ${colour(slot)}`, "aria-hidden": "true" }, svg("path", { d: shape(slot) }));
+  svg(
+    "svg",
+    { viewBox: "-1.4 -1.4 2.8 2.8", class: `mark ${colour(slot)}`, "aria-hidden": "true" },
+    svg("path", { d: shape(slot) }),
+  );
 
 export const number = (value) => value.toLocaleString("en");
 export const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.0005 ? 0 : 1)} %`;

@@ -1,8 +1,9 @@
 // The map: every dot a node by its embedding, coloured by the class that claims it; prototypes move as classes learn.
 
-import { attempt, look } from "./actions.js";
+import { look } from "./actions.js";
 import { byId, number, percent, shape } from "./dom.js";
 import { classOf, on, slot, state, verdict } from "./state.js";
+import { attempt } from "./status.js";
 
 const PAD = 26;
 const REACH = 14; // how near, in pixels, the pointer must be to a dot
@@ -29,14 +30,20 @@ let pointed = -1;
 function readInk() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(`--${name}`).trim();
-  ink = { paper: value("field"), ink: value("ink"), soft: value("dot"), focus: value("focus"), c: Array.from({ length: COLOURS }, (_, i) => value(`c${i}`)) };
+  ink = {
+    paper: value("field"),
+    ink: value("ink"),
+    soft: value("dot"),
+    focus: value("focus"),
+    c: Array.from({ length: COLOURS }, (_, i) => value(`c${i}`)),
+  };
 }
 
 const paint = (s) => (s < 0 ? ink.soft : ink.c[s % COLOURS]);
 
 function toScreen([x, y]) {
   const [w, h] = size;
-  return [PAD + ((x - view.x) * view.k) * (w - 2 * PAD), PAD + ((1 - y - view.y) * view.k) * (h - 2 * PAD)];
+  return [PAD + (x - view.x) * view.k * (w - 2 * PAD), PAD + (1 - y - view.y) * view.k * (h - 2 * PAD)];
 }
 
 function resize() {
@@ -184,7 +191,8 @@ function label(context, name, x, y, taken) {
   context.font = `600 15px ${getComputedStyle(figure).fontFamily}`;
   const width = context.measureText(text).width;
   const left = x + 15 + width > size[0] ? x - 15 - width : x + 15;
-  const free = (top) => !taken.some((l) => Math.abs(l.top - top) < 18 && left < l.left + l.width && l.left < left + width);
+  const free = (top) =>
+    !taken.some((l) => Math.abs(l.top - top) < 18 && left < l.left + l.width && l.left < left + width);
   const top = [0, -20, 20, -38, 38, -56, 56].map((by) => y + by).find(free) ?? y;
   taken.push({ left, top, width });
   context.textBaseline = "middle";
@@ -198,7 +206,10 @@ function label(context, name, x, y, taken) {
 
 // Around the node that is looked at, and the one that is pointed at.
 function ring(context) {
-  const rings = [state.node && state.positions.get(state.node.node), pointed >= 0 && [state.map.x[pointed], state.map.y[pointed]]];
+  const rings = [
+    state.node && state.positions.get(state.node.node),
+    pointed >= 0 && [state.map.x[pointed], state.map.y[pointed]],
+  ];
   rings.forEach((place, i) => {
     if (!place) return;
     const [x, y] = toScreen(place);
@@ -215,7 +226,10 @@ function settle() {
   for (const one of state.classes) {
     if (!one.position) continue;
     const before = moving.get(one.name);
-    next.set(one.name, { from: before ? before.to : (state.positions.get(one.support[0]?.node) ?? one.position), to: one.position });
+    next.set(one.name, {
+      from: before ? before.to : (state.positions.get(one.support[0]?.node) ?? one.position),
+      to: one.position,
+    });
   }
   moving = next;
   animate();
@@ -223,7 +237,6 @@ function settle() {
 
 function animate() {
   began = performance.now();
-  canvas.dataset.moves = String(Number(canvas.dataset.moves ?? 0) + 1);
   repaint();
 }
 
@@ -247,7 +260,8 @@ function recolour() {
 
 function caption() {
   const { map, model } = state;
-  if (!map) return (note.textContent = `${model.method} has no embedding of nodes: there is no map, no prototype, and no node to suggest.`);
+  if (!map)
+    return (note.textContent = `${model.method} has no embedding of nodes: there is no map, no prototype, and no node to suggest.`);
   if (pointed >= 0) {
     const name = map.nodes[pointed];
     const known = map.class_names[map.class[pointed]];
@@ -258,7 +272,8 @@ function caption() {
     note.textContent = `${name}${said}${known ? ` (in the data: ${known})` : ""}`;
     return;
   }
-  const sample = map.shown < map.total ? `${number(map.shown)} of ${number(map.total)} nodes` : `All ${number(map.total)} nodes`;
+  const sample =
+    map.shown < map.total ? `${number(map.shown)} of ${number(map.total)} nodes` : `All ${number(map.total)} nodes`;
   const how = `, placed by what was learnt from ${model.classes.train.length} other classes.`;
   note.textContent = `${sample}${state.classes.length ? ". Large: prototypes; lines: their labelled nodes, by β." : how}`;
 }
@@ -305,7 +320,11 @@ canvas.addEventListener("pointermove", (event) => {
     const [dx, dy] = [x - drag.at[0], y - drag.at[1]];
     drag.moved ||= Math.hypot(dx, dy) > 4;
     const bound = (offset) => Math.min(Math.max(0, offset), 1 - 1 / view.k);
-    view = { ...view, x: bound(drag.view.x - dx / view.k / (size[0] - 2 * PAD)), y: bound(drag.view.y - dy / view.k / (size[1] - 2 * PAD)) };
+    view = {
+      ...view,
+      x: bound(drag.view.x - dx / view.k / (size[0] - 2 * PAD)),
+      y: bound(drag.view.y - dy / view.k / (size[1] - 2 * PAD)),
+    };
     return repaint();
   }
   const [i, distance] = nearest(x, y);
@@ -317,12 +336,16 @@ canvas.addEventListener("click", (event) => {
   const [i, distance] = nearest(...inside(event));
   if (distance < 2 * REACH) attempt(() => look(state.map.nodes[i]));
 });
-canvas.addEventListener("wheel", (event) => {
-  if (!event.ctrlKey) return; // a plain wheel scrolls the page
-  event.preventDefault();
-  const [x, y] = inside(event);
-  zoom(event.deltaY < 0 ? 1.25 : 0.8, (x - PAD) / (size[0] - 2 * PAD), (y - PAD) / (size[1] - 2 * PAD));
-}, { passive: false });
+canvas.addEventListener(
+  "wheel",
+  (event) => {
+    if (!event.ctrlKey) return; // a plain wheel scrolls the page
+    event.preventDefault();
+    const [x, y] = inside(event);
+    zoom(event.deltaY < 0 ? 1.25 : 0.8, (x - PAD) / (size[0] - 2 * PAD), (y - PAD) / (size[1] - 2 * PAD));
+  },
+  { passive: false },
+);
 canvas.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && pointed >= 0) return attempt(() => look(state.map.nodes[pointed]));
   if (event.key === "+" || event.key === "-") return zoom(event.key === "+" ? 1.6 : 0.625);
@@ -331,7 +354,8 @@ canvas.addEventListener("keydown", (event) => {
   event.preventDefault();
   if (pointed < 0) return point(nearest(size[0] / 2, size[1] / 2)[0]);
   const [x, y] = toScreen([state.map.x[pointed], state.map.y[pointed]]);
-  const ahead = (sx, sy) => (sx - x) * way[0] + (sy - y) * way[1] > Math.max(2, Math.abs((sx - x) * way[1] + (sy - y) * way[0]));
+  const ahead = (sx, sy) =>
+    (sx - x) * way[0] + (sy - y) * way[1] > Math.max(2, Math.abs((sx - x) * way[1] + (sy - y) * way[0]));
   const [i] = nearest(x, y, ahead);
   if (i >= 0) point(i);
 });

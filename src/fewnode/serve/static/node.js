@@ -1,8 +1,9 @@
 // One node: its words, its neighbours as a small graph, what the classes say of it, and where it could be added.
 
-import { add, attempt, close, drop, look, refusal } from "./actions.js";
+import { add, close, drop, look, refusal } from "./actions.js";
 import { bar, button, byId, colour, el, mark, number, percent, plural, redraw, shape, svg } from "./dom.js";
 import { betaOf, classOf, names, on, slot, state, verdict } from "./state.js";
+import { attempt } from "./status.js";
 
 const card = byId("node");
 const WIDTH = 300;
@@ -32,11 +33,20 @@ function shut() {
   byId("search").focus();
 }
 
-const hint = () => el("p", { id: "node-title", class: "soft small", tabindex: "-1" }, "Search, or point at the map, to see a node's words and neighbours.");
+const hint = () =>
+  el(
+    "p",
+    { id: "node-title", class: "soft small", tabindex: "-1" },
+    "Search, or point at the map, to see a node's words and neighbours.",
+  );
 
 function facts({ class: known, degree, neighbours_total: total }) {
   const part = Object.entries(state.model.classes).find(([, of]) => of.includes(known))?.[0];
-  const learnt = { train: "a class the model was trained on", valid: "a class that stopped its training", test: "a class the model has never seen" };
+  const learnt = {
+    train: "a class the model was trained on",
+    valid: "a class that stopped its training",
+    test: "a class the model has never seen",
+  };
   const said = known === null ? "class unknown" : `in the data: ${known}${part ? `, ${learnt[part]}` : ""}`;
   return `${said} · ${plural(total ?? degree, "neighbour")}`;
 }
@@ -66,7 +76,12 @@ function actions(node) {
             "data-key": `add ${name}`,
           }),
         ),
-        naming !== node && button("new…", () => startWith(node), { class: "plain", "aria-label": `Start a class with ${node}`, "data-key": "new" }),
+        naming !== node &&
+          button("new…", () => startWith(node), {
+            class: "plain",
+            "aria-label": `Start a class with ${node}`,
+            "data-key": "new",
+          }),
       ),
     targets.length === 0 || naming === node ? starter(node) : null,
   );
@@ -83,7 +98,13 @@ function startWith(node) {
 // Starts a class with the node that is looked at.
 function starter(node) {
   const note = el("span", { class: "small error", role: "alert" });
-  const field = el("input", { id: "start-name", maxlength: "200", autocomplete: "off", placeholder: "name of a new class", "data-key": "start" });
+  const field = el("input", {
+    id: "start-name",
+    maxlength: "200",
+    autocomplete: "off",
+    placeholder: "name of a new class",
+    "data-key": "start",
+  });
   const start = (event) => {
     event.preventDefault();
     const name = field.value.trim();
@@ -114,9 +135,22 @@ function why(node) {
     el(
       "ul",
       { class: "bars" },
-      [...shares.entries()].sort((a, b) => b[1] - a[1]).slice(0, 5).map(([i, p]) => el("li", {}, el("span", { class: "name" }, mark(slot(classes[i])), classes[i]), bar(p, slot(classes[i])), el("span", { class: "num" }, percent(p)))),
+      [...shares.entries()]
+        .sort((a, b) => b[1] - a[1])
+        .slice(0, 5)
+        .map(([i, p]) =>
+          el(
+            "li",
+            {},
+            el("span", { class: "name" }, mark(slot(classes[i])), classes[i]),
+            bar(p, slot(classes[i])),
+            el("span", { class: "num" }, percent(p)),
+          ),
+        ),
     ),
-    familiar !== null && familiar !== undefined && el("p", { class: "small soft" }, `One of these classes at all: ${percent(familiar)}`),
+    familiar !== null &&
+      familiar !== undefined &&
+      el("p", { class: "small soft" }, `One of these classes at all: ${percent(familiar)}`),
     nearest(result.nearest),
   );
 }
@@ -144,7 +178,14 @@ function words(list) {
     el(
       "p",
       { class: "words" },
-      list.map(({ word, weight }) => [el("span", { class: `w${Math.round((3 * Math.abs(weight)) / top)}`, title: `weight ${weight.toPrecision(3)}` }, word), " "]),
+      list.map(({ word, weight }) => [
+        el(
+          "span",
+          { class: `w${Math.round((3 * Math.abs(weight)) / top)}`, title: `weight ${weight.toPrecision(3)}` },
+          word,
+        ),
+        " ",
+      ]),
     ),
   );
 }
@@ -165,8 +206,10 @@ function layout(count, links) {
       const dy = place[j][1] - place[i][1];
       const d2 = dx * dx + dy * dy + 1e-3;
       const f = strength(Math.sqrt(d2), d2);
-      force[i][0] += f * dx; force[i][1] += f * dy;
-      force[j][0] -= f * dx; force[j][1] -= f * dy;
+      force[i][0] += f * dx;
+      force[i][1] += f * dy;
+      force[j][0] -= f * dx;
+      force[j][1] -= f * dy;
     };
     for (let i = 0; i < count; i++) for (let j = i + 1; j < count; j++) pull(i, j, (_, d2) => -0.02 / d2);
     for (const [i, j] of links) pull(i, j, (d) => 0.25 * (d - 0.35));
@@ -177,14 +220,19 @@ function layout(count, links) {
     });
   }
   const reach = [0, 1].map((axis) => Math.max(0.5, ...place.map((p) => Math.abs(p[axis]))));
-  return place.map(([x, y]) => [WIDTH / 2 + (x / reach[0]) * (WIDTH / 2 - 16), HEIGHT / 2 + (y / reach[1]) * (HEIGHT / 2 - 16)]);
+  return place.map(([x, y]) => [
+    WIDTH / 2 + (x / reach[0]) * (WIDTH / 2 - 16),
+    HEIGHT / 2 + (y / reach[1]) * (HEIGHT / 2 - 16),
+  ]);
 }
 
 function neighbours({ node, neighbours: near, links, neighbours_total: total }) {
-  if (!near.length) return el("p", { class: "soft small" }, "It has no neighbours: only its words can tell what it is.");
+  if (!near.length)
+    return el("p", { class: "soft small" }, "It has no neighbours: only its words can tell what it is.");
   const at = layout(near.length, links);
   const caption = el("figcaption", { class: "soft small", "aria-live": "polite" });
-  const many = total > near.length ? `${number(near.length)} of ${number(total)} neighbours` : plural(total, "neighbour");
+  const many =
+    total > near.length ? `${number(near.length)} of ${number(total)} neighbours` : plural(total, "neighbour");
   const rest = many;
   caption.textContent = rest;
   const line = ([x1, y1], [x2, y2], weak) => svg("line", { x1, y1, x2, y2, class: weak ? "weak" : "" });
@@ -197,18 +245,33 @@ function neighbours({ node, neighbours: near, links, neighbours_total: total }) 
     return svg(
       "g",
       {
-        role: "button", tabindex: i === 0 ? "0" : "-1", "aria-label": `Look at ${said}`, "data-key": `near ${n.node}`,
+        role: "button",
+        tabindex: i === 0 ? "0" : "-1",
+        "aria-label": `Look at ${said}`,
+        "data-key": `near ${n.node}`,
         transform: `translate(${at[i][0].toFixed(1)} ${at[i][1].toFixed(1)})`,
-        onclick: () => attempt(() => look(n.node)), onfocus: tell, onmouseenter: tell,
-        onmouseleave: () => (caption.textContent = rest), onblur: () => (caption.textContent = rest),
+        onclick: () => attempt(() => look(n.node)),
+        onfocus: tell,
+        onmouseenter: tell,
+        onmouseleave: () => (caption.textContent = rest),
+        onblur: () => (caption.textContent = rest),
       },
       svg("circle", { r: 12, class: "target" }),
-      svg("path", { d: name === null ? shape(0) : shape(slot(name)), class: `dot ${name === null ? "none" : colour(slot(name))}${own ? " own" : ""}`, transform: `scale(${own ? 7 : 5})` }),
+      svg("path", {
+        d: name === null ? shape(0) : shape(slot(name)),
+        class: `dot ${name === null ? "none" : colour(slot(name))}${own ? " own" : ""}`,
+        transform: `scale(${own ? 7 : 5})`,
+      }),
     );
   });
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `Neighbours of ${node}; arrow keys go round, Enter looks`, onkeydown: (event) => walk(event, dots) },
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "group",
+      "aria-label": `Neighbours of ${node}; arrow keys go round, Enter looks`,
+      onkeydown: (event) => walk(event, dots),
+    },
     at.map((p) => line(middle, p, false)),
     links.map(([i, j]) => line(at[i], at[j], true)),
     svg("circle", { cx: middle[0], cy: middle[1], r: 8, class: "self" }),

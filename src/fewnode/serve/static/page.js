@@ -5,14 +5,16 @@ import "./node.js";
 import "./map.js";
 import "./ask.js";
 import "./classes.js";
-import { attempt, open } from "./actions.js";
 import { byId, plural } from "./dom.js";
 import { on, state } from "./state.js";
+import { open } from "./refresh.js";
+import { attempt } from "./status.js";
 
 on("model", () => {
   const { data, method, way, shot } = state.model;
   document.title = `fewnode · ${data.name}`;
-  byId("dataset").textContent = `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, trained ${way}-way ${shot}-shot`;
+  byId("dataset").textContent =
+    `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, trained ${way}-way ${shot}-shot`;
 });
 on("classes", () => (byId("version").textContent = state.version ? `state ${state.version.slice(0, 12)}` : ""));
 

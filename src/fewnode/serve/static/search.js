@@ -1,9 +1,10 @@
 // The search box: a combobox whose list is walked with the arrow keys.
 
 import * as api from "./api.js";
-import { attempt, look } from "./actions.js";
+import { look } from "./actions.js";
 import { byId, el, mark, number, plural } from "./dom.js";
 import { classOf, on, slot, state } from "./state.js";
+import { attempt } from "./status.js";
 
 const PAGE = 20;
 const PAUSE = 120;
@@ -33,7 +34,8 @@ function show() {
   input.setAttribute("aria-expanded", String(!list.hidden));
   if (input.value.trim() === "") note.textContent = "";
   else if (total === 0) note.textContent = "No node has that in its name.";
-  else note.textContent = `${plural(total, "node")}${total > found.length ? `; the first ${number(found.length)} are listed` : ""}.`;
+  else
+    note.textContent = `${plural(total, "node")}${total > found.length ? `; the first ${number(found.length)} are listed` : ""}.`;
   point(at);
 }
 

@@ -9,10 +9,12 @@ export const state = {
   draft: null, // a name that waits for its first node
   active: null, // the class that a click adds to
   node: null, // the node that is looked at
+  looking: null, // the name of the node that was asked for last
   judged: null, // what the classes say of it and its neighbours: node -> result
   claims: null, // the answer about all nodes
+  colours: null, // the classes of the map's nodes
   suggestions: null,
-  answered: new Map(), // node -> the class it is not in, for this tab
+  answered: new Map(), // nodes that were set aside, for this tab
   progress: null,
   history: [], // {labelled, accuracy}
   options: { transductive: false, openSet: false },

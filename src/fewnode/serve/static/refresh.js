@@ -1,0 +1,146 @@
+// The model and its classes as the service has them, and all that follows from them.
+
+import * as api from "./api.js";
+import { number, plural } from "./dom.js";
+import { recall, remember } from "./memory.js";
+import { labelled, names, on, slot, state, tell } from "./state.js";
+import { attempt, idle, onReturn, say } from "./status.js";
+
+const MAP = 4000;
+const BEST = 50;
+const SUGGESTIONS = 6;
+const PAINTED = 60_000;
+const TOGETHER = 4;
+
+// Everything the page starts with.
+export async function open() {
+  say("Reading the network…");
+  const model = await api.model();
+  const map = model.map === false ? null : await api.map(MAP);
+  state.model = model;
+  state.map = map;
+  map?.nodes.forEach((name, i) => state.positions.set(name, [map.x[i], map.y[i]]));
+  state.options.openSet = model.open_set; // a class that must not claim strangers is what a visitor means by one
+  state.options.transductive = model.mode === "transductive";
+  recall();
+  tell("model", "map");
+  await refresh();
+  performance.mark("ready");
+}
+
+onReturn(() => (state.model ? refresh() : open()));
+
+// A newer call makes an older one moot.
+let latest = 0;
+export async function refresh() {
+  const mine = ++latest;
+  const current = () => mine === latest;
+  const answer = await api.classes();
+  if (!current()) return;
+  state.version = answer.version;
+  state.classes = answer.classes;
+  if (state.classes.some((c) => c.name === state.draft)) state.draft = null;
+  if (!names().includes(state.active)) state.active = names()[0] ?? null;
+  state.classes.forEach((c) => slot(c.name));
+  tell("classes");
+  if (state.classes.length === 0) {
+    Object.assign(state, { claims: null, suggestions: null, progress: null, judged: null, colours: null });
+    tell("claims", "suggestions", "progress", "judged", "colours");
+    return say(`${plural(state.model.data.nodes, "node")}, no class yet.`);
+  }
+  const what = plural(state.classes.length, "class");
+  say(
+    `Asking which of ${number(state.model.data.nodes)} nodes ${what} of ${plural(labelled(), "labelled node")} claim…`,
+  );
+  const began = performance.now();
+  const late = state.model.suggests === false ? null : more(current);
+  late?.catch(() => {}); // its trouble is told below, after that of the others
+  await Promise.all([
+    place(current),
+    ask(api.classify({ ...judging(), all: true, limit: BEST, explain: true }), "claims", current),
+    state.map && ask(paint(), "colours", current),
+    measure(current),
+    judge(current),
+  ]);
+  if (current()) say(`${summary()} (${Math.round(performance.now() - began)} ms)`);
+  await late;
+}
+
+const judging = () => ({
+  mode: state.options.transductive ? "transductive" : "inductive",
+  open_set: state.options.openSet,
+});
+
+// The classes of the map's nodes; where there are many classes, of every so many nodes: an answer has its size.
+async function paint() {
+  const step = Math.ceil((state.map.nodes.length * state.classes.length) / PAINTED);
+  const nodes = state.map.nodes.filter((_, i) => i % step === 0);
+  const { classes, results } = await api.classify({ ...judging(), nodes, explain: false });
+  return { classes, of: (i) => (i % step === 0 ? results[i / step] : undefined) };
+}
+
+async function ask(answer, topic, current) {
+  const found = await answer;
+  if (!current()) return;
+  state[topic] = found;
+  tell(topic);
+}
+
+function summary() {
+  const counts = Object.entries(state.claims?.counts ?? {});
+  return (
+    counts.map(([name, count]) => `${name} claims ${number(count)}`).join(", ") +
+    ` of ${plural(state.model.data.nodes, "node")}.`
+  );
+}
+
+// Where the support nodes are on the map; those outside its sample are asked for one by one.
+async function place(current) {
+  if (!state.map) return;
+  const missing = state.classes.flatMap((c) => c.support).filter((s) => !state.positions.has(s.node));
+  for (let i = 0; i < missing.length; i += TOGETHER)
+    for (const found of await Promise.all(missing.slice(i, i + TOGETHER).map((s) => api.node(s.node))))
+      state.positions.set(found.node, found.position);
+  if (missing.length && current()) tell("places");
+}
+
+async function measure(current) {
+  const found = await api.progress();
+  if (!current()) return;
+  const each = Object.values(found.per_class).map((c) => c.accuracy);
+  found.mean = each.length ? each.reduce((sum, a) => sum + a, 0) / each.length : null; // classes count the same
+  state.progress = found;
+  remember(found.mean);
+  tell("progress");
+}
+
+// Where the data knows every class, only nodes of these classes are asked about: those that accuracy is measured on.
+export async function more(current = () => true) {
+  const exclude = [...state.answered.keys()].slice(-state.model.limits.nodes);
+  await ask(api.suggest({ count: SUGGESTIONS, exclude, known: allKnown() }), "suggestions", current);
+}
+
+function allKnown() {
+  const told = new Set(Object.values(state.model.classes).flat());
+  return state.classes.length > 1 && state.classes.every((c) => told.has(c.name));
+}
+
+// What the classes say of the node looked at, and of its neighbours.
+export async function judge(current = () => true) {
+  if (!state.node || state.classes.length === 0) return;
+  const nodes = [state.node.node, ...state.node.neighbours.map((n) => n.node)];
+  const answer = await api.classify({ ...judging(), nodes, explain: true });
+  if (!current() || state.node?.node !== nodes[0]) return;
+  state.judged = { classes: answer.classes, of: new Map(answer.results.map((r) => [r.node, r])) };
+  tell("judged");
+}
+
+// Another tab, or another program, may have changed the classes while this one was not looked at.
+on("model", () => {
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !idle()) return;
+    attempt(async () => {
+      if ((await api.classes()).version !== state.version) await refresh();
+    });
+  });
+});
