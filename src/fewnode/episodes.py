@@ -16,6 +16,10 @@ class Episode:
     """One task T_t = {S_t, Q_t}: Eq. (1). Flat lists, so classes may have unequal shots.
 
     Labels are 0 … N-1 within the task. Every class has at least one support node.
+
+    >>> task = Episode(np.array([7, 3, 5]), np.array([0, 0, 1]), np.array([9]), np.array([1]))
+    >>> task.n_way
+    2
     """
 
     support: Ints
@@ -42,6 +46,12 @@ class EpisodeSampler:
 
     It keeps the nodes of its own classes only: a training sampler cannot name a test node. With `long_tail` the
     queries are spread over the classes by Zipf's law.
+
+    >>> y = np.repeat(range(10), 20)  # ten classes of twenty nodes
+    >>> data = Dataset.from_scipy(y[:, None] == y, y=y)
+    >>> task = EpisodeSampler(data, "test", n_way=3, k_shot=2, m_query=4, seed=0)[17]
+    >>> task.support.size, task.query.size
+    (6, 12)
     """
 
     def __init__(

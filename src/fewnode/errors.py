@@ -7,7 +7,15 @@ from collections.abc import Iterable
 
 
 class FewnodeError(Exception):
-    """Something in the input or the arguments is wrong; the message is one line a user can act on."""
+    """Something in the input or the arguments is wrong; the message is one line a user can act on.
+
+    >>> import fewnode
+    >>> try:
+    ...     fewnode.load("debain")
+    ... except fewnode.FewnodeError as error:
+    ...     print(error)
+    debain: no such dataset; built in: debian (did you mean 'debian'?)
+    """
 
 
 def visible(text: str) -> str:

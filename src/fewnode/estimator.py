@@ -56,11 +56,17 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
 
 
 class Estimator:
-    """A few-shot method for N-way K-shot tasks on attributed networks.
+    """A few-shot method for N-way K-shot tasks on attributed networks: any of `METHODS`, or `FILE.py:CLASS`.
 
-    >>> model = Estimator("gpn", way=5, shot=5).fit(data)          # doctest: +SKIP
-    >>> model.predict(data.graph, support=[17, 911], support_y=["vpn", "mail"], query=[3, 8])  # doctest: +SKIP
+    `features` makes attributes from the structure (`degree`, `svd` or `walks`); `options` are the method's own.
+
+    >>> y = np.repeat(range(20), 20)  # twenty classes of twenty nodes, which know each other and look alike
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(20)[y], y)
+    >>> model = Estimator("gpn-plus", way=3, shot=2).fit(data)
+    >>> model.predict(data.graph, support=[0, 25], support_y=["mail", "vpn"], query=[3, 30])
     ['mail', 'vpn']
+    >>> model.familiar(data.graph, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
+    [1.0, 0.0]
     """
 
     def __init__(
@@ -284,7 +290,14 @@ class Recogniser:
 
 
 class GPN(Estimator):
-    """Graph Prototypical Networks: `fewnode.GPN(way=5, shot=5).fit(data)`."""
+    """Graph Prototypical Networks, the paper's method: `Estimator("gpn")`.
+
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> model = GPN(way=3, shot=2, episodes=20).fit(data)
+    >>> model.explain(data.graph, [0, 1, 25], ["mail", "mail", "vpn"], [3]).beta.round(2).tolist()
+    [0.5, 0.5, 1.0]
+    """
 
     def __init__(self, way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any) -> None:
         super().__init__("gpn", way, shot, query, seed, **options)
@@ -295,6 +308,12 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
 
     One that was trained with an `encoder` of your own needs it again. One that was trained elsewhere with a `method`
     of somebody's own needs that named, as file.py:Class. A method that keeps no state comes back with `needs_fit`.
+
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
+    >>> load_model("run").predict(data.graph, [0, 25], ["mail", "vpn"], [3, 30])
+    ['mail', 'vpn']
     """
     directory = Path(directory)
     if not directory.is_dir():

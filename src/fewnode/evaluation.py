@@ -32,7 +32,18 @@ class Predictor(Protocol):
 
 
 class Method(Predictor, Protocol):
-    """What a few-shot method is: a `Predictor` that learns from episodes."""
+    """What a few-shot method is: a `Predictor` that learns from episodes. Nothing needs to be inherited.
+
+    >>> class Guess:
+    ...     def fit(self, graph, train, valid):
+    ...         return self
+    ...
+    ...     def predict_proba(self, graph, support, support_y, query):
+    ...         return np.full((query.size, support_y.max() + 1), 1 / (support_y.max() + 1), np.float32)
+    >>> y = np.repeat(range(10), 20)
+    >>> print(evaluate(Guess(), Dataset.from_scipy(y[:, None] == y, y=y), way=2, shot=1).accuracy)
+    50.0 ± 0.0
+    """
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> object: ...
 
@@ -72,6 +83,10 @@ class Result:
     """The outcome of an evaluation. `per_task[metric]` is repeats x tasks.
 
     `ece` is the expected calibration error: how far probabilities are from being frequencies.
+
+    >>> result = Result({"accuracy": np.array([[0.8, 0.9, 1.0]])})
+    >>> print(result.accuracy)
+    90.0 ± 24.8
     """
 
     per_task: dict[str, NDArray[np.float64]]
@@ -131,6 +146,13 @@ def evaluate(
     `seed` is the pool's own: tasks stay the same whatever seed the method was trained with. Inductive unless
     `transductive`: then the queries of a task help each other. `queries`: `balanced` over the classes or `long-tail`.
     With `open_set` as many nodes of other classes are asked about too; `auroc` says how well they are told apart.
+
+    >>> import fewnode
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> model = fewnode.Estimator("propagation", way=3, shot=1, steps=1).fit(data)
+    >>> evaluate(model, data, way=3, shot=1, tasks=20).accuracy.mean
+    1.0
     """
     if pool is None:
         if tasks < 1:

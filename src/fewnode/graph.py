@@ -36,6 +36,12 @@ class Graph:
 
     `adj[i, j] = 1` says that node i aggregates from node j: an edge j -> i. There are no self-loops and
     no duplicates in it. An undirected graph has a symmetric `adj`. `x` is float32, sparse or dense.
+
+    >>> graph = Graph.from_edges([[0, 0, 0], [1, 2, 3]], n=4)
+    >>> print(graph)
+    4 nodes, 3 edges, 0 attributes
+    >>> graph.degree.tolist()
+    [3, 1, 1, 1]
     """
 
     adj: sp.csr_array
@@ -117,7 +123,11 @@ class Graph:
 
 @dataclass(frozen=True)
 class ClassSplit:
-    """Which classes are for meta-training, for validation and for test: three disjoint sets of class ids."""
+    """Which classes are for meta-training, for validation and for test: three disjoint sets of class ids.
+
+    >>> ClassSplit(train=(0, 1, 2), valid=(3,), test=(4, 5)).part("test")
+    (4, 5)
+    """
 
     train: tuple[int, ...]
     valid: tuple[int, ...]
@@ -151,7 +161,14 @@ class ClassSplit:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A `Graph` with labels, names and a class split. Immutable; checked once, here."""
+    """A `Graph` with labels, names and a class split. Immutable; checked once, here.
+
+    >>> graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]], n=4)
+    >>> split = ClassSplit(train=(0,), valid=(), test=(1,))
+    >>> data = Dataset(graph, np.array([0, 0, 1, -1]), split, class_names=("mail", "vpn"))  # -1: unknown
+    >>> dict(zip(data.class_names, data.class_sizes.tolist()))
+    {'mail': 2, 'vpn': 1}
+    """
 
     graph: Graph
     y: Ints

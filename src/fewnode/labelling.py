@@ -38,7 +38,15 @@ def suggest(
     count: int = 10,
     among: Sequence[int] | None = None,
 ) -> list[Suggestion]:
-    """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet."""
+    """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
+
+    >>> import fewnode
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> model = fewnode.Estimator("propagation", way=3, shot=2, steps=1).fit(data)
+    >>> [s.likely for s in suggest(model, data, [0, 25], ["mail", "vpn"], count=1, among=[30])]
+    ['vpn']
+    """
     if not isinstance(model.method_, Prototypical):
         raise FewnodeError(f"{model.method} has no embedding to choose nodes by; use gpn-plus")
     given = {int(v) for v in support}

@@ -30,7 +30,11 @@ FEW = 100
 
 @dataclass(frozen=True)
 class Words:
-    """Which words of the text columns become attributes."""
+    """Which words of the text columns become attributes: `read_tables(…, words=Words(size=500))`.
+
+    >>> Words(min_count=2, max_share=1.0).choose(iter(["a small parser", "a fast parser", "fast"]))
+    ('fast', 'parser')
+    """
 
     size: int = 10_000
     min_count: int = 2

@@ -109,6 +109,11 @@ def extend(
     Ids must be new; edges may join new nodes with each other and with old ones. The class split stays as it is: a class
     name that `data` does not have becomes a class outside the split, and without a label column the classes of the new
     nodes are unknown. With `alone` the result is a network of the new nodes only.
+
+    >>> data = read_tables({"a": ["x", "y"], "b": ["y", "z"]}, {"id": ["x", "y", "z"], "size": [1, 2, 3]})
+    >>> more = extend(data, {"id": ["w"], "size": [2]}, {"a": ["w"], "b": ["x"]})
+    >>> more.node_names
+    ('x', 'y', 'z', 'w')
     """
     if not data.encoding:
         raise FewnodeError(f"{data.name} was not imported from tables, so how to encode new rows is not known")
