@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -126,6 +127,39 @@ def test_commands_named_in_a_sentence_exist(page: Path) -> None:
             {flag for param in COMMANDS[name].params for flag in param.opts} | {"--help"} if name != "data" else set()
         )
         assert {word for word in words if word.startswith("--")} <= known, f"fewnode {said}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_reads_like_documentation(name: str) -> None:
+    """What it does, an example, every option explained, and where to go from there."""
+    command = COMMANDS[name]
+    text = inspect.cleandoc(command.help)
+    assert "Example:" in text
+    assert f"fewnode {name}" in text
+    others = set(re.findall(r"fewnode ((?:data )?[a-z]+)", text)) - {name}
+    assert others & set(COMMANDS), "name a related command"
+    for param in command.params:
+        assert param.help, f"{param.name} is not explained"
+    for block in (part for part in text.split("\n\n") if part.startswith("\b")):
+        assert [line for line in block.splitlines() if len(line) > 78] == [], "it must fit a terminal of 80 columns"
+
+
+def test_the_list_of_commands_is_not_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = subprocess.run([sys.executable, "-m", "fewnode", "--help"], capture_output=True, text=True, check=True)
+    assert "..." not in shown.stdout.split("Commands:")[1]
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_tab_completes_methods_and_they_are_all_of_them() -> None:
+    from fewnode.cli.run import METHODS
+    from fewnode.estimator import METHODS as KNOWN
+
+    assert set(METHODS) == set(KNOWN)
+    asked = {"_FEWNODE_COMPLETE": "complete_bash", "COMP_WORDS": "fewnode train --method gp", "COMP_CWORD": "3"}
+    command = [sys.executable, "-c", "from fewnode.cli import app; app(prog_name='fewnode')"]
+    shown = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **asked})
+    assert shown.stdout.split() == ["gpn-plus", "gpn", "gpn-naive"]
 
 
 # --- figures ------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fewnode.graph import ClassSplit, Dataset, Graph
     from fewnode.labelling import suggest
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "fewnode.client": ["Client"],

@@ -96,13 +96,16 @@ class EpisodeSampler:
                 f"way, shot and query must be at least 1, not {self.n_way}, {self.k_shot} and {self.m_query}"
             )
         if self.n_way > len(names):
-            raise FewnodeError(f"{self.n_way}-way tasks need {self.n_way} {part} classes, there are {len(names)}")
+            raise FewnodeError(
+                f"{self.n_way}-way tasks need {self.n_way} {part} classes, there are {len(names)}: choose a smaller way"
+            )
         need = self.k_shot + self.m_query
         for name, members in zip(names, self.members, strict=True):
             if members.size < need:
                 raise FewnodeError(
                     f"{part} class {name!r} has {members.size} nodes, but {self.k_shot} shots "
-                    f"and {self.m_query} queries need {need}"
+                    f"and {self.m_query} queries need {need}; ask for fewer, or leave it out by fewnode data import "
+                    f"--min-nodes {need}"
                 )
 
     def __getitem__(self, t: int) -> Episode:

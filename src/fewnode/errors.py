@@ -14,7 +14,7 @@ class FewnodeError(Exception):
     ...     fewnode.load("debain")
     ... except fewnode.FewnodeError as error:
     ...     print(error)
-    debain: no such dataset; built in: debian (did you mean 'debian'?)
+    debain: no such dataset; built in: debian (did you mean 'debian'?); fewnode data import reads your own
     """
 
 

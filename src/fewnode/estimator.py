@@ -317,8 +317,12 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     """
     directory = Path(directory)
     if not directory.is_dir():
-        raise FewnodeError(f"{directory}: no such run")
+        raise FewnodeError(f"{directory}: no such run; fewnode train --data D --out {directory} makes one")
     if not (directory / "model.json").exists():
+        if (directory / "dataset.json").exists():
+            raise FewnodeError(
+                f"{directory}: a dataset, not a model; fewnode train --data {directory} --out RUN makes one"
+            )
         raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
     meta, state = read_record(directory, "model")
     try:
@@ -434,5 +438,7 @@ def _build(name: str, seed: int, options: Mapping[str, Any]) -> Any:
     known = list(inspect.signature(method).parameters)
     for option in options:
         if option not in known or option == "seed":
-            raise FewnodeError(f"method {name} has no option {option!r}{closest(option, known)}")
+            raise FewnodeError(
+                f"method {name} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
+            )
     return method(**{**preset, **options, **({"seed": seed} if "seed" in known else {})})

@@ -19,17 +19,17 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command()(demo.demo)
+app.command(short_help="See the whole of it work, on an embedded network.")(demo.demo)
 app.add_typer(data.app, name="data")
-app.command()(run.train)
-app.command()(run.evaluate)
-app.command()(run.predict)
-app.command()(run.suggest)
-app.command()(serve.serve)
-app.command()(tune.tune)
-app.command()(experiment.experiment)
-app.command()(experiment.report)
-app.command()(bench.bench)
+app.command(short_help="Learn from the well-labelled classes of a network.")(run.train)
+app.command(short_help="Score a model on tasks from classes it never saw.")(run.evaluate)
+app.command(short_help="Classify nodes into new classes, from a few of each.")(run.predict)
+app.command(short_help="Say which nodes to label next.")(run.suggest)
+app.command(short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
+app.command(short_help="Search a method's options on validation classes.")(tune.tune)
+app.command(short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
+app.command(short_help="Make tables and figures of a grid.")(experiment.report)
+app.command(short_help="Measure speed and memory beside other formulations.")(bench.bench)
 
 
 def _version(wanted: bool) -> None:
@@ -45,10 +45,12 @@ def _fewnode(
     """Recognise new classes of nodes in a network from a handful of examples.
 
     \b
-    Start with:   fewnode demo
-    Your network: fewnode data import network.npz --out mydata
-                  fewnode train --data mydata --out run
-                  fewnode predict --run run --support support.csv --all --out predictions.csv
+    Start with:    fewnode demo
+    Your network:  fewnode data import --nodes N.csv --edges E.csv --out mydata
+                   fewnode train --data mydata --method gpn-plus --out run
+                   fewnode evaluate --run run
+                   fewnode predict --run run --support support.csv --all
+    Tab completion of your shell: fewnode --install-completion
     """
 
 

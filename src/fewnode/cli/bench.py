@@ -19,7 +19,9 @@ ROWS = {
 
 def bench(
     size: str = typer.Option("clothing", "--size", help="clothing, electronics, dblp or tiny: counts of the network."),
-    network: Path = typer.Option(None, "--network", help="A file of edges, two node numbers a line, to be used there."),
+    network: Path = typer.Option(
+        None, "--network", help="A file of edges, two node numbers a line, instead of made-up ones."
+    ),
     rounds: int = typer.Option(3, "--rounds", min=1, help="Times that everything is measured; the best counts."),
     plot: Path = typer.Option(None, "--plot", help="Draw the ratios to this file (SVG)."),
     quiet: bool = Quiet,
@@ -33,7 +35,10 @@ def bench(
 
     \b
     Example:
+      fewnode bench
       fewnode bench --size dblp --plot bench.svg
+
+    Accuracy is another matter: `fewnode evaluate` and `fewnode experiment`.
     """
     import torch
 

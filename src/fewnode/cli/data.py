@@ -36,14 +36,24 @@ if TYPE_CHECKING:
     from fewnode.datasets.splits import Split
     from fewnode.graph import Dataset
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, inspect, import, build and extend datasets.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Read tables and files into datasets; look at them."
+)
 Source = typer.Argument(..., metavar="D", help="A built-in name, a dataset directory or a file.")
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
 Edges = typer.Option(None, "--edges", help="Table of edges: two columns of node ids.")
-IdColumn = typer.Option(None, "--id", help="Column of node ids; default: id, node, name or the first.")
-LabelColumn = typer.Option(None, "--label", help="Column of classes; default: label or class. Empty cell: unknown.")
-SourceColumn = typer.Option(None, "--source-column", help="Of the edges; default: source, from, src or the first.")
-TargetColumn = typer.Option(None, "--target-column", help="Of the edges; default: target, to, dst or the second.")
+IdColumn = typer.Option(
+    None, "--id", metavar="COLUMN", help="Column of node ids; default: id, node, name or the first."
+)
+LabelColumn = typer.Option(
+    None, "--label", metavar="COLUMN", help="Column of classes; default: label or class. Empty cell: unknown."
+)
+SourceColumn = typer.Option(
+    None, "--source-column", metavar="COLUMN", help="Of the edges; default: source, from, src or the first."
+)
+TargetColumn = typer.Option(
+    None, "--target-column", metavar="COLUMN", help="Of the edges; default: target, to, dst or the second."
+)
 UnknownEnds = typer.Option("refuse", "--unknown-ends", help="Edges to unknown nodes: refuse or drop.")
 
 
@@ -54,6 +64,7 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
     \b
     Example:
       fewnode data list
+      fewnode data info debian
     """
     from fewnode.datasets import BUILDERS, BUILT_IN
 
@@ -82,6 +93,9 @@ def info(
     \b
     Example:
       fewnode data info debian --figure classes.svg
+
+    Where few edges join nodes of one class (low homophily) the graph can hurt: `fewnode train --method gpn-plus` and
+    `propagation` find out by themselves how far to trust it.
     """
     from fewnode.datasets import load
     from fewnode.datasets.info import describe, statistics
@@ -106,9 +120,15 @@ def import_(
     edges: Path = Edges,
     id_column: str = IdColumn,
     label: str = LabelColumn,
-    text: list[str] = typer.Option([], "--text", help="A column of text: its words are counted. Repeatable."),
-    numeric: list[str] = typer.Option([], "--numeric", help="A column of numbers, standardised. Repeatable."),
-    categorical: list[str] = typer.Option([], "--categorical", help="A column of categories, one-hot. Repeatable."),
+    text: list[str] = typer.Option(
+        [], "--text", metavar="COLUMN", help="A column of text: its words are counted. Repeatable."
+    ),
+    numeric: list[str] = typer.Option(
+        [], "--numeric", metavar="COLUMN", help="A column of numbers, standardised. Repeatable."
+    ),
+    categorical: list[str] = typer.Option(
+        [], "--categorical", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
+    ),
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
     unknown_ends: str = UnknownEnds,
@@ -139,9 +159,13 @@ def import_(
     \b
     Example:
       fewnode data import network.npz --out mydata
-      fewnode data import --nodes nodes.csv --edges edges.csv --id package --label section \\
-          --text summary --text description --numeric size --out mydata
-      fewnode train --data mydata --out run
+      fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
+          --label section --text summary --numeric size --out mydata
+      fewnode data info mydata
+      fewnode train --data mydata --method gpn-plus --out run
+
+    The classes are dealt into training, validation and test classes, 50/20/30 by --seed. Classes to be found later
+    need not be in the tables at all.
     """
     _check_free(out)
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
@@ -293,16 +317,19 @@ def build(
     """Build a network from the raw files of its source.
 
     \b
-    debian              the index files of apt, Packages and Translation-en (plain, .gz, .xz or .lz4),
-                        as fetched by `apt-get -o Acquire::Languages=en update`
-    amazon-clothing     meta_Clothing_Shoes_and_Jewelry.json.gz of the Amazon product data
-    amazon-electronics  meta_Electronics.json.gz of the same
+    debian              the index files of apt, Packages and Translation-en
+                        (`apt-get -o Acquire::Languages=en update` fetches them)
+    amazon-clothing     meta_Clothing_Shoes_and_Jewelry.json.gz
+    amazon-electronics  meta_Electronics.json.gz, both of the Amazon product data
     dblp                the AMiner v11 dump
-    reddit              the GraphSAGE archive: reddit-G.json and the files beside it
+    reddit              the GraphSAGE archive: reddit-G.json and files beside it
 
     \b
     Example:
       fewnode data build debian --raw /var/lib/apt/lists --out debian-now
+      fewnode train --data debian-now --method gpn-plus --out run
+
+    Files that the paper's authors publish: `fewnode data download`. Your own tables: `fewnode data import`.
     """
     from fewnode.datasets import BUILDERS
 
@@ -334,8 +361,8 @@ def extend(
 
     \b
     Example:
-      fewnode data extend mydata --nodes new.csv --edges new_edges.csv --out mydata2
-      fewnode predict --run run --data mydata2 --support support.csv --query nodes.csv
+      fewnode data extend mydata --nodes new.csv --edges links.csv --out mydata2
+      fewnode predict --run run --data mydata2 --support support.csv --all
     """
     from fewnode.datasets import load
     from fewnode.datasets.tables import extend as extend_tables
@@ -416,6 +443,8 @@ def export(
     \b
     Example:
       fewnode data export debian --format parquet --out debian-tables
+
+    The way back, from tables to a dataset: `fewnode data import`.
     """
     from fewnode.datasets import load
     from fewnode.datasets.convert import export_tables

@@ -42,7 +42,8 @@ def demo(
     \b
     Example:
       fewnode demo --out demo
-      fewnode predict --run demo/run --support support.csv --all --out predictions.csv
+      fewnode predict --run demo/run --support support.csv --all --out p.csv
+      fewnode serve --run demo/run
     """
     import torch
 

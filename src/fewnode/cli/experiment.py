@@ -51,9 +51,9 @@ def experiment(
     (10-way with 6 classes) and a failed one are recorded with the reason, and do not stop the others.
 
     \b
-    A grid is a TOML file. Its parts become tables and figures of `fewnode report`; lists multiply:
+    A grid is a TOML file; its lists multiply. `fewnode report` shows its parts:
       [defaults]                       for every part
-      datasets = ["debian", "mine"]    built in, or in --data-dir, beside the grid, or here
+      datasets = ["debian", "mine"]    in --data-dir, beside the grid, or here
       seeds = 10                       0 to 9; or a list
       tasks = 50
       [[compare]]                      also [[sweep]], [[ablation]], [[case]]
@@ -103,7 +103,8 @@ def report(
     """Tables and figures of a grid: one page that needs no other file, or its tables for LaTeX, Markdown or CSV.
 
     The best of each column is bold; what a paired test over the same tasks cannot tell from it is marked. Published
-    numbers that the grid names stand beside ours. An unfinished grid is reported as far as it is.
+    numbers that the grid names stand beside ours. An unfinished grid is reported as far as it is; `fewnode experiment`
+    continues it.
 
     \b
     Example:

@@ -27,6 +27,7 @@ from fewnode.cli.show import (
     emit,
     note,
     show,
+    starting,
     table,
     training_bar,
 )
@@ -41,8 +42,22 @@ if TYPE_CHECKING:
     from fewnode.train import Journal, Team
 
 Data = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads.")
-METHODS = "gpn, gpn-naive, pn, maml, meta-gnn, gcn, sgc, deepwalk, node2vec, propagation, gpn-plus, or FILE.py:CLASS."
-Transductive = typer.Option(False, "--transductive", help="Let the query nodes help each other; default: inductive.")
+METHODS = (
+    "gpn-plus",
+    "propagation",
+    "gpn",
+    "gpn-naive",
+    "pn",
+    "meta-gnn",
+    "maml",
+    "gcn",
+    "sgc",
+    "deepwalk",
+    "node2vec",
+)
+Transductive = typer.Option(
+    False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
+)
 OpenSet = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes.")
 Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
@@ -52,26 +67,50 @@ OtherData = typer.Option(None, "--data", help="Another dataset with the same att
 def train(
     data: str = Data,
     out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
-    method: str = typer.Option("gpn", "--method", help=METHODS),
+    method: str = typer.Option(
+        "gpn", "--method", help="One of the list above, or FILE.py:CLASS.", autocompletion=starting(*METHODS)
+    ),
     way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
-    shot: int = typer.Option(5, "--shot", help="K: support nodes a class."),
+    shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
     query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
     episodes: int = typer.Option(None, "--episodes", min=1, help="Training tasks at most; default 300 for most."),
     seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
     resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
-    encoder: str = typer.Option(None, "--encoder", help="gcn (default), mlp, sage, gat or gin."),
-    hidden: str = typer.Option(None, "--hidden", help="Widths of the encoder's layers; default 32,16."),
+    encoder: str = typer.Option(
+        None,
+        "--encoder",
+        help="gcn (default), mlp, sage, gat or gin.",
+        autocompletion=starting("gcn", "mlp", "sage", "gat", "gin"),
+    ),
+    hidden: str = typer.Option(None, "--hidden", help="Widths of the encoder's layers; default 32,16, the paper's."),
     eps: float = typer.Option(None, "--eps", help="ε of the centrality log(deg + ε); default 1."),
-    distance: str = typer.Option(None, "--distance", help="sqeuclidean (default), euclidean or cosine."),
+    distance: str = typer.Option(
+        None,
+        "--distance",
+        help="sqeuclidean (default), euclidean or cosine.",
+        autocompletion=starting("sqeuclidean", "euclidean", "cosine"),
+    ),
     dropout: str = typer.Option(None, "--dropout", help="A rate (default 0.5), or auto: chosen on validation classes."),
-    scaling: str = typer.Option(None, "--scaling", help="Of attributes: raw (default), l2 or tf-idf."),
+    scaling: str = typer.Option(
+        None,
+        "--scaling",
+        help="Of attributes: raw (default of GPN), l2 or tf-idf.",
+        autocompletion=starting("raw", "l2", "tf-idf"),
+    ),
     lr: float = typer.Option(None, "--lr", help="Adam's learning rate; default 0.005."),
-    weight_decay: float = typer.Option(None, "--weight-decay", help="Default 0.0005."),
+    weight_decay: float = typer.Option(None, "--weight-decay", help="Pull of all weights to 0; default 0.0005."),
     patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
     device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
-    features: str = typer.Option(None, "--features", help="For networks without attributes: degree, svd or walks."),
+    features: str = typer.Option(
+        None,
+        "--features",
+        help="For networks without attributes: degree, svd or walks.",
+        autocompletion=starting("degree", "svd", "walks"),
+    ),
     tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
-    option: list[str] = typer.Option([], "--option", help="Any other option of the method: NAME=VALUE; repeatable."),
+    option: list[str] = typer.Option(
+        [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable."
+    ),
     memory: str = Memory,
     backend: Backend = BackendOption,
     address: str = Address,
@@ -83,12 +122,28 @@ def train(
     """Meta-train a method on the training classes of a network and save the model.
 
     Training stops early when the validation classes say so; the weights that validated best are kept. A killed
-    training continues with --resume, with the same bits as if it had never stopped.
+    training continues with --resume, with the same bits as if it had never stopped. A model is trained once: new
+    classes are named when it is asked.
+
+    \b
+    Methods:
+      gpn-plus            start here: views of a node, mixed by what classes show
+      propagation         attributes spread over the graph, nearest class mean
+      gpn, gpn-naive, pn  the paper's; without valuator; without graph, too
+      meta-gnn, maml      adapt to a task, and learn to; with and without graph
+      gcn, sgc            adapt to a task, from a classifier of other classes
+      deepwalk, node2vec  structure alone
+      FILE.py:CLASS       your own, as in examples/my_method.py
+
+    What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
+    An option that a method does not have is refused. `fewnode tune` searches them.
 
     \b
     Example:
-      fewnode train --data debian --method gpn --way 5 --shot 5 --out run
+      fewnode train --data debian --method gpn-plus --out run
+      fewnode train --data mydata --method gpn --shot 3 --out run2
       fewnode evaluate --run run
+      fewnode predict --run run --support support.csv --all --out p.csv
     """
     from fewnode.datasets import load
     from fewnode.estimator import Estimator, has_option
@@ -162,7 +217,7 @@ def _check_free(out: Path, resume: bool) -> None:
     if resume or not out.is_dir():
         return
     if (out / "model.json").exists():
-        raise FewnodeError(f"{out}: there is a run already; choose another --out")
+        raise FewnodeError(f"{out}: there is a run already (fewnode evaluate --run {out}); choose another --out")
     if _checkpoints(out):
         raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
 
@@ -231,13 +286,18 @@ def evaluate(
     way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
     shot: int = typer.Option(None, "--shot", help="K; default: as trained."),
     query: int = typer.Option(None, "--query", help="M; default: as many as --shot."),
-    tasks: int = typer.Option(50, "--tasks", min=1, help="Tasks in the pool."),
+    tasks: int = typer.Option(50, "--tasks", min=1, help="Tasks in the pool; 50 as in the paper, 500 for less chance."),
     repeats: int = typer.Option(1, "--repeats", min=1, help="Trainings with other seeds, on the same tasks."),
     pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
     save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
     pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
     transductive: bool = Transductive,
-    queries: str = typer.Option("balanced", "--queries", help="Spread over the classes: balanced, or long-tail."),
+    queries: str = typer.Option(
+        "balanced",
+        "--queries",
+        help="Spread over the classes: balanced, or long-tail.",
+        autocompletion=starting("balanced", "long-tail"),
+    ),
     open_set: bool = OpenSet,
     data: str = OtherData,
     method: str = OwnMethod,
@@ -256,6 +316,11 @@ def evaluate(
     \b
     Example:
       fewnode evaluate --run run --way 5 --shot 3 --tasks 500
+      fewnode evaluate --run run --shot 1 --transductive --open-set
+      fewnode evaluate --run run --save-pool tasks.jsonl
+      fewnode evaluate --run other --pool tasks.jsonl --json
+
+    To compare methods, networks and settings in one table: `fewnode experiment`.
     """
     from fewnode import evaluation
     from fewnode.episodes import EpisodeSampler
@@ -326,9 +391,13 @@ def predict(
 
     \b
     Example:
-      printf 'node,class\\nopenvpn,vpn\\nwireguard-tools,vpn\\npostfix,mail\\nexim4,mail\\n' > support.csv
+      printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
+      fewnode predict --run run --support support.csv --all --open-set --out p.csv
+
+    Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
+    same by HTTP and on a page: `fewnode serve`.
     """
     from fewnode.bulk import Bulk
     from fewnode.predictions import Predictions, read_query, read_support
@@ -396,6 +465,9 @@ def suggest(
     Example:
       printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
       fewnode suggest --run run --support support.csv --count 10
+      fewnode predict --run run --support support.csv --all --out p.csv
+
+    It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
     from fewnode.io import csv_text, write_text
     from fewnode.labelling import suggest as choose

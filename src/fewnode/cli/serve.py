@@ -35,6 +35,9 @@ def serve(
     \b
     Example:
       fewnode serve --run run --port 8000
+      fewnode serve --run demo/run
+
+    Without a service: `fewnode predict` and `fewnode suggest`.
     """
     try:
         from fewnode.serve.app import Service

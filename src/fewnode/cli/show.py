@@ -40,6 +40,15 @@ Workers = typer.Option(1, "--workers", min=1, help="With --backend ray: how many
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
 
 
+def starting(*words: str) -> Callable[[str], list[str]]:
+    """Tab completion: the words that begin as what is typed so far."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
 _UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

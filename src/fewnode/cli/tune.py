@@ -43,6 +43,7 @@ def tune(
     \b
     Example:
       fewnode tune --data debian --method meta-gnn --trials 10 --out tuned.toml
+      fewnode train --data debian --method meta-gnn --tuned tuned.toml --out run
     """
     import torch
 

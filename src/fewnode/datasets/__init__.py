@@ -40,7 +40,8 @@ def load(source: str | Path) -> Dataset:
         return load_dataset(path)
     if not path.exists():
         raise FewnodeError(
-            f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), BUILT_IN)}"
+            f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), BUILT_IN)}; "
+            "fewnode data import reads your own"
         )
     return import_dataset(path)
 
@@ -57,6 +58,10 @@ def import_dataset(
     `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
     that of a file takes it as its name.
     """
+    if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
+        raise FewnodeError(
+            f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
+        )
     if path.is_dir():
         return read_published(path, name, fractions, seed, directed)
     data = read_dataset_npz(path, fractions, seed, directed)

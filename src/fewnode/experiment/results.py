@@ -151,7 +151,7 @@ def read_results(directory: Path) -> Results:
     """The layout and the finished cells of a directory that `fewnode experiment` wrote."""
     path = directory / LAYOUT
     if not path.exists():
-        raise FewnodeError(f"{directory}: no results of fewnode experiment in it")
+        raise FewnodeError(f"{directory}: no results of fewnode experiment in it; give what its --out was")
     with readable(path) as file:
         text = file.read(MAX_LAYOUT_BYTES)
     records, damaged = read_ledger(directory)
