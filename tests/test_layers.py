@@ -15,7 +15,7 @@ LAYERS = [
     {"blocks", "plugins", "sampling"},
     {"datasets", "train", "evaluation"},
     {"methods"},
-    {"calibration"},
+    {"calibration", "card", "hub"},
     {"estimator"},
     {"cluster"},
     {"experiment", "labelling", "predictions", "tune"},

@@ -57,6 +57,15 @@ def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1) -> list[
     return found
 
 
+def accuracy_by_shots(answers: Sequence[Probabilities], tasks: Sequence[Episode]) -> dict[str, float]:
+    """The share of right answers at each number of shots."""
+    right: dict[str, list[float]] = {}
+    for answer, task in zip(answers, tasks, strict=True):
+        shots = str(round(mean_shots(task.support_y)))
+        right.setdefault(shots, []).append(float((answer.argmax(axis=1) == task.query_y).mean()))
+    return {shots: float(np.mean(shares)) for shots, shares in right.items()}
+
+
 def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) -> Temperature:
     """The temperature that minimises the negative log-likelihood; none if there is no task to learn from."""
     if not tasks:

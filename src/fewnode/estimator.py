@@ -9,19 +9,27 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 import fewnode
-from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, tempered
+from fewnode.calibration import (
+    Temperature,
+    accuracy_by_shots,
+    calibration_tasks,
+    fit_known,
+    fit_temperature,
+    tempered,
+)
+from fewnode.card import model_card
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
-from fewnode.io import one_line, read_record, write_record
+from fewnode.io import one_line, read_record, write_record, write_text
 from fewnode.methods import gpn
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
@@ -116,7 +124,12 @@ class Estimator:
             "n_features": data.graph.n_features,
             "width": graph.n_features,
             "feature_names": list(data.feature_names) if data.feature_names else None,
-            "data": {"name": data.name, "sha256": data.sha256},
+            "data": {
+                "name": data.name,
+                "sha256": data.sha256,
+                "nodes": data.graph.n,
+                "edges": data.graph.n_edges,
+            },
             "classes": {
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
@@ -137,13 +150,16 @@ class Estimator:
         """What validation classes say about being sure, and about nodes of none of the classes."""
         method = self.method_
         if not isinstance(method, gpn.Prototypical):
-            return {"temperature": None, "known": None}
+            history = getattr(method, "history_", None)
+            validated = {str(self.shot): history.best.accuracy} if history else {}
+            return {"temperature": None, "known": None, "validated": validated}
         method.known = fit_known(method, graph, valid.members, self.way)
         tasks = calibration_tasks(valid.members, self.way)
-        found = {mode: fit_temperature(method.predict_tasks(graph, tasks, mode == MODES[1]), tasks) for mode in MODES}
+        answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         return {
-            "temperature": {mode: asdict(temperature) for mode, temperature in found.items()},
+            "temperature": {mode: asdict(fit_temperature(given, tasks)) for mode, given in answers.items()},
             "known": asdict(method.known) if method.known else None,
+            "validated": accuracy_by_shots(answers[MODES[0]], tasks),
         }
 
     def predict_proba(
@@ -240,7 +256,7 @@ class Estimator:
         return {"method": self.method, "options": options, **shape}
 
     def save(self, directory: str | Path) -> None:
-        """Write `model.safetensors` and `model.json`. An existing model is never overwritten."""
+        """Write `model.safetensors`, `model.json` and a model card, `README.md`. A model is never overwritten."""
         directory = Path(directory)
         if (directory / "model.json").exists():
             raise FewnodeError(f"{directory}: there is a model already; choose another directory")
@@ -251,6 +267,27 @@ class Estimator:
         if is_plugin(self.method):
             meta["signature"] = sign(self.method)
         write_record(directory, "model", meta, {name: tensor.detach().cpu().numpy() for name, tensor in state.items()})
+        write_text(directory / "README.md", model_card(meta))
+
+    def save_pretrained(self, directory: str | Path, **more: Any) -> str | None:
+        """`save`, and on to a model hub with `push_to_hub=True, repo_id="me/name"` (extra `hub`)."""
+        config = {"library_name": "fewnode", "method": self.method}  # hubs count downloads of a config.json
+        url: str | None = _hub()(self).save_pretrained(directory, config=config, **more)
+        return url
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **more: Any) -> Self:
+        """A model by its name on a model hub, or from a directory that `save` wrote (extra `hub`).
+
+        `more` are the hub's own options: `revision`, `cache_dir`, `local_files_only`, `token`.
+        """
+        try:
+            model = _hub().from_pretrained(str(name), load=load_model, **more).model
+        except (OSError, ValueError) as error:
+            raise FewnodeError(f"{name}: no directory, and not to be had from the hub ({one_line(error)})") from error
+        if not isinstance(model, cls):
+            raise FewnodeError(f"{name}: a {model.method} model; fewnode.Estimator.from_pretrained reads it")
+        return model
 
 
 class Recogniser:
@@ -299,8 +336,16 @@ class GPN(Estimator):
     [0.5, 0.5, 1.0]
     """
 
-    def __init__(self, way: int = 5, shot: int = 5, query: int | None = None, seed: int = 0, **options: Any) -> None:
-        super().__init__("gpn", way, shot, query, seed, **options)
+    def __init__(
+        self,
+        way: int = 5,
+        shot: int = 5,
+        query: int | None = None,
+        seed: int = 0,
+        features: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__("gpn", way, shot, query, seed, features, **options)
 
 
 def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | None = None) -> Estimator:
@@ -336,7 +381,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
         name = method or meta["method"]
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-        model = Estimator(name, *shape, **options)
+        model = GPN(*shape, **options) if name == "gpn" else Estimator(name, *shape, **options)
         for tensor, array in state.items():
             if array.dtype.name not in TENSOR_TYPES:
                 raise FewnodeError(f"tensor {tensor!r} is {array.dtype}, expected {', '.join(TENSOR_TYPES)}")
@@ -388,6 +433,14 @@ def _constants(kind: type[C], found: Mapping[str, Any]) -> C:
     if not all(isinstance(value, int | float) and np.isfinite(value) for value in found.values()):
         raise FewnodeError(f"{kind.__name__} is {found}, expected numbers")
     return kind(**found)
+
+
+def _hub() -> Any:
+    try:
+        from fewnode.hub import Hub
+    except ModuleNotFoundError as error:
+        raise FewnodeError(f"model hubs need the package {error.name}: pip install 'fewnode[hub]'") from None
+    return Hub
 
 
 def classes(support_y: Labels) -> list[Hashable]:

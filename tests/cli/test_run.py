@@ -22,7 +22,7 @@ def test_train_evaluate_predict(fewnode, dataset_dir: Path, tmp_path: Path) -> N
     run = tmp_path / "run"
     trained = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run, "--json")
     assert (trained.code, trained.json["episodes"]) == (0, 20)
-    assert sorted(p.name for p in run.iterdir()) == [".lock", "model.json", "model.safetensors"]
+    assert sorted(p.name for p in run.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
     scored = fewnode("evaluate", "--run", run, "--tasks", 7, "--json")
     assert scored.code == 0
     assert scored.json["tasks"] == 7
@@ -264,7 +264,7 @@ def test_a_killed_training_resumes_to_the_same_bytes(dataset_dir: Path, tmp_path
     subprocess.run(_train_command(dataset_dir, parts, "--resume", "-q"), check=True)
     ends = [(run / "model.safetensors").read_bytes() for run in (whole, parts)]
     assert ends[0] == ends[1]
-    assert sorted(p.name for p in parts.iterdir()) == [".lock", "model.json", "model.safetensors"]
+    assert sorted(p.name for p in parts.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
 
 
 def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_path: Path) -> None:
