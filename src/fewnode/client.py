@@ -116,6 +116,10 @@ class Client:
     """One connection, kept open; for several threads, take several clients.
 
     A service that is busy or still loading is asked again for up to `patience` seconds, as it says itself.
+
+    >>> with Client("http://127.0.0.1:9/?token=of-the-link-that-fewnode-serve-printed") as service:
+    ...     service.ready()  # nobody is there
+    False
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 90.0, patience: float = 30.0) -> None:
