@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint browser docs reproduce clean
+.PHONY: demo test check soak audit coverage lint browser docs dist reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,11 +45,11 @@ $(VENV)/.check: $(VENV)/.dev
 	$(INSTALL) -e '.[check]'
 	touch $@
 
-# Reliability and security at length, about 20 minutes; its figures go into docs/reliability.md.
+# The wheel in an empty environment, reliability and security at length, about 20 minutes; its figures go into docs/reliability.md.
 FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
-	$(BIN)/pytest tests/reliability tests/test_cluster.py -n 2 --dist worksteal -m 'check and not soak' -r s
+	$(BIN)/pytest tests/reliability tests/test_cluster.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md
 
@@ -69,6 +69,10 @@ coverage: $(VENV)/.check
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/covered.py
 
+# Wheel and sdist, in dist/.
+dist: $(VENV)/.dev
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
 # The site; its tutorials are run while it is built. `make test` builds it, too.
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
@@ -76,3 +80,7 @@ docs: $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) demo reproduced docs/_build docs/_made $(FIGURES) .coverage mutants
+
+# Wheel and sdist, in dist/.
+dist: $(VENV)/.dev
+	$(BIN)/python -m build --no-isolation --outdir dist .

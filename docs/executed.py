@@ -2,16 +2,19 @@
 
 Commands start with `$`; with the argument `python` the block is a program. All blocks of a page share one directory,
 made for it, and its Python blocks share their names. A command that fails stops the build, unless the block says
-`:fails:`. `:rows: 8` shows the first lines of each answer; `:hidden:` runs and shows nothing.
+`:fails:`. `:rows: 8` shows the first lines of each answer. Our own commands run in this process, which spares the
+seconds of importing, unless the block says `:apart:`.
 """
 
+import atexit
 import io
 import os
 import runpy
 import shlex
+import signal
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -43,10 +46,25 @@ def fewnode(arguments):
 
 
 def shell(command):
+    """Whatever bash makes of it. What it leaves in the background ends with the build, at the latest."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "PATH": path})
-    print(done.stdout + done.stderr, end="")
-    return done.returncode
+    started = subprocess.Popen(
+        ["bash", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PATH": path},
+        start_new_session=True,
+    )
+    if " & " in command:
+        atexit.register(end, started.pid)
+    print(started.communicate()[0], end="")
+    return started.returncode
+
+
+def end(group):
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
 
 
 def where(page):
@@ -68,7 +86,7 @@ def answer(place, call, *arguments):
 
 class Run(SphinxDirective):
     has_content, optional_arguments = True, 1
-    option_spec: ClassVar = {"rows": int, "fails": directives.flag, "hidden": directives.flag}
+    option_spec: ClassVar = {"rows": int, "fails": directives.flag, "apart": directives.flag}
 
     def run(self):
         page = self.env.docname
@@ -80,13 +98,13 @@ class Run(SphinxDirective):
         else:
             lines = [self.one(place, command) for command in code.replace("\\\n", "\\\0").splitlines() if command]
             shown = [("\n".join(lines), "console")]
-        return [] if "hidden" in self.options else [nodes.literal_block(t, t, language=kind) for t, kind in shown]
+        return [nodes.literal_block(t, t, language=kind) for t, kind in shown]
 
     def one(self, place, command):
         command = command.replace("\0", "\n")
         program, *arguments = shlex.split(command.removeprefix("$ "))
         call = {"fewnode": fewnode, "python": python}.get(program)
-        if call is None or set(arguments) & {"|", ">", "&"}:
+        if call is None or "apart" in self.options or set(arguments) & {"|", ">", "&"}:
             code, text = answer(place, shell, command.removeprefix("$ "))
         else:
             code, text = answer(place, call, arguments)

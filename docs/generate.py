@@ -1,6 +1,7 @@
-"""What is made when the site is built, into docs/_made: pictures, the import diagram, and the list of commands."""
+"""What is made when the site is built, into docs/_made: pictures, the import diagram, and what there is to call."""
 
 import inspect
+import json
 from textwrap import dedent
 
 import typer
@@ -12,6 +13,8 @@ from fewnode.cli import app
 from fewnode.io import write_text
 from fewnode.report.figures import svg
 from fewnode.report.page import STYLE
+from fewnode.serve.app import Service
+from fewnode.serve.gate import Rules
 
 
 def everything(made):
@@ -19,6 +22,7 @@ def everything(made):
         for name, figure in {**pictures.drawn(), "imports": imports.diagram()}.items():
             write_text(made / f"{name}.html", f'<div class="picture">{svg(figure)}</div>')
     write_text(made / "commands.md", commands())
+    write_text(made / "http.md", http())
 
 
 def commands():
@@ -67,3 +71,46 @@ def _param(param):
     default = param.default
     said = "" if param.is_flag or default in (None, [], ()) else f" *Default: {getattr(default, 'value', default)}.*"
     return f"`{', '.join(param.opts)}{word}`\n: {param.help}{' *Required.*' if param.required else said}"
+
+
+def http():
+    """Every route in Markdown, from the OpenAPI document that the service gives at /openapi.json."""
+    document = Service(Rules("", 0, frozenset())).app.app.openapi()
+    bodies = document["components"]["schemas"]
+    calls = [(path, verb, call) for path, verbs in document["paths"].items() for verb, call in verbs.items()]
+    return "\n\n".join(_route(f"{verb.upper()} {path}", call, bodies) for path, verb, call in calls)
+
+
+def _route(name, call, bodies):
+    lines = [f"## {name}", f"{call['summary']}."]
+    for given in call.get("parameters", []):
+        schema = given["schema"]
+        default = f" *Default: {json.dumps(schema['default'])}.*" if schema.get("default") not in (None, "") else ""
+        lines.append(f"`{given['name']}` ({given['in']}): {_kind(schema)}.{default}")
+    if "requestBody" in call:
+        body = bodies[call["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+        lines.append(f"**Body.** {body['description']}")
+        lines += [f"`{field}`\n: {_kind(schema)}{_said(schema)}" for field, schema in body["properties"].items()]
+        if "example" in body:
+            lines.append(f"```json\n{json.dumps(body['example'], ensure_ascii=False)}\n```")
+    return "\n\n".join(lines)
+
+
+def _said(schema):
+    default = f" *Default: {json.dumps(schema['default'])}.*" if "default" in schema else ""
+    return f". {schema.get('description', '')}{default}".replace(". .", ".")
+
+
+def _kind(schema):
+    """A type in words."""
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"] if one.get("type") != "null")
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2]
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"names, each with a {_kind(schema['additionalProperties'])}"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return kind if low is None or high is None else f"{kind} from {low:g} to {high:,.0f}"
