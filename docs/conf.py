@@ -17,6 +17,7 @@ copyright = "2026, the fewnode authors"  # noqa: A001 - Sphinx's name for it
 extensions = ["myst_parser", "sphinx.ext.autodoc", "executed"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
+smartquotes = False  # they would make one dash of --option
 default_role = "code"  # docstrings have single backticks around code
 suppress_warnings = ["toc.not_readable"]
 exclude_patterns = ["_build", "_made"]

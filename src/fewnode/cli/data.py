@@ -462,7 +462,9 @@ def _check_free(out: Path) -> None:
         raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
 
 
-def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --out run") -> None:
+def _keep(
+    data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --method gpn-plus --out run"
+) -> None:
     from fewnode.datasets.info import describe, describe_source, statistics
     from fewnode.io import save_dataset
 
