@@ -75,7 +75,8 @@ function outlined(s, x, y, radius) {
 // Grey first, so that what is claimed lies on top; sure dots are more opaque than doubtful ones.
 function paintDots(context, of, strength) {
   const { map } = state;
-  const radius = Math.max(1.5, Math.min(3.2, 70 / Math.sqrt(map.nodes.length))) * Math.min(1.8, Math.sqrt(view.k));
+  const room = Math.sqrt((size[0] * size[1]) / map.nodes.length);
+  const radius = Math.max(1.5, Math.min(3.2, 0.26 * room)) * Math.min(1.8, Math.sqrt(view.k));
   const [w, h] = size;
   const order = map.nodes.map((_, i) => i).sort((a, b) => (of[a]?.slot ?? -1) - (of[b]?.slot ?? -1));
   for (const i of order) {
