@@ -36,6 +36,8 @@ from fewnode.predictions import Answerer
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 CLASSES, SHOTS, NODES, BODIES = 10, 5, 10, 200
+OPEN = 200
+"""Connections of the client at most; a request that finds none free waits, and its time counts."""
 SERVERS = ("fewnode", "uvicorn", "granian")
 
 
@@ -235,11 +237,17 @@ class Load:
         """So many requests a second, whether or not those before are answered; right answers a second."""
         start = time.perf_counter()
         pending: set[asyncio.Task[None]] = set()
+        room = asyncio.Semaphore(OPEN)
+
+        async def one(due: float) -> None:
+            async with room:
+                await self.one(due)
+
         for i in range(int(rate * seconds)):
             due = start + i / rate
             if (ahead := due - time.perf_counter()) > 0:
                 await asyncio.sleep(ahead)
-            task = asyncio.create_task(self.one(due))
+            task = asyncio.create_task(one(due))
             pending.add(task)
             task.add_done_callback(pending.discard)
         if pending:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +18,15 @@ class Busy(Exception):
 
 
 class Desk:
-    """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once."""
+    """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
-    def __init__(self, short: int = 8, long: int = 8) -> None:
-        self.short, self.long = short, long
+    A queue that was empty a moment ago is a burst, and may grow to `burst`. One that never empties is overload: each
+    place in it is only time that everybody waits, so it has few, `short`.
+    """
+
+    def __init__(self, short: int = 8, burst: int = 32, long: int = 8, lull: float = 0.05) -> None:
+        self.short, self.burst, self.long, self.lull = short, burst, long, lull
+        self._empty_at = 0.0
         self.in_hand = self.in_thread = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._serving = False
@@ -29,7 +35,10 @@ class Desk:
 
     async def turn(self) -> Turn:
         """Wait for a turn on the event loop; `Busy` if too many wait already."""
-        if self.in_hand >= self.short:
+        now = time.monotonic()
+        if self.in_hand == 0:
+            self._empty_at = now
+        elif self.in_hand >= (self.burst if now - self._empty_at < self.lull else self.short):
             raise Busy
         self.in_hand += 1
         mine = asyncio.get_running_loop().create_future()

@@ -32,7 +32,7 @@ class Patience:
 
     header_seconds: float = 10.0
     header_bytes: int = 1 << 16
-    idle_seconds: int = 5
+    idle_seconds: int = 30
     write_seconds: float = 30.0
     connections: int = 1000
     leaving_seconds: float = 0.5

@@ -21,7 +21,7 @@ from fewnode.io import csv_text
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, NODES, Attach, Classify, Progress, Suggest, limits
-from fewnode.serve.network import Network, unknown_words
+from fewnode.serve.network import Network, extend_dataset, unknown_words
 from fewnode.serve.store import State, Store
 
 PAIRS = 5_000_000
@@ -44,10 +44,9 @@ class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps them."""
 
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
-        self.store, self.mode, self.original = store, mode, data
+        self.store, self.mode = store, mode
         attached = store.read_nodes()
-        network = Network(model, data)
-        self.network = network.extended(attached) if attached else network
+        self.network = network = Network(model, extend_dataset(data, attached) if attached else data)
         if mode == MODES[1] and not network.embeds:
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.n_attached = len(attached)
