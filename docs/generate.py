@@ -88,7 +88,8 @@ def _route(name, call, bodies):
         default = f" *Default: {json.dumps(schema['default'])}.*" if schema.get("default") not in (None, "") else ""
         lines.append(f"`{given['name']}` ({given['in']}): {_kind(schema)}.{default}")
     if "requestBody" in call:
-        body = bodies[call["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+        body = call["requestBody"]["content"]["application/json"]["schema"]
+        body = bodies[_kind(body)] if "$ref" in body else body
         lines.append(f"**Body.** {body['description']}")
         lines += [f"`{field}`\n: {_kind(schema)}{_said(schema)}" for field, schema in body["properties"].items()]
         if "example" in body:
