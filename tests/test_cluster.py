@@ -23,7 +23,7 @@ from fewnode.bulk import Bulk, classify
 from fewnode.cluster import RayTeam, Sight, block_runner, connected, each, judge
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.results import TABLE
@@ -31,7 +31,7 @@ from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
 from fewnode.nn import Prepared
-from fewnode.train import MetaBatches, gradients_of
+from fewnode.train import CHECKPOINT, MetaBatches, gradients_of
 from graphs import planted
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -290,21 +290,43 @@ def test_training_goes_on_when_a_worker_dies(ray: Any, nodes: Any, home: Path) -
     assert model.method_.history_.done == 20
 
 
-def test_torchrun_gives_the_same(home: Path, tmp_path: Path) -> None:
-    options = ["--data", str(home), "--way", "3", "--shot", "3", "--episodes", "10", "--dropout", "0.3", "--json"]
+def torchrun(home: Path, out: Path, episodes: int, *more: str) -> subprocess.Popen[str]:
+    options = ["--data", str(home), "--way", "3", "--shot", "3", "--episodes", str(episodes), "--dropout", "0.3"]
     run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
-    command = [*run, "-m", "fewnode", "train", *options, "--out", str(tmp_path / "run")]
+    command = [*run, *more, "-m", "fewnode", "train", *options, "--resume", "--json", "--out", str(out)]
     source = str(Path(__file__).parents[1] / "src")
     environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["episodes"] == 10
-    assert "2 workers: a step is the mean over 2 episodes" in done.stderr
-    from fewnode.estimator import load_model
+    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
-    alone = settings(10).fit(load_dataset(home), team=Both())
-    for name, tensor in load_model(tmp_path / "run").method_.state().items():
+
+def is_as_alone(home: Path, out: Path, episodes: int) -> None:
+    alone = settings(episodes).fit(load_dataset(home), team=Both())
+    for name, tensor in load_model(out).method_.state().items():
         assert torch.allclose(alone.method_.state()[name], tensor, atol=1e-5), name
+
+
+def test_torchrun_gives_the_same(home: Path, tmp_path: Path) -> None:
+    out, err = (process := torchrun(home, tmp_path / "run", 10)).communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert json.loads(out)["episodes"] == 10
+    assert "2 workers: a step is the mean over 2 episodes" in err
+    is_as_alone(home, tmp_path / "run", 10)
+
+
+@pytest.mark.check
+def test_torchrun_starts_again_where_it_was(home: Path, tmp_path: Path) -> None:
+    process, deadline = torchrun(home, tmp_path / "run", 300, "--max-restarts=2"), time.monotonic() + 200
+    while not (tmp_path / "run" / CHECKPOINT).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    second = [pid for pid in children if b"RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes()]
+    os.kill(second[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=400)
+    assert process.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["episodes"] <= 300
+    is_as_alone(home, tmp_path / "run", 300)
 
 
 def test_other_methods_say_that_they_train_alone(ray: Any, home: Path) -> None:

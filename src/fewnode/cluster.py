@@ -35,7 +35,7 @@ from fewnode.estimator import Estimator
 from fewnode.io import load_dataset
 from fewnode.train import Gradients, gradients_of
 
-PATIENCE = 15.0
+PATIENCE = 20.0
 """Seconds that a cluster, or a node of it, has to answer in."""
 RETRIES = 3
 """How often a piece of work is given to another worker after its worker has died."""
@@ -286,11 +286,12 @@ class RayTeam:
 
 
 class Torchrun:
-    """The processes that `torchrun` started: each has the model, and gradients are averaged over all of them."""
+    """The processes that `torchrun` started: each has the model, and gradients are averaged over all of them.
+
+    When one dies, the others fail; `torchrun --max-restarts` starts all of them anew, from the last checkpoint.
+    """
 
     def __init__(self) -> None:
-        # Or a restarted worker waits, half of the time, for a store that its predecessor took with it.
-        os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
         torch.distributed.init_process_group("gloo")
         self.rank, self.size = torch.distributed.get_rank(), torch.distributed.get_world_size()
 

@@ -1,0 +1,94 @@
+"""From 1 to 2 workers of a local Ray cluster of two nodes: grid and propagation, start-up apart, turn and turn about.
+
+    python benchmarks/cluster.py --rounds 3
+
+Runs with one and with two workers alternate, so that whatever else the machine does falls on both. The ratio is that of
+the medians. Workers are started and have imported everything before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from ray.cluster_utils import Cluster
+
+from fewnode.bench.networks import Size, network
+from fewnode.blocks import Propagation, finish
+from fewnode.cluster import block_runner, connected
+from fewnode.experiment.grid import read_grid
+from fewnode.experiment.run import experiment
+from fewnode.io import load_dataset, save_dataset
+
+GRID = """
+[defaults]
+datasets = "debian"
+tasks = 50
+[[compare]]
+methods = ["gpn"]
+way = 5
+shot = 5
+seeds = 8
+"""
+
+
+def alternate(rounds: int, run: Callable[[int], None]) -> dict[str, float]:
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    run(2)  # starts workers, which stay
+    for _ in range(rounds):
+        for workers in (1, 2):
+            start = time.perf_counter()
+            run(workers)
+            seconds[workers].append(time.perf_counter() - start)
+    one, two = median(seconds[1]), median(seconds[2])
+    return {"one": round(one, 2), "two": round(two, 2), "ratio": round(one / two, 2)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=300_000)
+    given = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="fewnode-cluster-"))
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes.add_node(num_cpus=1)
+    found: dict[str, object] = {"load_before": round(os.getloadavg()[0], 1)}
+    try:
+        (work / "grid.toml").write_text(GRID)
+        grid = read_grid(work / "grid.toml")
+        size = Size(given.nodes, 10 * given.nodes, 64, (10, 5, 5), spread=0.5, non_zeros=0)
+        save_dataset(network(size), work / "data")
+        data = load_dataset(work / "data")
+        plan = Propagation.plan(data.graph, data.sha256, rows=given.nodes // 16 + 1)
+        with connected(nodes.address, work) as ray:
+
+            def propagate(workers: int) -> None:
+                finish(plan, block_runner(ray, workers, None))
+                shutil.rmtree(plan.folder)
+
+            found["propagation"] = alternate(given.rounds, propagate)
+
+        def cells(workers: int) -> None:
+            shutil.rmtree(work / "out", ignore_errors=True)
+            experiment(grid, work / "out", workers, "ray", address=nodes.address)
+
+        found["grid, connecting included"] = alternate(given.rounds, cells)
+        records = [json.loads(line) for line in (work / "out" / "cells.jsonl").read_text().splitlines()]
+        spent = [sum(record["seconds"].values()) for record in records]
+        found["a cell"] = round(float(np.mean(spent)), 2)
+    finally:
+        nodes.shutdown()
+        shutil.rmtree(work)
+    print(json.dumps({**found, "load_after": round(os.getloadavg()[0], 1)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
