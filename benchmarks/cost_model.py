@@ -178,8 +178,8 @@ def main() -> None:
     show([*headers, "classify"], rows)
     wide = plans["ogbn-papers100M"]
     print(
-        f"Over the network: a training step of 16 workers moves {wide.network_bytes(16) / 2**20:.1f} MB; a worker of the "
-        f"propagation reads X once for each of its column blocks, {4 * wide.nodes * wide.width / GB:.0f} GB in all."
+        f"Over the network: a training step of 16 workers moves {wide.network_bytes(16) / 2**20:.1f} MB; a worker of "
+        f"the propagation reads X once for each of its column blocks, {4 * wide.nodes * wide.width / GB:.0f} GB in all."
     )
 
 
