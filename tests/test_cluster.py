@@ -292,7 +292,8 @@ def test_training_goes_on_when_a_worker_dies(ray: Any, nodes: Any, home: Path) -
 
 def torchrun(home: Path, out: Path, episodes: int, *more: str) -> subprocess.Popen[str]:
     options = ["--data", str(home), "--way", "3", "--shot", "3", "--episodes", str(episodes), "--dropout", "0.3"]
-    run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
+    run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    run.append(f"--rdzv-endpoint=127.0.0.1:{free_port()}")
     command = [*run, *more, "-m", "fewnode", "train", *options, "--resume", "--json", "--out", str(out)]
     source = str(Path(__file__).parents[1] / "src")
     environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}

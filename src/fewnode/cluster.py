@@ -117,7 +117,7 @@ def _look_around(ray: Any, folder: Path) -> list[Sight]:
         .remote(str(token))
         for node in nodes
     }
-    found, deadline = [], time.monotonic() + PATIENCE
+    found, deadline = [], time.monotonic() + 1.25 * PATIENCE
     try:
         for node, reference in asked.items():
             try:
