@@ -307,6 +307,7 @@ def is_as_alone(home: Path, out: Path, episodes: int) -> None:
         assert torch.allclose(alone.method_.state()[name], tensor, atol=1e-5), name
 
 
+@pytest.mark.check
 def test_torchrun_gives_the_same(home: Path, tmp_path: Path) -> None:
     out, err = (process := torchrun(home, tmp_path / "run", 10)).communicate(timeout=300)
     assert process.returncode == 0, err
