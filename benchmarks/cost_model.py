@@ -151,12 +151,12 @@ def main() -> None:
     rows = []
     for name, network in plans.items():
         seconds = {stage: models[stage] @ network.features(stage) for stage in STAGES}
-        column = 4 * network.nodes
+        held = 4 * network.nodes * (OUT + 10)  # the layer that is gathered from; degrees, labels, numbering
         rows.append(
             [
                 name,
                 f"{network.dataset_bytes() / GB:.0f} + {network.prepared_bytes() / GB:.0f}",
-                f"{column * OUT / GB:.0f}",
+                f"{held / GB:.0f}",
                 hours(seconds["import"]),
                 hours(seconds["propagate"]),
                 f"{hours(seconds['propagate'] / 16)}",
