@@ -136,13 +136,14 @@ def main() -> None:
     print()
     for run in held:
         network, rows = network_of(run), []
-        for stage, model in models.items():
+        for stage, model in ((stage, models[stage]) for stage in STAGES if stage in run["stages"]):
             expected, measured = model @ network.features(stage), run["stages"][stage]["processor_seconds"]
             rows.append([stage, f"{expected:.1f}", f"{measured:.1f}", f"{100 * (expected / measured - 1):+.0f} %"])
-        print(f"Held back: {network.nodes:,} nodes, {network.edges:,} edges.\n")
+        load = f"load {run['load_before']:.0f} when it began"
+        print(f"Held back: {network.nodes:,} nodes, {network.edges:,} edges, {load}.\n")
         show(["stage", "expected, processor s", "measured", "error"], rows)
-        kept = (network.dataset_bytes() + network.prepared_bytes()) / GB
-        print(f"Dataset and prepared record: {kept:.2f} GB counted.\n")
+    kept = (network.dataset_bytes() + network.prepared_bytes()) / GB
+    print(f"Dataset and prepared record of that network: {kept:.2f} GB counted.\n")
 
     plans = {
         "ogbn-papers100M": Network(111_059_956, 1_615_685_872, 128, spread=6.0),

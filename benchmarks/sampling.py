@@ -40,9 +40,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--fanouts", type=int, nargs="+", default=[0, 2, 5, 10])
     parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--network", choices=["debian", "generated"], help="Default: both.")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    for data in (load("debian"), generated()):
+    made = {"debian": lambda: load("debian"), "generated": generated}
+    for data in (made[name]() for name in ([given.network] if given.network else made)):
         exact: np.ndarray | None = None
         for fanout in given.fanouts:
             scores, spent = [], 0.0
