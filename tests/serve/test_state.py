@@ -77,7 +77,7 @@ def test_a_node_is_in_one_class(local: Local) -> None:
 
 def test_there_are_at_most_200_classes(local: Local) -> None:
     session = local.service.session
-    session.state = State({f"c{i}": (f"node-{i}",) for i in range(200)}, 200)
+    session.adopt(State({f"c{i}": (f"node-{i}",) for i in range(200)}, 200))
     assert put(local, "one more", "node-201")[0] == 422
     assert put(local, "c7", "node-201")[0] == 200
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -40,28 +40,57 @@ class Moved(FewnodeError):
     """The classes have changed since the asker saw them."""
 
 
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
+
+    network: Network
+    state: State
+    n_attached: int
+
+    @property
+    def version(self) -> str:
+        return f"{self.state.version}-{self.n_attached}" if self.n_attached else self.state.version
+
+    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
+        """The given support set, or the registered classes, made ready."""
+        support = self.state.support if given is None else tuple((name, tuple(nodes)) for name, nodes in given.items())
+        return self.network.answerer(support)
+
+
 class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps them."""
 
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
         self.store, self.mode = store, mode
         attached = store.read_nodes()
-        self.network = network = Network(model, extend_dataset(data, attached) if attached else data)
+        network = Network(model, extend_dataset(data, attached) if attached else data)
         if mode == MODES[1] and not network.embeds:
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
-        self.n_attached = len(attached)
-        self.state = store.read()
+        self.now = Moment(network, store.read(), len(attached))
         for name, nodes in self.state.classes.items():
             for node in nodes:
                 try:
                     self.network.data.node(node)
                 except FewnodeError as error:
                     raise FewnodeError(f"{store.path}: class {name!r}: {error}") from None
-        self._described = lru_cache(maxsize=4)(_described)
+        self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
+
+    @property
+    def network(self) -> Network:
+        return self.now.network
+
+    @property
+    def state(self) -> State:
+        return self.now.state
+
+    @property
+    def n_attached(self) -> int:
+        return self.now.n_attached
 
     @property
     def version(self) -> str:
-        return f"{self.state.version}-{self.n_attached}" if self.n_attached else self.state.version
+        return self.now.version
 
     # --- what there is ---
 
@@ -111,12 +140,14 @@ class Session:
     # --- classes ---
 
     def classes(self) -> dict[str, Any]:
-        return {"version": self.version, "classes": self._described(self.network, self.state)}
+        now = self.now
+        return {"version": now.version, "classes": self._described(now.network, now.state)}
 
     def one_class(self, name: str) -> dict[str, Any]:
-        self._need(name)
-        found = next(c for c in self._described(self.network, self.state) if c["name"] == name)
-        return {**found, "version": self.version}
+        now = self.now
+        self._need(name, now)
+        found = next(c for c in self._described(now.network, now.state) if c["name"] == name)
+        return {**found, "version": now.version}
 
     def with_class(self, name: str, nodes: Sequence[str], expected: str | None) -> State:
         """The state with the class in it, for `adopt`; what it would contradict is refused."""
@@ -133,29 +164,24 @@ class Session:
 
     def without_class(self, name: str, expected: str | None) -> State:
         self._expect(expected)
-        self._need(name)
+        self._need(name, self.now)
         return self.state.without(name)
 
     def adopt(self, state: State) -> None:
         """Keep the state on disk first, then answer by it."""
         if state is not self.state:
             self.store.write(state)
-            self.state = state
+            self.now = replace(self.now, state=state)
 
-    def _need(self, name: str) -> None:
-        if name not in self.state.classes:
-            raise Missing(f"there is no class {name!r}{closest(name, self.state.classes)}")
+    def _need(self, name: str, now: Moment) -> None:
+        if name not in now.state.classes:
+            raise Missing(f"there is no class {name!r}{closest(name, now.state.classes)}")
 
     def _expect(self, version: str | None) -> None:
         if version is not None and version.strip('"') not in (self.version, "*"):
             raise Moved(f"the classes are at version {self.version} by now, not {version.strip(chr(34))}")
 
     # --- answers ---
-
-    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
-        """The given support set, or the registered classes, made ready."""
-        support = self.state.support if given is None else tuple((name, tuple(nodes)) for name, nodes in given.items())
-        return self.network.answerer(support)
 
     def cost(self, body: Classify) -> int:
         """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
@@ -166,7 +192,8 @@ class Session:
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
     def classify(self, body: Classify) -> dict[str, Any]:
-        network, version, answerer = self.network, self.version, self.answerer(body.support)
+        now = self.now
+        network, version, answerer = now.network, now.version, now.answerer(body.support)
         transductive = (body.mode or self.mode) == MODES[1]
         explain = body.explain and network.embeds
         n_way = len(answerer.classes)
@@ -189,7 +216,8 @@ class Session:
         return {"version": version, **result, "counts": {name: counts[name] for name in result["classes"]}}
 
     def suggest(self, body: Suggest) -> dict[str, Any]:
-        network, version, answerer = self.network, self.version, self.answerer(body.support)
+        now = self.now
+        network, version, answerer = now.network, now.version, now.answerer(body.support)
         data, labels = network.data, [label for _, label in answerer.support]
         left_out = {data.node(name) for name in body.exclude}
         pool = _known(data, set(labels))[0].tolist() if body.known else range(data.graph.n)
@@ -211,7 +239,8 @@ class Session:
 
     def progress(self, body: Progress) -> dict[str, Any]:
         """Accuracy on nodes that are not in the support but whose class is known."""
-        version, answerer = self.version, self.answerer(None)
+        now = self.now
+        version, answerer = now.version, now.answerer(None)
         data, labels = answerer.data, set(answerer.classes)
         truth = {int(i): name for i, name in zip(*_known(data, labels), strict=True)}
         for name, nodes in body.truth.items():
@@ -239,7 +268,7 @@ class Session:
         nodes = [node.model_dump() for node in body.nodes]
         network = self.network.extended(nodes)
         self.store.append_nodes(nodes)
-        self.network, self.n_attached = network, self.n_attached + len(nodes)
+        self.now = replace(self.now, network=network, n_attached=self.n_attached + len(nodes))
         ignored = {"unknown_attributes": unknown_words(network.data, nodes)}
         if not body.classify or not self.state.classes:
             return {"version": self.version, "classes": [], "results": [], "beta": {}, **ignored}
@@ -252,7 +281,7 @@ class Session:
         return csv_text([["node", "class"], *rows])
 
     def labels_csv(self) -> str:
-        answerer = self.answerer(None)
+        answerer = self.now.answerer(None)
         nodes = range(answerer.data.graph.n)
         return answerer.predictions(nodes, transductive=self.mode == MODES[1]).to_csv()
 
