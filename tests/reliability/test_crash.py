@@ -10,18 +10,21 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Dataset
-from fewnode.io import exclusive, load_dataset, save_dataset
+from fewnode.io import exclusive, load_dataset, save_dataset, write_record
+from fewnode.methods.gpn import GPN
 from fewnode.train import Journal, Schedule
 from sizes import Figure, in_child, sizes
 
@@ -41,10 +44,11 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
 
     SEEN[:16] = bytes(16)
     with exclusive(out):
-        model = Estimator("gpn", 3, 2, episodes=episodes, patience=99).fit(data, Journal(out, report=note))
+        samplers = (EpisodeSampler(data, part, 3, 2, 2) for part in ("train", "valid"))
+        gpn = GPN(episodes=episodes, patience=99).fit(data.graph, *samplers, Journal(out, report=note))
         if not (out / "model.json").exists():
-            model.trained_["seconds"] = 0.0
-            model.save(out)
+            state = {name: tensor.numpy() for name, tensor in gpn.state().items()}
+            write_record(out, "model", {"history": asdict(gpn.history_)}, state)
 
 
 def seen() -> tuple[int, int]:
