@@ -25,7 +25,7 @@ from service import TOKEN, Running, save_run, serving
 from sizes import Figure, sizes
 
 pytestmark = pytest.mark.check
-REFUSED = {400, 401, 403, 404, 405, 411, 413, 414, 415, 422, 431, 501}
+REFUSED = {400, 401, 403, 404, 405, 411, 413, 414, 415, 422, 429, 431, 501}
 
 
 @pytest.fixture(scope="module")
@@ -286,10 +286,12 @@ def test_bodies_that_are_no_questions(server: Running, figure: Figure) -> None:
         ("/api/classes/x", "PUT"),
     ):
         for body in bodies():
-            answer = server.ask(path, body, verb)
-            assert answer.status < 500, (path, body[:80], answer.body[:200])
-            assert answer.status >= 400 or path == "/api/suggest", (path, body[:80])
-            assert {"error", "hint"} <= answer.json.keys()
+            answer = raw(server, request(server, path, verb, body or b" "))
+            if not answer:  # the connection was closed on a body that is too large, while it was still being sent
+                assert len(body) > 1 << 20
+            elif status(answer) >= 400 or path != "/api/suggest":
+                assert status(answer) in REFUSED, (path, body[:80], answer[:200])
+                assert {"error", "hint"} <= json.loads(answer.partition(b"\r\n\r\n")[2]).keys()
             tried += 1
     alive(server)
     figure("service.bodies", f"{tried} bodies that are too large, too deep or no JSON: a sentence each, no 5xx")
