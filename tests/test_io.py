@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,17 @@ import scipy.sparse as sp
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
-from fewnode.io import atomic_write, exclusive, load_dataset, read_table, save_dataset
+from fewnode.io import (
+    atomic_write,
+    exclusive,
+    load_dataset,
+    map_safetensors,
+    read_safetensors,
+    read_table,
+    readable,
+    save_dataset,
+    write_text,
+)
 
 
 @pytest.fixture
@@ -65,6 +76,60 @@ def test_a_missing_or_strange_file_is_named(dense: Dataset, tmp_path: Path) -> N
         load_dataset(tmp_path / "d")
     os.mkfifo(tmp_path / "d" / "dataset.safetensors")
     with pytest.raises(FewnodeError, match="not a regular file"):
+        load_dataset(tmp_path / "d")
+
+
+def test_only_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path, message in (
+        (tmp_path, "not a regular file"),
+        (tmp_path / "file" / "below", "no such file"),
+        (tmp_path / "nul\0", "no such file"),
+    ):
+        with pytest.raises(FewnodeError, match=message), readable(path):
+            pass
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(FewnodeError, match="not a regular file"), atomic_write(tmp_path / name):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_kill_left_is_swept_away_by_the_next_write(tmp_path: Path) -> None:
+    for name in (".a.0123abcd.fewnode-part", ".b.0123abcd.fewnode-part"):
+        (tmp_path / name).write_text("half")
+    write_text(tmp_path / "a", "whole")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".b.0123abcd.fewnode-part", "a"]
+    with exclusive(tmp_path):
+        pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "a"]
+
+
+@pytest.mark.parametrize("read", [map_safetensors, read_safetensors])
+def test_a_header_may_not_ask_for_much(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "t.safetensors"
+    many = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(1001))
+    for header, message in (
+        (b"\xff" * 8, "a header beyond 1 MB"),
+        ((len(many) + 2).to_bytes(8, "little") + b"{" + many.encode() + b"}", "1,001 tensors, expected at most 1,000"),
+        (b"\0" * 8, "not a readable safetensors file"),
+        (b"", "not a readable safetensors file"),
+    ):
+        path.write_bytes(header)
+        with pytest.raises(FewnodeError, match=message):
+            read(path)
+
+
+def test_a_manifest_is_short(dense: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_dataset(dense, tmp_path / "d")
+    monkeypatch.setattr("fewnode.io.MAX_BRACKETS", 3)
+    with pytest.raises(FewnodeError, match="more than 3 lists and tables"):
+        load_dataset(tmp_path / "d")
+    monkeypatch.setattr("fewnode.io.MAX_MANIFEST_BYTES", 100)
+    with pytest.raises(FewnodeError, match="larger than 0 kB"):
         load_dataset(tmp_path / "d")
 
 

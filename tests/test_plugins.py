@@ -11,6 +11,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Dataset
+from fewnode.plugins import _key
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_method.py"
 
@@ -80,3 +81,12 @@ def test_a_file_that_holds_no_method_is_named(tmp_path: Path, text: str, name: s
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(FewnodeError, match=r"nowhere\.py: no such file"):
         Estimator("nowhere.py:Mine")
+
+
+def test_the_key_is_its_owners_alone_and_a_cut_one_is_made_anew(tmp_path: Path) -> None:
+    key = _key()
+    path = tmp_path / "home" / "fewnode" / "plugin.key"
+    assert (path.stat().st_mode & 0o777, len(key), _key()) == (0o600, 32, key)
+    path.write_bytes(key[:5])
+    assert len(_key()) == 32
+    assert _key() != key

@@ -4,13 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 from torch import nn
 
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
-from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, meta_train
+from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, _digest, meta_train
 
 
 class Killed(Exception):
@@ -68,6 +69,16 @@ def test_a_damaged_checkpoint_is_refused(planted: Dataset, tmp_path: Path) -> No
         path.write_bytes(bad)
         with pytest.raises(FewnodeError, match=CHECKPOINT):
             fit(planted, Journal(tmp_path), episodes=10)
+
+
+@pytest.mark.parametrize("state", ["[]", "{", '{"settings": {}}', '{"settings": {}, "history": {"points": [{}]}}'])
+def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(
+    planted: Dataset, tmp_path: Path, state: str
+) -> None:
+    tensors = {"model.w": torch.zeros(1)}
+    (tmp_path / CHECKPOINT).write_bytes(save(tensors, {"fewnode": _digest(state, tensors) + state}))
+    with pytest.raises(FewnodeError, match="not a checkpoint of this training"):
+        fit(planted, Journal(tmp_path), episodes=10)
 
 
 class Scripted:

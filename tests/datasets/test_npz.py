@@ -171,3 +171,35 @@ def test_damaged_bytes_give_a_network_or_one_error(
 @pytest.mark.parametrize(("name", "n"), [("coauthor_cs", 18333), ("wikispeedia", 4598), ("corafull_noattr", 19793)])
 def test_the_development_data_load(name: str, n: int) -> None:
     assert load(SHARED / f"{name}.npz").graph.n == n
+
+
+def test_a_long_list_of_members_is_not_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
+        for i in range(2000):
+            archive.writestr(f"{i}.npy", b"")
+    with pytest.raises(FewnodeError, match="a directory of over 64 kB, expected few arrays"):
+        read_dataset_npz(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize(("number", "error"), [(22, FewnodeError), (5, OSError)])
+def test_a_place_before_the_file_is_damage_and_a_broken_disk_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    """Found by fuzzing: a zip file can send its reader to a negative place."""
+
+    def broken(*_: object) -> None:
+        raise OSError(number, "as the system says it")
+
+    np.savez(tmp_path / "d.npz", **own())
+    monkeypatch.setattr("zipfile.ZipFile.infolist", broken)
+    with pytest.raises(error, match="as the system says it"):
+        read_dataset_npz(tmp_path / "d.npz")
+
+
+def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
+    """Found by fuzzing: NumPy's reader ends in an error of Python's tokenizer."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), \xf5".ljust(117) + b"\n"
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
+        archive.writestr("y.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(FewnodeError, match=r"not a readable \.npz file"):
+        read_dataset_npz(tmp_path / "d.npz")

@@ -97,3 +97,17 @@ def test_a_grid_without_parts(grid_file: Write) -> None:
         read_grid(grid_file('title = "x"'))
     with pytest.raises(FewnodeError, match="no such file"):
         read_grid(Path("missing.toml"))
+
+
+def test_too_many_cells_are_counted_before_they_are_made(grid_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FewnodeError, match=r"\[\[compare\]\] 1: more than 1,000,000 cells"):
+        read_grid(grid_file(GOOD.replace("seeds = 2", "seeds = 2147483647")))
+    monkeypatch.setattr("fewnode.experiment.grid.MAX_CELLS", 20)  # each part has fewer, both together have more
+    with pytest.raises(FewnodeError, match=r"grid.toml: more than 20 cells"):
+        read_grid(grid_file(GOOD))
+
+
+@pytest.mark.parametrize("text", ["a = " + "9" * 5000, "[" * 5000, "a = 1\x00", "# " + "x" * (1 << 18)])
+def test_what_is_no_grid_is_refused_in_a_line(grid_file: Write, text: str) -> None:
+    with pytest.raises(FewnodeError, match=r"grid\.toml: (not TOML|larger than)"):
+        read_grid(grid_file(text))
