@@ -78,7 +78,7 @@ def names() -> list[str]:
         f"<link rel=stylesheet href=javascript:{RUN}>",
         "a</b>b&amp;c",
     ]
-    return [*tags, *out, *links, *odd]
+    return [name.strip() for name in (*tags, *out, *links, *odd)]
 
 
 @pytest.mark.check

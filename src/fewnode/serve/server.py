@@ -87,9 +87,14 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             if len(self.connections) > patience.connections:
-                transport.abort()
-                return
-            self._await_header(patience.header_seconds)
+                self._make_room()
+            if not transport.is_closing():
+                self._await_header(patience.header_seconds)
+
+        def _make_room(self) -> None:
+            """Whoever has been silent longest goes, else those who say nothing could keep all others out."""
+            silent = [other for other in self.connections if getattr(other, "_deadline", None) is not None]
+            min(silent, key=lambda other: other._deadline.when(), default=self).transport.abort()  # type: ignore[union-attr]
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._header_is_there()
