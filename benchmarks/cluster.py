@@ -69,7 +69,7 @@ def main() -> None:
         size = Size(given.nodes, 10 * given.nodes, 64, (10, 5, 5), spread=0.5, non_zeros=0)
         save_dataset(network(size), work / "data")
         data = load_dataset(work / "data")
-        plan = Propagation.plan(data.graph, data.sha256, rows=given.nodes // 16 + 1)
+        plan = Propagation.plan(data.graph, rows=given.nodes // 16 + 1)
         with connected(nodes.address, work) as ray:
 
             def propagate(workers: int) -> None:
@@ -77,6 +77,7 @@ def main() -> None:
                 shutil.rmtree(plan.folder)
 
             found["propagation"] = alternate(given.rounds, propagate)
+            print(json.dumps(found), flush=True)
 
         def cells(workers: int) -> None:
             shutil.rmtree(work / "out", ignore_errors=True)

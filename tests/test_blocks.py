@@ -42,7 +42,7 @@ def _network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan(home: Path, rows: int = 53, columns: int = 25) -> Propagation:
     data = load_dataset(home)
-    return replace(Propagation.plan(data.graph, data.sha256, rows=rows), columns=columns)
+    return replace(Propagation.plan(data.graph, rows=rows), columns=columns)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -61,7 +61,7 @@ def test_blocks_are_bit_for_bit_the_plain_product(seed: int, tmp_path: Path) -> 
 
 def test_the_plan_keeps_the_limit(network: Path) -> None:
     data = load_dataset(network)
-    small, large = (Propagation.plan(data.graph, data.sha256, limit) for limit in (1 << 16, 1 << 33))
+    small, large = (Propagation.plan(data.graph, limit) for limit in (1 << 16, 1 << 33))
     assert 4 * small.columns * data.graph.n <= 1 << 15 < 4 * data.graph.n * data.graph.n_features
     assert (large.columns, large.rows) == (data.graph.n_features, data.graph.n)
     assert small.folder != large.folder
@@ -155,14 +155,14 @@ def test_a_disk_that_is_full_in_the_middle_of_a_block(tmp_path: Path, monkeypatc
 
 def test_sparse_attributes_and_no_directory_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FewnodeError, match="dataset directory"):
-        Propagation.plan(dense(planted()).graph, "")
+        Propagation.plan(dense(planted()).graph)
     save_dataset(planted(), tmp_path)
     with pytest.raises(FewnodeError, match="sparse attributes"):
-        Propagation.plan(load_dataset(tmp_path).graph, "")
+        Propagation.plan(load_dataset(tmp_path).graph)
 
 
 def test_what_was_prepared_of_another_network_is_refused(network: Path, tmp_path: Path) -> None:
-    save_dataset(dense(planted(size=10)), tmp_path)
+    save_dataset(dense(planted(seed=1)), tmp_path)  # of the same shape
     (tmp_path / "prepared").symlink_to(network / "prepared")
     with pytest.raises(FewnodeError, match="another network"):
         open_prepared(load_dataset(tmp_path).graph)

@@ -166,7 +166,7 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(nodes: Any, home: P
 
 def plan(home: Path, rows: int) -> Propagation:
     data = load_dataset(home)
-    return replace(Propagation.plan(data.graph, data.sha256, rows=rows), columns=45)
+    return replace(Propagation.plan(data.graph, rows=rows), columns=45)
 
 
 class Mortal:

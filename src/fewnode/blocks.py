@@ -99,7 +99,7 @@ class Propagation:
     """Of the dataset."""
 
     @classmethod
-    def plan(cls, graph: Graph, identity: str, limit: int | None = None, rows: int | None = None) -> Propagation:
+    def plan(cls, graph: Graph, limit: int | None = None, rows: int | None = None) -> Propagation:
         """Blocks for a process that may use `limit` bytes: half of them for columns of X, a sixteenth for a block."""
         if graph.home is None:
             raise FewnodeError("blocks are kept beside a dataset directory; make one with fewnode data import")
@@ -111,7 +111,7 @@ class Propagation:
         columns = width if limit is None else max(1, min(width, limit // 2 // (4 * max(1, graph.n))))
         row = 4 * columns + 8 * (1 + graph.adj.nnz // max(1, graph.n))
         fit = (1 << 28 if limit is None else limit // 16) // row
-        return cls(graph.home, rows or max(1, min(graph.n, fit)), columns, graph.n, width, identity)
+        return cls(graph.home, rows or max(1, min(graph.n, fit)), columns, graph.n, width, _identity(graph.home))
 
     @cached_property
     def folder(self) -> Path:
@@ -166,6 +166,11 @@ class Propagation:
         shutil.rmtree(self.folder)
 
 
+def _identity(home: Path) -> str:
+    """The checksum that the dataset's manifest vouches for."""
+    return str(read_record(home, "dataset", check=False)[0]["sha256"]["dataset.safetensors"])
+
+
 @lru_cache(maxsize=1)
 def _structure(home: Path) -> tuple[tuple[NDArray[Any], NDArray[Any]], Floats]:
     """A's rows, and the scale of each node in Â; who planned the blocks has checked the dataset."""
@@ -214,9 +219,8 @@ def open_prepared(graph: Graph) -> Prepared | None:
     """
     if graph.home is None or is_sparse(graph.x) or not is_prepared(graph):
         return None
-    _, arrays = read_record(graph.home / KIND, KIND, check=False)
-    n, width = graph.x.shape
-    if arrays["p"].shape != (n, width) or arrays["indptr"].shape != (n + 1,):
+    meta, arrays = read_record(graph.home / KIND, KIND, check=False)
+    if meta["data"] != _identity(graph.home):
         raise FewnodeError(f"{graph.home / KIND}: made of another network; delete it and prepare again")
     return Prepared.mapped(graph, arrays)
 

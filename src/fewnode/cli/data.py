@@ -298,7 +298,7 @@ def prepare_blocks(
 
     if blocks.is_prepared(data.graph):
         return 0
-    plan = blocks.Propagation.plan(data.graph, data.sha256, limit)
+    plan = blocks.Propagation.plan(data.graph, limit)
     with block_runner(backend, address, workers, limit, plan.home) as runner, block_bar(quiet) as report:
         blocks.prepare(plan, resume, runner, partial(report, "P = Â X"))
     return len(plan.keys)
