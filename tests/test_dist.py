@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -58,9 +59,10 @@ def test_the_wheel_alone_runs_the_demo(dist: Path, tmp_path: Path) -> None:
     program = tmp_path / "empty" / "bin"
     (wheel,) = dist.glob("*.whl")
     install = [program / "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel]
-    subprocess.run(install, check=True, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    subprocess.run(install, check=True, cwd=tmp_path, env=bare)
     demo = [program / "fewnode", "demo", "--episodes", "30", "--tasks", "20"]
-    done = subprocess.run(demo, capture_output=True, text=True, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
+    done = subprocess.run(demo, capture_output=True, text=True, cwd=tmp_path, env=bare)
     assert done.returncode == 0, done.stderr
     assert "What GPN+ says of other games" in done.stdout
     assert (tmp_path / "demo" / "report.html").exists()

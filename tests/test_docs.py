@@ -61,6 +61,8 @@ def test_every_import_is_in_the_diagram_and_points_down() -> None:
             assert (a, b) in drawn or any((a, c) in drawn and b in reachable(graph, c) for c in below), (a, b)
     shown = {text.get_text() for text in imports.diagram().axes[0].texts}
     assert set(graph) <= shown
+    told = set(re.findall(r"`(\w+)`", (DOCS / "architecture.md").read_text()))
+    assert set(graph) <= told, "docs/architecture.md says what each part is for"
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
