@@ -29,7 +29,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
-from fewnode.io import one_line, read_record, write_record, write_text
+from fewnode.io import one_line, read_record, write_record
 from fewnode.methods import gpn
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
@@ -266,8 +266,8 @@ class Estimator:
         meta = {**self._settings(), "trained": self.trained_}
         if is_plugin(self.method):
             meta["signature"] = sign(self.method)
-        write_record(directory, "model", meta, {name: tensor.detach().cpu().numpy() for name, tensor in state.items()})
-        write_text(directory / "README.md", model_card(meta))
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+        write_record(directory, "model", meta, arrays, {"README.md": model_card(meta)})
 
     def save_pretrained(self, directory: str | Path, **more: Any) -> str | None:
         """`save`, and on to a model hub with `push_to_hub=True, repo_id="me/name"` (extra `hub`)."""

@@ -73,7 +73,7 @@ def refusal(read: Callable[[], object]) -> float:
 def test_every_flipped_bit_is_noticed(kept: Path, tmp_path: Path, figure: Figure, what: str, count: int) -> None:
     out = tmp_path / what
     shutil.copytree(kept / what, out)
-    files = sorted(p for p in out.iterdir() if p.name != ".lock")
+    files = sorted(p for p in out.iterdir() if p.name not in (".lock", "README.md"))  # the card is not read
     good = {path: path.read_bytes() for path in files}
     rng, slowest = random.Random(0), 0.0
     for _ in range(count):
@@ -94,7 +94,7 @@ def test_every_flipped_bit_is_noticed(kept: Path, tmp_path: Path, figure: Figure
 def test_every_truncation_is_noticed(kept: Path, tmp_path: Path, figure: Figure, what: str, count: int) -> None:
     out, slowest, tried = tmp_path / what, 0.0, 0
     shutil.copytree(kept / what, out)
-    for path in sorted(out.iterdir()):
+    for path in sorted(out.glob("*.[js]*")):  # the card is not read
         good = path.read_bytes()
         for length in range(0, len(good), count):
             path.write_bytes(good[:length])
