@@ -19,7 +19,6 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 smartquotes = False  # they would make one dash of --option
 default_role = "code"  # docstrings have single backticks around code
-suppress_warnings = ["toc.not_readable"]
 exclude_patterns = ["_build", "_made"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
