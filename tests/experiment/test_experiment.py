@@ -92,7 +92,7 @@ def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, 
     assert (found.done, found.failed, found.impossible) == (4, 2, 6)
     reasons = {record.status: record.reason for record in read_ledger(out)[0].values()}
     assert reasons["failed"] == "RuntimeError: no luck"
-    assert reasons["impossible"] == "6-way tasks need 6 test classes, there are 5"
+    assert reasons["impossible"] == "6-way tasks need 6 test classes, there are 5: choose a smaller way"
     assert b'impossible,"6-way tasks' in (out / TABLE).read_bytes()
     assert run_grid(path, out).failed == 2
     size = (out / FILE).stat().st_size
@@ -216,7 +216,7 @@ def test_a_process_that_dies_costs_its_own_cell_alone(
 ) -> None:
     path, pools = grid_file(GRID), []
 
-    def pool(groups: Mapping[str, run.Group], workers: int, backend: str) -> Iterator[tuple[str, list[Record]]]:
+    def pool(groups: Mapping[str, run.Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
         pools.append(len(groups))
         for place, (training, group) in enumerate(groups.items()):
             if len(pools) == 1 and place == 3:
