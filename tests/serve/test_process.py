@@ -133,11 +133,12 @@ def test_a_full_queue_says_when_to_come_again(local: Local, monkeypatch: pytest.
         assert all(a.headers["retry-after"] == "1" for a in answers if a.status == 429)
         return [a.status for a in answers]
 
-    monkeypatch.setattr(local.service.desk, "lull", 10.0)
-    assert Counter(asyncio.run(together(40))) == {200: 32, 429: 8}
-    monkeypatch.setattr(local.service.desk, "lull", 0.0)
-    assert Counter(asyncio.run(together(40))) == {200: 8, 429: 32}
-    assert Counter(asyncio.run(together(8))) == {200: 8}
+    monkeypatch.setattr(local.service.desk, "calm", 1e9)
+    monkeypatch.setattr(local.service.desk, "_refused_at", -1e10)
+    assert Counter(asyncio.run(together(40))) == {200: 32, 429: 8}, "a burst"
+    assert Counter(asyncio.run(together(40))) == {200: 2, 429: 38}, "overload"
+    monkeypatch.setattr(local.service.desk, "calm", 0.0)
+    assert Counter(asyncio.run(together(32))) == {200: 32}, "over"
 
     async def long(count: int) -> list[int]:
         body = json.dumps({"count": 1, "support": SUPPORT}).encode()

@@ -20,13 +20,13 @@ class Busy(Exception):
 class Desk:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
-    A queue that was empty a moment ago is a burst, and may grow to `burst`. One that never empties is overload: each
-    place in it is only time that everybody waits, so it has few, `short`.
+    A queue may grow to `burst` until somebody has to be refused. That is overload, and each place in the queue is only
+    time that everybody waits: it has few, `short`, until nobody was refused for `calm` seconds.
     """
 
-    def __init__(self, short: int = 8, burst: int = 32, long: int = 8, lull: float = 0.05) -> None:
-        self.short, self.burst, self.long, self.lull = short, burst, long, lull
-        self._empty_at = 0.0
+    def __init__(self, short: int = 2, burst: int = 32, long: int = 8, calm: float = 1.0) -> None:
+        self.short, self.burst, self.long, self.calm = short, burst, long, calm
+        self._refused_at = -calm
         self.in_hand = self.in_thread = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._serving = False
@@ -36,9 +36,8 @@ class Desk:
     async def turn(self) -> Turn:
         """Wait for a turn on the event loop; `Busy` if too many wait already."""
         now = time.monotonic()
-        if self.in_hand == 0:
-            self._empty_at = now
-        elif self.in_hand >= (self.burst if now - self._empty_at < self.lull else self.short):
+        if self.in_hand >= (self.burst if now - self._refused_at >= self.calm else self.short):
+            self._refused_at = now
             raise Busy
         self.in_hand += 1
         mine = asyncio.get_running_loop().create_future()
