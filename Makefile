@@ -48,6 +48,7 @@ $(VENV)/.check: $(VENV)/.dev
 FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
+	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
 	$(BIN)/pytest tests/reliability tests/test_cluster.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md

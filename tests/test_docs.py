@@ -154,7 +154,7 @@ def test_the_list_of_commands_is_not_cut_short(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_tab_completes_methods_and_they_are_all_of_them() -> None:
-    from fewnode.cli.run import METHODS
+    from fewnode.cli.train import METHODS
     from fewnode.estimator import METHODS as KNOWN
 
     assert set(METHODS) == set(KNOWN)

@@ -18,7 +18,7 @@ LAYERS = [
     {"calibration", "card", "hub"},
     {"estimator"},
     {"cluster"},
-    {"experiment", "labelling", "predictions", "tune"},
+    {"experiment", "kept", "labelling", "predictions", "tune"},
     {"bulk", "report"},
     {"bench"},
     {"serve"},

@@ -35,8 +35,8 @@ from fewnode.estimator import Estimator
 from fewnode.io import load_dataset
 from fewnode.train import Gradients, gradients_of
 
-PATIENCE = 20.0
-"""Seconds that a cluster, or a node of it, has to answer in."""
+PATIENCE = 28.0
+"""Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""
 RETRIES = 3
 """How often a piece of work is given to another worker after its worker has died."""
 QUIET = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
@@ -63,13 +63,14 @@ def connected(address: str | None, folder: Path) -> Iterator[Any]:
         raise FewnodeError("--backend ray needs Ray: pip install 'fewnode[cluster]'; --backend local runs without it")
     if not address:
         raise FewnodeError("--backend ray needs --address, such as 10.0.0.1:6379, as `ray start --head` prints it")
+    until = time.monotonic() + PATIENCE
     _knock(address)
     os.environ.update({key: value for key, value in QUIET.items() if key not in os.environ})
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        judge(_look_around(ray, folder), folder)
+        judge(_look_around(ray, folder, until), folder)
         yield ray
     finally:
         ray.shutdown()
@@ -84,15 +85,15 @@ def _knock(address: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
-        answered = subprocess.run(command, timeout=PATIENCE, capture_output=True).returncode == 0  # noqa: S603
+        answered = subprocess.run(command, timeout=0.7 * PATIENCE, capture_output=True).returncode == 0  # noqa: S603
     except (OSError, OverflowError, subprocess.TimeoutExpired):
         raise wrong from None
     if not answered:
         raise wrong
 
 
-def _look_around(ray: Any, folder: Path) -> list[Sight]:
-    """Ask every node. The function carries itself: a node without this package can still answer."""
+def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
+    """Ask every node, until then. The function carries itself: a node without this package can still answer."""
     folder.mkdir(parents=True, exist_ok=True)
     token = folder.resolve() / f".shared-{uuid.uuid4().hex}"
     token.touch()
@@ -117,11 +118,11 @@ def _look_around(ray: Any, folder: Path) -> list[Sight]:
         .remote(str(token))
         for node in nodes
     }
-    found, deadline = [], time.monotonic() + 1.25 * PATIENCE
+    found, until = [], max(until, time.monotonic() + 0.3 * PATIENCE)  # a slow start is no reason to ask in haste
     try:
         for node, reference in asked.items():
             try:
-                found.append(Sight(nodes[node], *ray.get(reference, timeout=max(0.1, deadline - time.monotonic()))))
+                found.append(Sight(nodes[node], *ray.get(reference, timeout=max(0.1, until - time.monotonic()))))
             except ray.exceptions.GetTimeoutError:
                 raise FewnodeError(f"node {nodes[node]} of the cluster does not answer") from None
     finally:

@@ -200,10 +200,25 @@ class Estimator:
 
     def embedding(self, graph: Graph) -> Tensor:
         """z of every node (a row each), for maps and for choosing nodes by."""
+        return self.embedded(graph)[0]
+
+    def embedded(self, graph: Graph) -> tuple[Tensor, Tensor]:
+        """z and the importance of every node."""
+        return self._prototypical(graph).embedding(self._read(graph))
+
+    def has_embedding(self, graph: Graph) -> bool:
+        """Whether `embedded` need not compute anything."""
+        return self._prototypical(graph).remembers(self._read(graph))
+
+    def remember(self, graph: Graph, z: Tensor, importance: Tensor) -> None:
+        """Take these for what `embedded` gives: it gave them before, in another process."""
+        self._prototypical(graph).remember(self._read(graph), z, importance)
+
+    def _prototypical(self, graph: Graph) -> gpn.Prototypical:
         method = self._method(graph)
         if not isinstance(method, gpn.Prototypical):
             raise FewnodeError(f"{self.method} has no embedding of nodes")
-        return method.embedding(self._read(graph))[0]
+        return method
 
     def explain(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -369,6 +371,42 @@ def test_open_connections_keep_nobody_waiting(server: Running, figure: Figure, c
     assert p99 < (0.1 if os.getloadavg()[0] < 1.5 else 2.0)
 
 
+SLOW = {"headers": ["-H"], "bodies": ["-B"], "readers": ["-X", "-w", "10", "-y", "20", "-n", "5", "-z", "32"]}
+"""How slowhttptest is slow: half a header and a line more now and then, half a body, or an answer read by drops."""
+
+
+@sizes(0, 200, 1000)
+@pytest.mark.parametrize("kind", SLOW)
+def test_slow_clients_keep_nobody_waiting(
+    server: Running, tmp_path: Path, figure: Figure, count: int, kind: str
+) -> None:
+    """slowhttptest holds so many connections; meanwhile others get their answers, and it is let go of in the end."""
+    program = shutil.which("slowhttptest")
+    if program is None:
+        pytest.skip("there is no slowhttptest (apt-get install slowhttptest)")
+    address = f"{server.url}/api/classes?token={TOKEN}"
+    pace = ["-c", str(count), "-r", "100", "-i", "3", "-x", "20", "-p", "2", "-l", "25"]
+    command = [program, *SLOW[kind], *pace, "-u", address, "-g", "-o", str(tmp_path / "slow")]
+    slow = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    seconds = []
+    while slow.poll() is None:
+        start = time.perf_counter()
+        assert server.ask("/api/model").status == 200
+        seconds.append(time.perf_counter() - start)
+        time.sleep(0.05)
+    assert slow.returncode == 0, slow.communicate()[1]
+    rows = list(csv.DictReader((tmp_path / "slow.csv").open(), skipinitialspace=True))
+    held = max(int(row["Connected"]) for row in rows)
+    assert held > count // 4, "it was not slow with as many as it should"
+    assert int(rows[-1]["Connected"]) < held, "nobody was let go of"
+    p99 = float(np.quantile(seconds, 0.99))
+    figure(
+        f"service.slow.{kind}", f"{held} connections of slowhttptest: others answered within {1000 * p99:.0f} ms (p99)"
+    )
+    assert p99 < (0.2 if os.getloadavg()[0] < 1.5 else 2.0)
+    alive(server)
+
+
 # --- ends ---------------------------------------------------------------------------------------------------------
 
 
@@ -421,7 +459,6 @@ def test_a_killed_service_comes_back_with_every_class(
 ) -> None:
     kept, slowest = set[str](), 0.0
     for number in range(count):
-        start = os.times()
         with serving(run_dir, "--state", tmp_path / "classes.json") as server:
             spent = sum(
                 map(float, Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
@@ -438,7 +475,6 @@ def test_a_killed_service_comes_back_with_every_class(
                 kept.add(name)
             os.kill(server.process.pid, signal.SIGKILL)
             server.process.wait()
-        del start
     figure(
         "service.killed",
         f"{count} kills: back with all {len(kept)} classes, after {slowest:.1f} s of processor time at most",

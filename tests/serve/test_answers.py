@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from fewnode.estimator import load_model
 from fewnode.graph import Dataset, Graph
 from fewnode.predictions import Predictions, read_support
+from fewnode.serve.app import PACKED
 from service import Local, save_run
 
 SUPPORT = {"first": ["node-0", "node-1", "node-2"], "second": ["node-3", "node-4"], "<b>third": ["node-5"]}
@@ -100,6 +102,15 @@ def test_the_map_has_every_node_or_a_sample(local: Local, planted: Dataset) -> N
     only = local.ask("/api/classes/one").json
     assert only["support"] == [{"node": "node-7", "beta": 1.0}]
     assert only["position"] == pytest.approx([whole["x"][place], whole["y"][place]], abs=1e-3)
+
+
+def test_a_long_answer_is_packed_for_those_who_can_unpack(local: Local) -> None:
+    plain = local.ask("/openapi.json")
+    packed = local.ask("/openapi.json", Accept_Encoding="gzip")
+    assert len(plain.body) > PACKED
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert "content-encoding" not in local.ask("/api/model", Accept_Encoding="gzip").headers
 
 
 def test_suggestions_are_new_nodes(local: Local) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.errors import FewnodeError
+from fewnode.methods.gpn import GPN
 from fewnode.serve.store import State, Store
 from service import Local
 
@@ -152,3 +153,20 @@ def test_files_of_others_are_refused(start: Start, tmp_path: Path) -> None:
     (tmp_path / "classes.json").write_bytes(b"\xff\x00")
     with pytest.raises(FewnodeError, match="not the classes of a service"):
         start()
+
+
+def test_an_embedding_that_takes_long_is_computed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    embed = GPN._embed
+    monkeypatch.setattr(GPN, "kept", True)
+    monkeypatch.setattr(GPN, "_embed", lambda self, graph: sizes.append(graph.n) or embed(self, graph))
+    asked = {"nodes": ["node-9", "node-10"], "support": {"a": ["node-1"], "b": ["node-3"]}}
+    answer = start().ask("/api/classify", asked).json
+    local = start()
+    assert local.ask("/api/classify", asked).json == answer
+    assert len(sizes) == 1
+    new = {"node": "new", "attributes": {}, "edges": ["node-1"]}
+    assert local.ask("/api/nodes", {"nodes": [new]}).status == 200
+    grown = local.ask("/api/classify", asked).json
+    assert start().ask("/api/classify", asked).json == grown
+    assert sizes == [sizes[0], sizes[0] + 1], "with the attached node there is another one, and that is kept, too"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, table, training_bar
+from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
 
 if TYPE_CHECKING:
     from fewnode.estimator import Estimator
@@ -45,14 +45,12 @@ def demo(
       fewnode predict --run demo/run --support support.csv --all --out p.csv
       fewnode serve --run demo/run
     """
-    import torch
-
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.evaluation import evaluate
     from fewnode.train import Journal
 
-    torch.set_num_threads(threads)
+    set_threads(threads)
     data = load("debian")
     gpn = Estimator("gpn", way=5, shot=5, seed=seed, episodes=episodes)
     with training_bar(episodes, quiet, f"{data.name}: {data.graph}") as report:

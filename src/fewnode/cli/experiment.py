@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import Address, Backend, BackendOption, Json, Quiet, emit, note, show, table
+from fewnode.cli.scale import Address, Backend, BackendOption
+from fewnode.cli.show import Json, Quiet, emit, note, show, table
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:

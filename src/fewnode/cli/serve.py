@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from fewnode.cli.run import OtherData, OwnMethod, Run, open_run, set_threads
-from fewnode.cli.show import Quiet, Threads, note
+from fewnode.cli.run import OtherData, OwnMethod, Run, open_run
+from fewnode.cli.show import Quiet, Threads, note, set_threads
 from fewnode.errors import FewnodeError
 
 STATE = "classes.json"

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,28 +15,15 @@ from fewnode.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from fewnode.blocks import Runner
     from fewnode.train import History
 
     Report = Callable[[str, int, float, History], None]
 
 
-class Backend(StrEnum):
-    local = "local"
-    ray = "ray"
-
-
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
 Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
 Threads = typer.Option(1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.")
-
-Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
-BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).")
-Address = typer.Option(None, "--address", envvar="RAY_ADDRESS", help="Of the Ray cluster: HOST:PORT.")
-Workers = typer.Option(1, "--workers", min=1, help="With --backend ray: how many work at the same time.")
-Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
 
 
 def starting(*words: str) -> Callable[[str], list[str]]:
@@ -143,34 +129,10 @@ def _plain_lines(episodes: int, quiet: bool) -> Report:
     return draw
 
 
-@contextmanager
-def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Blocks done of all: a line for each tenth of them."""
-    said: set[tuple[str, int]] = set()
+def set_threads(threads: int) -> None:
+    import torch
 
-    def report(what: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if (what, tenth) not in said:
-            said.add((what, tenth))
-            note(f"{what}: {done}/{total} blocks", quiet)
-
-    yield report
-
-
-@contextmanager
-def block_runner(
-    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path
-) -> Iterator[Runner]:
-    """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
-    if backend is Backend.local:
-        from fewnode.blocks import here
-
-        yield here
-        return
-    from fewnode import cluster
-
-    with cluster.connected(address, folder) as ray:
-        yield cluster.block_runner(ray, workers, limit)
+    torch.set_num_threads(threads)
 
 
 def status(loss: float, history: History) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, table
+from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, table
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
@@ -45,14 +45,12 @@ def tune(
       fewnode tune --data debian --method meta-gnn --trials 10 --out tuned.toml
       fewnode train --data debian --method meta-gnn --tuned tuned.toml --out run
     """
-    import torch
-
     from fewnode.datasets import load
     from fewnode.tune import tune as search
 
     if out is not None and out.exists():
         raise FewnodeError(f"{out}: there is such a file already; choose another --out")
-    torch.set_num_threads(threads)
+    set_threads(threads)
     dataset = load(data)
     ways = way or max(2, min(5, len(dataset.split.train)))
     fixed = {} if episodes is None else {"episodes": episodes}

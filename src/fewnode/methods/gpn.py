@@ -273,6 +273,8 @@ class Prototypical(ABC):
     distance: str
     known: Known | None = None
     """Tells a node of no given class, once that is calibrated on validation classes."""
+    kept = False
+    """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
 
     @abstractmethod
@@ -285,6 +287,13 @@ class Prototypical(ABC):
             with torch.inference_mode():
                 self._cache = (graph, *self._embed(graph))
         return self._cache[1:]
+
+    def remembers(self, graph: Graph) -> bool:
+        return self._cache is not None and self._cache[0] is graph
+
+    def remember(self, graph: Graph, z: Float[Tensor, "n d"], importance: Float[Tensor, " n"]) -> None:
+        """Take what `embedding` gave for this graph before, perhaps in another process, for what it gives now."""
+        self._cache = (graph, z, importance)
 
     def ready(self, graph: Graph, support: Ints, support_y: Ints) -> Ready:
         """What the answers to any query need of a support set: Eqs. (11)-(12)."""

@@ -63,7 +63,7 @@ class GPNPlus(Prototypical):
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
     """
 
-    distance = "cosine"
+    distance, kept = "cosine", True
     _where: tuple[Graph, Tensor] | None = None
 
     def __init__(

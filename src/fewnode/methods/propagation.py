@@ -49,6 +49,8 @@ class Propagation(Prototypical):
     What is None is chosen on training and validation classes; what is given is kept.
     """
 
+    kept = True
+
     def __init__(
         self,
         steps: int | None = None,

@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
 from fewnode.errors import FewnodeError
@@ -25,6 +26,8 @@ from fewnode.serve.session import Clash, Missing, Moved, Session
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
 """Pairs of nodes that are compared on the event loop; more of them go to the thread, and nobody waits for them."""
+PACKED = 10_000
+"""Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     Missing: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
     Clash: (409, "take it out of the other class first"),
@@ -77,6 +80,7 @@ def _routes(service: Service) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
+    app.add_middleware(GZipMiddleware, minimum_size=PACKED, compresslevel=1)
     desk = service.desk
 
     async def aside(work: Callable[..., Any], *args: Any) -> Response:

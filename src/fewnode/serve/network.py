@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fewnode.attributes import inverse_document_frequency
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import UNKNOWN, Dataset, Graph, is_sparse
+from fewnode.kept import keep, recall
 from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import Answerer
 
@@ -31,17 +33,20 @@ Support = tuple[tuple[str, tuple[str, ...]], ...]
 class Network:
     """A model and a dataset, every node embedded. Never changed: `extended` makes another one.
 
-    The model is a shallow copy, since a method remembers the embedding of one graph only.
+    The model is a shallow copy, since a method remembers the embedding of one graph only. One that takes long is kept
+    at `home`, so that the next start is a short one.
     """
 
-    def __init__(self, model: Estimator, data: Dataset) -> None:
-        self.data = data
+    def __init__(self, model: Estimator, data: Dataset, home: Path) -> None:
+        self.data, self.home = data, home
         self.model = copy.copy(model)
         self.model.method_ = copy.copy(model.method_)
         self.embeds = isinstance(model.method_, Prototypical)
         self.open_set = self.embeds and model.method_.known is not None
         self.answerer = lru_cache(maxsize=KEPT)(self._answerer)
         if self.embeds:
+            if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
+                keep(home, self.model, data)
             self.projection = Projection(self.model.embedding(data.graph))
 
     def _answerer(self, classes: Support) -> Answerer:
@@ -150,7 +155,7 @@ class Network:
 
     def extended(self, nodes: Sequence[Mapping[str, Any]]) -> Network:
         """The network with more nodes behind its own, all of them embedded anew by the same model."""
-        return Network(self.model, extend_dataset(self.data, nodes))
+        return Network(self.model, extend_dataset(self.data, nodes), self.home)
 
 
 class Projection:

@@ -64,7 +64,7 @@ class Session:
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
         self.store, self.mode = store, mode
         attached = store.read_nodes()
-        network = Network(model, extend_dataset(data, attached) if attached else data)
+        network = Network(model, extend_dataset(data, attached) if attached else data, store.embedding_path)
         if mode == MODES[1] and not network.embeds:
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.now = Moment(network, store.read(), len(attached))

@@ -54,6 +54,7 @@ class Store:
     def __init__(self, path: Path, data_sha256: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.nodes_path, self.data = path, path.with_name(path.name + ".nodes"), data_sha256
+        self.embedding_path = path.with_name(path.name + ".embedding")
         self._lock = path.with_name(path.name + ".lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,281 @@
+"""`fewnode data import | build | extend`: the commands that make a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fewnode.cli.scale import Memory, keep_memory
+from fewnode.cli.show import Json, Quiet, emit, note
+from fewnode.errors import FewnodeError, closest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from fewnode.datasets.splits import Split
+    from fewnode.graph import Dataset
+
+Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
+Edges = typer.Option(None, "--edges", help="Table of edges: two columns of node ids.")
+IdColumn = typer.Option(
+    None, "--id", metavar="COLUMN", help="Column of node ids; default: id, node, name or the first."
+)
+LabelColumn = typer.Option(
+    None, "--label", metavar="COLUMN", help="Column of classes; default: label or class. Empty cell: unknown."
+)
+SourceColumn = typer.Option(
+    None, "--source-column", metavar="COLUMN", help="Of the edges; default: source, from, src or the first."
+)
+TargetColumn = typer.Option(
+    None, "--target-column", metavar="COLUMN", help="Of the edges; default: target, to, dst or the second."
+)
+UnknownEnds = typer.Option("refuse", "--unknown-ends", help="Edges to unknown nodes: refuse or drop.")
+
+
+def import_(
+    source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
+    out: Path = Out,
+    nodes: Path = typer.Option(None, "--nodes", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet."),
+    edges: Path = Edges,
+    id_column: str = IdColumn,
+    label: str = LabelColumn,
+    text: list[str] = typer.Option(
+        [], "--text", metavar="COLUMN", help="A column of text: its words are counted. Repeatable."
+    ),
+    numeric: list[str] = typer.Option(
+        [], "--numeric", metavar="COLUMN", help="A column of numbers, standardised. Repeatable."
+    ),
+    categorical: list[str] = typer.Option(
+        [], "--categorical", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
+    ),
+    source_column: str = SourceColumn,
+    target_column: str = TargetColumn,
+    unknown_ends: str = UnknownEnds,
+    directed: bool = typer.Option(False, "--directed", help="Keep the direction of edges."),
+    split: str = typer.Option(
+        None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Of that split."),
+    min_nodes: int = typer.Option(10, "--min-nodes", min=1, help="Smaller classes are in no part of that split."),
+    train_classes: Path = typer.Option(None, "--train-classes", help="File of class names, one a line."),
+    valid_classes: Path = typer.Option(None, "--valid-classes", help="The same for validation."),
+    test_classes: Path = typer.Option(None, "--test-classes", help="The same for test."),
+    vocabulary: int = typer.Option(10_000, "--vocabulary", help="Words at most."),
+    min_count: int = typer.Option(2, "--min-count", help="Nodes that a word is in at least."),
+    max_share: float = typer.Option(0.5, "--max-share", help="Share of nodes that a word is in at most."),
+    stop_words: str = typer.Option("english", "--stop-words", help="english, none, or a file with one a line."),
+    name: str = typer.Option(None, "--name", help="Of the network; in a folder of published files: which one."),
+    memory: str = Memory,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Read a network from a file, or from a table of nodes and one of edges, and write it as a dataset directory.
+
+    What was understood is printed before anything is written. If no --text, --numeric or --categorical is given,
+    every column is used as what it looks like; the label never becomes an attribute. Numbers that are missing count
+    as the mean; numbers, words and categories are encoded the same way when `fewnode data extend` adds nodes later.
+
+    \b
+    Example:
+      fewnode data import network.npz --out mydata
+      fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
+          --label section --text summary --numeric size --out mydata
+      fewnode data info mydata
+      fewnode train --data mydata --method gpn-plus --out run
+
+    The classes are dealt into training, validation and test classes, 50/20/30 by --seed. Classes to be found later
+    need not be in the tables at all.
+    """
+    _check_free(out)
+    lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
+    chosen = _split(split, lists)
+    if source is not None:
+        if nodes or edges or id_column or label or text or numeric or categorical or source_column or target_column:
+            raise FewnodeError(f"{source} is one file; --nodes, --edges and their columns are for two tables")
+        if limit := keep_memory(memory):
+            _import_in_pieces(source, out, limit, chosen, (seed, directed, name), quiet=quiet, as_json=as_json)
+            return
+        data = _import_file(source, chosen, seed, min_nodes, directed, name)
+    else:
+        if memory:
+            raise FewnodeError("--memory imports .npz files; tables are read whole")
+        if not (nodes and edges):
+            raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
+        from fewnode.datasets.encode import Words
+        from fewnode.datasets.tables import read_tables
+
+        data = read_tables(
+            edges,
+            nodes,
+            id=id_column,
+            label=label,
+            text=text,
+            numeric=numeric,
+            categorical=categorical,
+            source=source_column,
+            target=target_column,
+            directed=directed,
+            unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
+            split=chosen or "50/20/30",
+            seed=seed,
+            min_nodes=min_nodes,
+            words=Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
+            name=name or out.name,
+        )
+        if data.encoding and data.encoding["label"] is None:
+            columns = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
+            raise FewnodeError(f"{nodes}: which column holds the class? Name it with --label: {columns}")
+    _keep(data, out, quiet, as_json)
+
+
+def _import_file(
+    source: Path, split: Split | None, seed: int, min_nodes: int, directed: bool, name: str | None
+) -> Dataset:
+    """A file's own class split stays unless another is asked for."""
+    from fewnode.datasets import import_dataset
+    from fewnode.datasets.splits import choose_split
+
+    data = import_dataset(source, seed=seed, directed=directed, name=name)
+    if split is None:
+        return data
+    return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
+
+
+def _import_in_pieces(
+    source: Path,
+    out: Path,
+    limit: int,
+    split: Split | None,
+    rest: tuple[int, bool, str | None],
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from fewnode.datasets.stream import import_stream
+
+    if split is not None:
+        raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
+    seed, directed, name = rest
+    data = import_stream(source, out, limit, seed=seed, directed=directed, name=name)
+    _keep(data, out, quiet, as_json)
+
+
+def build(
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="debian, amazon-clothing, amazon-electronics, dblp or reddit."
+    ),
+    raw: Path = typer.Option(..., "--raw", help="Directory with the raw files."),
+    out: Path = Out,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Build a network from the raw files of its source.
+
+    \b
+    debian              the index files of apt, Packages and Translation-en
+                        (`apt-get -o Acquire::Languages=en update` fetches them)
+    amazon-clothing     meta_Clothing_Shoes_and_Jewelry.json.gz
+    amazon-electronics  meta_Electronics.json.gz, both of the Amazon product data
+    dblp                the AMiner v11 dump
+    reddit              the GraphSAGE archive: reddit-G.json and files beside it
+
+    \b
+    Example:
+      fewnode data build debian --raw /var/lib/apt/lists --out debian-now
+      fewnode train --data debian-now --method gpn-plus --out run
+
+    Files that the paper's authors publish: `fewnode data download`. Your own tables: `fewnode data import`.
+    """
+    from fewnode.datasets import BUILDERS
+
+    if name not in BUILDERS:
+        raise FewnodeError(f"unknown network {name!r}{closest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")
+    _check_free(out)
+    _keep(BUILDERS[name](raw), out, quiet, as_json)
+
+
+def extend(
+    source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
+    nodes: Path = typer.Option(..., "--nodes", help="Table of new nodes with the columns of the first one."),
+    out: Path = Out,
+    edges: Path = Edges,
+    id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
+    label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
+    source_column: str = SourceColumn,
+    target_column: str = TargetColumn,
+    unknown_ends: str = UnknownEnds,
+    alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
+
+    Edges may join new nodes with each other and with those of D. The class split stays: a class that D does not have
+    is in no part of it.
+
+    \b
+    Example:
+      fewnode data extend mydata --nodes new.csv --edges links.csv --out mydata2
+      fewnode predict --run run --data mydata2 --support support.csv --all
+    """
+    from fewnode.datasets import load
+    from fewnode.datasets.tables import extend as extend_tables
+
+    _check_free(out)
+    data = extend_tables(
+        load(source),
+        nodes,
+        edges,
+        id=id_column,
+        label=label,
+        source=source_column,
+        target=target_column,
+        unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
+        alone=alone,
+    )
+    _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
+
+
+def _check_free(out: Path) -> None:
+    """Say before a long reading, not after it, that the result cannot be written."""
+    if (out / "dataset.json").exists():
+        raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
+
+
+def _keep(
+    data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --method gpn-plus --out run"
+) -> None:
+    from fewnode.datasets.info import describe, describe_source, statistics
+    from fewnode.io import save_dataset
+
+    facts: dict[str, Any] = statistics(data)
+    if not as_json:
+        note("\n".join(filter(None, [describe_source(data.info), describe(facts)])), quiet)
+    if data.graph.home != out.resolve():  # what was imported in pieces is there already
+        save_dataset(data, out)
+    if as_json:
+        emit({**facts, "source": data.info, "out": str(out)})
+    else:
+        note(f"written to {out}; next: fewnode {then.format(out)}", quiet)
+
+
+def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
+    given = {part: path for part, path in lists.items() if path is not None}
+    if given and split is not None:
+        raise FewnodeError("--split deals the classes and --train-classes, --valid-classes, --test-classes list them")
+    if given and len(given) < len(lists):
+        missing = next(part for part in lists if part not in given)
+        raise FewnodeError(f"--{missing}-classes is missing; three lists are needed, or --split")
+    return given or split
+
+
+def _stop_words(option: str) -> Collection[str]:
+    from fewnode.datasets.bag import STOP_WORDS
+    from fewnode.io import read_lines
+
+    if option in ("english", "none"):
+        return STOP_WORDS if option == "english" else ()
+    return {line.strip().lower() for _, line in read_lines(Path(option))}

@@ -1,0 +1,91 @@
+"""Options and work that go beyond one machine's memory, or beyond one machine: blocks, and who makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+
+from fewnode.cli.show import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fewnode.blocks import Runner
+    from fewnode.graph import Dataset
+
+
+class Backend(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
+BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).")
+Address = typer.Option(None, "--address", envvar="RAY_ADDRESS", help="Of the Ray cluster: HOST:PORT.")
+Workers = typer.Option(1, "--workers", min=1, help="With --backend ray: how many work at the same time.")
+Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
+
+
+def keep_memory(memory: str | None) -> int | None:
+    """The limit that the user set, kept from now on."""
+    from fewnode.memory import keep_within, parse_size
+
+    limit = parse_size(memory) if memory else None
+    keep_within(limit)
+    return limit
+
+
+def prepare_blocks(
+    data: Dataset,
+    limit: int | None,
+    resume: bool,
+    quiet: bool,
+    backend: Backend = Backend.local,
+    address: str | None = None,
+    workers: int = 1,
+) -> int:
+    """Make Â and P if they are missing; returns the number of blocks."""
+    from fewnode import blocks
+
+    if blocks.is_prepared(data.graph):
+        return 0
+    plan = blocks.Propagation.plan(data.graph, limit)
+    with block_runner(backend, address, workers, limit, plan.home) as runner, block_bar(quiet) as report:
+        blocks.prepare(plan, resume, runner, partial(report, "P = Â X"))
+    return len(plan.keys)
+
+
+@contextmanager
+def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Blocks done of all: a line for each tenth of them."""
+    said: set[tuple[str, int]] = set()
+
+    def report(what: str, done: int, total: int) -> None:
+        tenth = 10 * done // max(1, total)
+        if (what, tenth) not in said:
+            said.add((what, tenth))
+            note(f"{what}: {done}/{total} blocks", quiet)
+
+    yield report
+
+
+@contextmanager
+def block_runner(
+    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path
+) -> Iterator[Runner]:
+    """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
+    if backend is Backend.local:
+        from fewnode.blocks import here
+
+        yield here
+        return
+    from fewnode import cluster
+
+    with cluster.connected(address, folder) as ray:
+        yield cluster.block_runner(ray, workers, limit)

@@ -1,0 +1,291 @@
+"""`fewnode train`."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Workers, keep_memory, prepare_blocks
+from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
+from fewnode.errors import FewnodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fewnode.estimator import Estimator
+    from fewnode.graph import Dataset
+    from fewnode.train import Journal, Team
+
+METHODS = (
+    "gpn-plus",
+    "propagation",
+    "gpn",
+    "gpn-naive",
+    "pn",
+    "meta-gnn",
+    "maml",
+    "gcn",
+    "sgc",
+    "deepwalk",
+    "node2vec",
+)
+
+
+def train(
+    data: str = typer.Option(
+        ..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads."
+    ),
+    out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
+    method: str = typer.Option(
+        "gpn", "--method", help="One of the list above, or FILE.py:CLASS.", autocompletion=starting(*METHODS)
+    ),
+    way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
+    shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
+    query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
+    episodes: int = typer.Option(None, "--episodes", min=1, help="Training tasks at most; default 300 for most."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
+    resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
+    encoder: str = typer.Option(
+        None,
+        "--encoder",
+        help="gcn (default), mlp, sage, gat or gin.",
+        autocompletion=starting("gcn", "mlp", "sage", "gat", "gin"),
+    ),
+    hidden: str = typer.Option(None, "--hidden", help="Widths of the encoder's layers; default 32,16, the paper's."),
+    eps: float = typer.Option(None, "--eps", help="ε of the centrality log(deg + ε); default 1."),
+    distance: str = typer.Option(
+        None,
+        "--distance",
+        help="sqeuclidean (default), euclidean or cosine.",
+        autocompletion=starting("sqeuclidean", "euclidean", "cosine"),
+    ),
+    dropout: str = typer.Option(None, "--dropout", help="A rate (default 0.5), or auto: chosen on validation classes."),
+    scaling: str = typer.Option(
+        None,
+        "--scaling",
+        help="Of attributes: raw (default of GPN), l2 or tf-idf.",
+        autocompletion=starting("raw", "l2", "tf-idf"),
+    ),
+    lr: float = typer.Option(None, "--lr", help="Adam's learning rate; default 0.005."),
+    weight_decay: float = typer.Option(None, "--weight-decay", help="Pull of all weights to 0; default 0.0005."),
+    patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
+    device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
+    features: str = typer.Option(
+        None,
+        "--features",
+        help="For networks without attributes: degree, svd or walks.",
+        autocompletion=starting("degree", "svd", "walks"),
+    ),
+    tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
+    option: list[str] = typer.Option(
+        [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable."
+    ),
+    memory: str = Memory,
+    backend: Backend = BackendOption,
+    address: str = Address,
+    workers: int = Workers,
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Meta-train a method on the training classes of a network and save the model.
+
+    Training stops early when the validation classes say so; the weights that validated best are kept. A killed
+    training continues with --resume, with the same bits as if it had never stopped. A model is trained once: new
+    classes are named when it is asked.
+
+    \b
+    Methods:
+      gpn-plus            start here: views of a node, mixed by what classes show
+      propagation         attributes spread over the graph, nearest class mean
+      gpn, gpn-naive, pn  the paper's; without valuator; without graph, too
+      meta-gnn, maml      adapt to a task, and learn to; with and without graph
+      gcn, sgc            adapt to a task, from a classifier of other classes
+      deepwalk, node2vec  structure alone
+      FILE.py:CLASS       your own, as in examples/my_method.py
+
+    What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
+    An option that a method does not have is refused. `fewnode tune` searches them.
+
+    \b
+    Example:
+      fewnode train --data debian --method gpn-plus --out run
+      fewnode train --data mydata --method gpn --shot 3 --out run2
+      fewnode evaluate --run run
+      fewnode predict --run run --support support.csv --all --out p.csv
+    """
+    from fewnode.datasets import load
+    from fewnode.estimator import Estimator, has_option
+    from fewnode.train import Journal
+
+    options = {
+        **(_tuned(tuned, method) if tuned else {}),
+        **_options(option),
+        "episodes": episodes,
+        "encoder": encoder,
+        "hidden": _widths(hidden),
+        "eps": eps,
+        "distance": distance,
+        "dropout": _rate(dropout),
+        "scaling": scaling,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "patience": patience,
+        "device": device,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if episodes is not None and not has_option(method, "episodes"):
+        note(f"{method} does not train by episodes: --episodes is ignored", quiet)
+        del given["episodes"]
+    model = Estimator(method, way or 5, shot, query, seed, features, **given)
+    if os.environ.get("RANK", "0") == "0":  # the others of torchrun may come when the first has begun to write
+        _check_free(out, resume)  # before the network is read, which may take a while
+    set_threads(threads)
+    limit = keep_memory(memory)
+    dataset = load(data)
+    if way is None:
+        model.way = max(2, min(5, len(dataset.split.train)))
+    heading = f"{dataset.name}: {dataset.graph}"
+    if len(dataset.split.valid) < model.way:
+        heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
+    with _team(backend, address, workers, model, data, out, limit) as team:
+        if team.size > 1:
+            heading += f"\n{team.size} workers: a step is the mean over {team.size * _batch(model)} episodes"
+        if team.leads and limit:
+            prepare_blocks(dataset, limit, resume, quiet)
+        team.agree(0.0)
+        if not team.leads:
+            if not (out / "model.json").exists():
+                model.fit(dataset, Journal(out), team)
+            return
+        with training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
+            trained = _train(model, dataset, data, Journal(out, report=report), resume, team)
+    if trained:
+        _say_trained(model, out, quiet, as_json)
+    else:
+        note(f"{out} is finished already", quiet)
+
+
+def _train(model: Estimator, dataset: Dataset, data: str, journal: Journal, resume: bool, team: Team) -> bool:
+    """Train and save; False if somebody else has done so by now."""
+    from fewnode.io import exclusive
+    from fewnode.kept import keep
+
+    out = journal.directory or Path()
+    with exclusive(out):
+        _check_free(out, resume)  # again: another training may have been at it until now
+        finished = (out / "model.json").exists()
+        if not finished:
+            model.fit(dataset, journal, team)
+            model.trained_["data"]["path"] = _remembered(data)
+            model.save(out)
+            keep(out, model, dataset)
+        _clear_checkpoints(out)
+    return not finished
+
+
+def _check_free(out: Path, resume: bool) -> None:
+    if resume or not out.is_dir():
+        return
+    if (out / "model.json").exists():
+        raise FewnodeError(f"{out}: there is a run already (fewnode evaluate --run {out}); choose another --out")
+    if _checkpoints(out):
+        raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
+
+
+def _checkpoints(out: Path) -> list[Path]:
+    """Of the training and of its parts, which have a directory each."""
+    from fewnode.train import CHECKPOINT
+
+    return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
+
+
+def _clear_checkpoints(out: Path) -> None:
+    """A finished run has no use for them; a kill may have kept the last one from clearing them away."""
+    for checkpoint in _checkpoints(out):
+        checkpoint.unlink()
+        with suppress(OSError):
+            checkpoint.parent.rmdir()  # that of a part is empty now
+
+
+def _batch(model: Estimator) -> int:
+    return int(getattr(model.method_, "batch", 1))
+
+
+@contextmanager
+def _team(
+    backend: Backend, address: str | None, workers: int, model: Estimator, data: str, out: Path, limit: int | None
+) -> Iterator[Team]:
+    """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
+    from fewnode import cluster
+    from fewnode.train import ALONE
+
+    if backend is Backend.ray:
+        with cluster.connected(address, out) as ray:
+            yield cluster.RayTeam(ray, workers, model.settings, _remembered(data), limit)
+    else:
+        yield cluster.Torchrun() if cluster.Torchrun.is_here() else ALONE
+
+
+def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:
+    history = getattr(model.method_, "history_", None)
+    seconds = model.trained_["seconds"]
+    learned: dict[str, Any] = {}
+    if history is not None:
+        best = history.best
+        learned = {"best": asdict(best), "episodes": history.done, "stopped_early": history.stopped}
+    if as_json:
+        emit({"run": str(out), "method": model.method, **learned, "seconds": {"train": seconds}})
+        return
+    if history is not None:
+        typer.echo(f"best validation accuracy {100 * best.accuracy:.1f} % at episode {best.episode} of {history.done}")
+    note(f"saved to {out} after {seconds:.1f} s; next: fewnode evaluate --run {out}", quiet)
+
+
+def _remembered(data: str) -> str:
+    return str(Path(data).resolve()) if Path(data).exists() else data
+
+
+def _widths(hidden: str | None) -> tuple[int, ...] | None:
+    if hidden is None:
+        return None
+    try:
+        return tuple(int(width) for width in hidden.split(","))
+    except ValueError:
+        raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
+
+
+def _tuned(path: Path, method: str) -> dict[str, Any]:
+    from fewnode.tune import read_options
+
+    name, options = read_options(path)
+    if name != method:
+        raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
+    return options
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is a JSON value or, failing that, text."""
+    options: dict[str, Any] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise FewnodeError(f"--option {pair!r}: expected NAME=VALUE")
+        try:
+            options[name.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            options[name.replace("-", "_")] = value
+    return options
+
+
+def _rate(dropout: str | None) -> float | str | None:
+    try:
+        return dropout if dropout in (None, "auto") else float(dropout)
+    except ValueError:
+        raise FewnodeError(f"--dropout {dropout!r}: expected a rate such as 0.5, or auto") from None

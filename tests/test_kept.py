@@ -1,0 +1,96 @@
+"""An embedding that was kept is that of the same model and network, or it is computed anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fewnode import kept
+from fewnode.estimator import Estimator, load_model
+from fewnode.graph import Dataset
+from fewnode.io import read_record, write_record
+from fewnode.kept import keep, recall
+
+
+@pytest.fixture(scope="module", params=["gpn-plus", "propagation"])
+def run(request: pytest.FixtureRequest, planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("kept") / "run"
+    Estimator(request.param, 3, 3).fit(planted).save(out)
+    return out
+
+
+def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path: Path) -> None:
+    first, second = load_model(run), load_model(run)
+    assert not recall(tmp_path, first, planted), "nothing is kept yet"
+    keep(tmp_path, first, planted)
+    assert recall(tmp_path, second, planted)
+    assert second.has_embedding(planted.graph)
+    assert not load_model(run).has_embedding(planted.graph)
+    for ours, theirs in zip(first.embedded(planted.graph), second.embedded(planted.graph), strict=True):
+        assert torch.equal(ours, theirs)
+    support, y = np.arange(6), np.arange(6) % 3
+    asked = [model.predict_proba(planted.graph, support, y, np.arange(6, 30)) for model in (first, second)]
+    assert np.array_equal(*asked)
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "key", "rows", "width", "infinite", "type", "folder", "gone", "names"])
+def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path: Path, harm: str) -> None:
+    model = load_model(run)
+    keep(tmp_path, model, planted)
+    meta, arrays = read_record(tmp_path, kept.KIND)
+    path, own = tmp_path / "embedding.safetensors", {name: array.copy() for name, array in arrays.items()}
+    blob, key = path.read_bytes(), meta["key"]
+    if harm in ("cut", "flip"):
+        path.write_bytes(blob[:-1] + (bytes([blob[-1] ^ 1]) if harm == "flip" else b""))
+    elif harm in ("folder", "gone"):
+        path.unlink()
+        if harm == "folder":
+            path.mkdir()
+    else:
+        z = own["z"]
+        z[0, 0] = np.inf if harm == "infinite" else z[0, 0]
+        own["z"] = {"rows": z[:-1], "width": z[:, 0].copy(), "type": z.astype(np.float64)}.get(harm, z)
+        own = {"y": own["z"]} if harm == "names" else own
+        write_record(tmp_path, kept.KIND, {"key": "another" if harm == "key" else key}, own)
+    again = load_model(run)
+    assert not recall(tmp_path, again, planted)
+    assert torch.equal(again.embedding(planted.graph), model.embedding(planted.graph))
+
+
+def test_another_network_model_or_number_of_threads_has_its_own(run: Path, planted: Dataset) -> None:
+    model = load_model(run)
+    key = kept.fingerprint(model, planted)
+    assert kept.fingerprint(load_model(run), planted) == key
+    y = planted.y.copy()
+    y[0] = -1
+    assert kept.fingerprint(model, replace(planted, y=y)) != key
+    other = Estimator(model.method, 3, 3, seed=1).fit(planted)
+    assert kept.fingerprint(other, planted) != key
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        assert kept.fingerprint(model, planted) != key
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_without_room_nothing_is_kept_and_nothing_fails(
+    run: Path, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kept, "write_record", full)
+    keep(tmp_path, load_model(run), planted)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quick_one_is_not_kept(planted: Dataset, tmp_path: Path) -> None:
+    model = Estimator("gpn", 3, 3, episodes=2).fit(planted)
+    keep(tmp_path, model, planted)
+    assert list(tmp_path.iterdir()) == []
+    assert not recall(tmp_path, model, planted)
