@@ -402,3 +402,50 @@ def test_a_node_of_another_version(text: str, message: str, nodes: Any, tmp_path
         assert time.monotonic() - start < 30
     finally:
         nodes.remove_node(other)
+
+
+@pytest.mark.check
+def test_storage_that_is_not_shared(nodes: Any, tmp_path: Path) -> None:
+    """A node in a mount namespace of its own, where the folder is another one."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("mount namespaces are not allowed here")
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    start = f"{sys.executable} -m ray.scripts.scripts start --address={nodes.address} --num-cpus=1 --block"
+    command = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none {folder} && exec {start}"]
+    node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        told, until = "", time.monotonic() + 90
+        while "does not see" not in told and time.monotonic() < until:  # it takes a while until the node is there
+            start_of_try = time.monotonic()
+            try:
+                with connected(nodes.address, folder):
+                    pass
+            except FewnodeError as error:
+                told = str(error)
+            taken = time.monotonic() - start_of_try
+        assert f"does not see {folder}" in told
+        assert taken < 30
+        assert list(folder.iterdir()) == [], "the file that nodes were asked for is gone"
+    finally:
+        os.killpg(node.pid, signal.SIGKILL)
+        node.wait()
+
+
+@pytest.mark.check
+def test_a_node_that_does_not_answer(nodes: Any, tmp_path: Path) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    other = nodes.add_node(num_cpus=1)
+    (raylet,) = other.all_processes["raylet"]
+    raylet.process.send_signal(signal.SIGSTOP)
+    try:
+        start = time.monotonic()
+        with pytest.raises(FewnodeError, match="does not answer"), connected(nodes.address, tmp_path):
+            pass
+        assert time.monotonic() - start < 30
+    finally:
+        raylet.process.send_signal(signal.SIGCONT)
+        nodes.remove_node(other)

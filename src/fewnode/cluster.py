@@ -123,7 +123,7 @@ def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
         for node, reference in asked.items():
             try:
                 found.append(Sight(nodes[node], *ray.get(reference, timeout=max(0.1, until - time.monotonic()))))
-            except ray.exceptions.GetTimeoutError:
+            except ray.exceptions.RayError:  # it took too long, or the cluster has given the node up by now
                 raise FewnodeError(f"node {nodes[node]} of the cluster does not answer") from None
     finally:
         token.unlink(missing_ok=True)

@@ -142,7 +142,7 @@ def uniform(seed: int, t: int, count: int) -> Iterator[float]:
     Raw words of PCG64, which NumPy promises never to change; `Generator.choice` carries no such promise.
     """
     words = np.random.PCG64(np.random.SeedSequence((seed, t))).random_raw(count)
-    return iter((words >> np.uint64(11)) * 2.0**-53)
+    return iter(((words >> np.uint64(11)) * 2.0**-53).tolist())
 
 
 def choose(draw: Iterator[float], n: int, k: int) -> list[int]:

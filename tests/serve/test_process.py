@@ -89,6 +89,19 @@ def test_what_is_no_http_gets_a_400(server: Running) -> None:
             assert client.recv(100).startswith(b"HTTP/1.1 4")
 
 
+def test_who_has_said_all_still_gets_the_answer(server: Running) -> None:
+    """As `nc -N` and some old clients do: they close their side after the request."""
+    for whole in (True, False):
+        with connect(server) as client:
+            client.sendall(head(server, "/api/classify", len(BODY)) + (BODY if whole else BODY[:-1]))
+            client.shutdown(socket.SHUT_WR)
+            answer = b""
+            with suppress(ConnectionResetError):
+                while part := client.recv(1 << 16):
+                    answer += part
+        assert (answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"}")) is whole
+
+
 def test_who_is_slow_with_a_body_is_told_so(server: Running) -> None:
     with connect(server) as client:
         client.sendall(head(server, "/api/classify", 100) + b'{"nodes":')

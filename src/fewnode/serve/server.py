@@ -109,6 +109,13 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
                 if self._header_bytes > patience.header_bytes:
                     self.transport.abort()
 
+        def eof_received(self) -> bool:  # type: ignore[override]
+            """Whoever has asked and says no more still gets the answer; True keeps our side of the connection open."""
+            if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+                return False
+            self.cycle.keep_alive = False
+            return True
+
         def on_message_begin(self) -> None:
             super().on_message_begin()
             if self._deadline is None:
