@@ -257,5 +257,6 @@ class Adapt:
 
 
 def _length(x: Attributes) -> float:
-    """Root mean square length of the rows."""
-    return float(np.sqrt((x.multiply(x) if is_sparse(x) else x * x).sum(dtype=np.float64) / max(1, x.shape[0])))
+    """Root mean square length of the rows that are not empty: nodes of which nothing is known make no others longer."""
+    square = np.asarray((x.multiply(x) if is_sparse(x) else x * x).sum(axis=1, dtype=np.float64)).ravel()
+    return float(np.sqrt(square.sum() / max(1, np.count_nonzero(square))))
