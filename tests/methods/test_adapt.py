@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import oracle
+from fewnode.attributes import scale
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
-from fewnode.methods.adapt import SGC, Adapt
+from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
 from fewnode.methods.inner import Network, Stack, Support, adapt, support_loss
 from fewnode.nn import Prepared, build_encoder
 from fewnode.train import CHECKPOINT, Diverged, History, Journal
@@ -313,3 +315,31 @@ def test_a_network_without_attributes_is_refused_with_advice(planted: Dataset) -
     bare = Graph(planted.graph.adj, sp.csr_array((planted.graph.n, 0), dtype=np.float32))
     with pytest.raises(FewnodeError, match="--features"):
         Adapt().fit(bare, *samplers(planted))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_steps_are_in_units_of_rows_that_are_not_empty(dense: bool) -> None:
+    """By hand: rows of length 3, 4 and 5, and any number of empty ones."""
+    x = sp.csr_array(np.array([[3, 0], [0, 4], [3, 4], *[[0, 0]] * 50], np.float32))
+    assert _length(x.toarray() if dense else x) == pytest.approx((50 / 3) ** 0.5)
+    assert _length(x[3:].toarray() if dense else x[3:]) == 0
+
+
+def test_nodes_without_attributes_do_not_change_what_is_learned(planted: Dataset) -> None:
+    """They are far away, in no class and of no edge: the same episodes, the same steps."""
+    graph = planted.graph
+    x = sp.vstack([graph.x, sp.csr_array((300, graph.n_features), dtype=np.float32)], format="csr")
+    larger = replace(
+        planted,
+        graph=Graph.from_edges(graph.edge_index(), graph.n + 300, x),
+        y=np.concatenate([planted.y, np.full(300, -1)]),
+        node_names=None,
+    )
+    learned = []
+    for data in (planted, larger):
+        train, valid = (EpisodeSampler(data, part, 3, 3) for part in ("train", "valid"))
+        learned.append(Adapt(**METHODS["maml"], episodes=10).fit(data.graph, train, valid))
+    assert learned[0].unit_ == learned[1].unit_
+    assert learned[0].unit_ * _length(scale(graph.x, "l2")) == pytest.approx(LENGTH)
+    for name, tensor in learned[0].state().items():
+        assert torch.equal(tensor, learned[1].state()[name])
