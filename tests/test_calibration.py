@@ -17,11 +17,10 @@ from fewnode.graph import ClassSplit, Dataset
 from fewnode.methods.gpn import Known, rectify
 
 
-def tasks_of(rng: np.random.Generator, shots: int, count: int = 60) -> list[Episode]:
-    support = np.arange(3 * shots)
-    return [
-        Episode(support, np.repeat(np.arange(3), shots), np.arange(20), rng.integers(0, 3, 20)) for _ in range(count)
-    ]
+def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
+    support = np.arange(ways * shots)
+    label = np.repeat(np.arange(ways), shots)
+    return [Episode(support, label, np.arange(20), rng.integers(0, ways, 20)) for _ in range(count)]
 
 
 def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generator) -> None:
@@ -39,6 +38,21 @@ def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generat
     tempered = [found(p, task.support_y) for p, task in zip(answers, tasks, strict=True)]
     assert calibration_error(tempered, tasks) < 0.5 * calibration_error(answers, tasks)
     assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, tempered, strict=True))
+
+
+def test_a_temperature_undoes_overconfidence_of_each_number_of_classes(rng: np.random.Generator) -> None:
+    """The same with 2 and 8 classes; between them, the power is between."""
+    tasks, answers = [], []
+    for ways, power in ((2, 3), (8, 2)):
+        for task in tasks_of(rng, 3, ways, count=120):
+            p = rng.dirichlet([1] * ways, 20)
+            tasks.append(replace(task, query_y=np.array([rng.choice(ways, p=row) for row in p])))
+            answers.append((p**power / (p**power).sum(axis=1, keepdims=True)).astype(np.float32))
+    found = fit_temperature(answers, tasks)
+    powers = [found.power(np.repeat(np.arange(ways), 3)) for ways in (2, 4, 8)]
+    assert powers[0] == pytest.approx(1 / 3, abs=0.06)
+    assert powers[2] == pytest.approx(1 / 2, abs=0.08)
+    assert powers == sorted(powers)
 
 
 def test_calibration_error_by_hand() -> None:

@@ -24,13 +24,14 @@ SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 
 @dataclass(frozen=True)
 class Temperature:
-    """p raised to exp(level + by_shots log K) and normalised; K is the harmonic mean of the shots of the classes."""
+    """p raised to exp(level + by_shots log K + by_ways log N) and normalised; K is the harmonic mean of the shots."""
 
     level: float = 0.0
     by_shots: float = 0.0
+    by_ways: float = 0.0
 
     def power(self, support_y: Ints) -> float:
-        return float(np.exp(self.level + self.by_shots * np.log(mean_shots(support_y))))
+        return float(np.exp(np.array([self.level, self.by_shots, self.by_ways]) @ _shape(support_y)))
 
     def __call__(self, probability: Probabilities, support_y: Ints) -> Probabilities:
         return tempered(probability, self.power(support_y))
@@ -45,6 +46,10 @@ def tempered(probability: Probabilities, power: float) -> Probabilities:
 
 def mean_shots(support_y: Ints) -> float:
     return float(1 / np.mean(1 / np.bincount(support_y)))
+
+
+def _shape(support_y: Ints) -> NDArray[np.float64]:
+    return np.array([1.0, np.log(mean_shots(support_y)), np.log(support_y.max() + 1)])
 
 
 def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1) -> list[Episode]:
@@ -74,16 +79,16 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
     rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
     score = np.log(np.maximum(np.concatenate(rows).astype(np.float64), 1e-30))
     label = np.concatenate([task.query_y for task in tasks])
-    shots = np.concatenate([np.full(task.query.size, np.log(mean_shots(task.support_y))) for task in tasks])
+    shape = np.concatenate([np.tile(_shape(task.support_y), (task.query.size, 1)) for task in tasks])
 
     def loss(at: NDArray[np.float64]) -> float:
-        scaled = np.exp(at[0] + at[1] * shots)[:, None] * score
+        scaled = np.exp(shape @ at)[:, None] * score
         scaled -= scaled.max(axis=1, keepdims=True)
         loss = np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(label.size), label])
         return float(loss + 1e-3 * at @ at)  # where every answer is right, being ever surer would never end
 
-    level, by_shots = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6}).x
-    return Temperature(float(level), float(by_shots))
+    found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6}).x
+    return Temperature(*map(float, found))
 
 
 def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:

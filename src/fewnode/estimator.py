@@ -134,7 +134,7 @@ class Estimator:
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
             "history": asdict(history) if history else None,
-            **self._calibrate(graph, valid),
+            **self._calibrate(graph, train, valid),
             "seconds": time.perf_counter() - start,
             "threads": torch.get_num_threads(),
             "versions": {
@@ -146,20 +146,27 @@ class Estimator:
         self.needs_fit = False
         return self
 
-    def _calibrate(self, graph: Graph, valid: EpisodeSampler) -> dict[str, Any]:
-        """What validation classes say about being sure, and about nodes of none of the classes."""
+    def _calibrate(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
+        """What validation classes say about being sure, and about nodes of none of the classes.
+
+        How sure to be depends on how hard the classes are, and the more of them are asked the better: also training
+        classes, if the method is no surer of them than of others.
+        """
         method = self.method_
         if not isinstance(method, gpn.Prototypical):
             history = getattr(method, "history_", None)
             validated = {str(self.shot): history.best.accuracy} if history else {}
             return {"temperature": None, "known": None, "validated": validated}
         method.known = fit_known(method, graph, valid.members, self.way)
-        tasks = calibration_tasks(valid.members, self.way)
+        validated = calibration_tasks(valid.members, self.way)
+        members = valid.members if method.learns_classes else [*train.members, *valid.members]
+        ways = sorted({2, self.way, 2 * self.way})
+        tasks = [task for way in ways if way <= len(members) for task in calibration_tasks(members, way)]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         return {
             "temperature": {mode: asdict(fit_temperature(given, tasks)) for mode, given in answers.items()},
             "known": asdict(method.known) if method.known else None,
-            "validated": accuracy_by_shots(answers[MODES[0]], tasks),
+            "validated": accuracy_by_shots(method.predict_tasks(graph, validated), validated),
         }
 
     def predict_proba(

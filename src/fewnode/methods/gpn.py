@@ -273,6 +273,8 @@ class Prototypical(ABC):
     distance: str
     known: Known | None = None
     """Tells a node of no given class, once that is calibrated on validation classes."""
+    learns_classes = True
+    """Whether weights are trained on the training classes, so that these come out better than others ever will."""
     kept = False
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None

@@ -63,7 +63,7 @@ class GPNPlus(Prototypical):
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
     """
 
-    distance, kept = "cosine", True
+    distance, learns_classes, kept = "cosine", False, True
     _where: tuple[Graph, Tensor] | None = None
 
     def __init__(

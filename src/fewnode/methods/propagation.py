@@ -49,7 +49,7 @@ class Propagation(Prototypical):
     What is None is chosen on training and validation classes; what is given is kept.
     """
 
-    kept = True
+    learns_classes, kept = False, True
 
     def __init__(
         self,

@@ -21,10 +21,10 @@ class Desk:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
     A queue may grow to `burst` until somebody has to be refused. That is overload, and each place in the queue is only
-    time that everybody waits: it has few, `short`, until nobody was refused for `calm` seconds.
+    time that everybody waits: nobody does, `short` counts who is being served, until none was refused for `calm` seconds.
     """
 
-    def __init__(self, short: int = 2, burst: int = 32, long: int = 8, calm: float = 1.0) -> None:
+    def __init__(self, short: int = 1, burst: int = 32, long: int = 8, calm: float = 1.0) -> None:
         self.short, self.burst, self.long, self.calm = short, burst, long, calm
         self._refused_at = -calm
         self.in_hand = self.in_thread = 0
