@@ -21,7 +21,8 @@ class Desk:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
     A queue may grow to `burst` until somebody has to be refused. That is overload, and each place in the queue is only
-    time that everybody waits: nobody does, `short` counts who is being served, until none was refused for `calm` seconds.
+    time that everybody waits: it has no more than `short`, the one being served among them, until none was refused for
+    `calm` seconds.
     """
 
     def __init__(self, short: int = 1, burst: int = 32, long: int = 8, calm: float = 1.0) -> None:
