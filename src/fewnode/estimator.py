@@ -158,7 +158,7 @@ class Estimator:
             validated = {str(self.shot): history.best.accuracy} if history else {}
             return {"temperature": None, "known": None, "validated": validated}
         method.known = fit_known(method, graph, valid.members, self.way)
-        validated = calibration_tasks(valid.members, self.way)
+        unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
         ways = sorted({2, self.way, 2 * self.way})
         tasks = [task for way in ways if way <= len(members) for task in calibration_tasks(members, way)]
@@ -166,7 +166,7 @@ class Estimator:
         return {
             "temperature": {mode: asdict(fit_temperature(given, tasks)) for mode, given in answers.items()},
             "known": asdict(method.known) if method.known else None,
-            "validated": accuracy_by_shots(method.predict_tasks(graph, validated), validated),
+            "validated": accuracy_by_shots(method.predict_tasks(graph, unseen), unseen),
         }
 
     def predict_proba(
