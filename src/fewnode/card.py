@@ -18,7 +18,7 @@ SHOWN = 40
 
 def model_card(meta: Mapping[str, Any]) -> str:
     """A card in Markdown from a model's manifest."""
-    environment = Environment(
+    environment = Environment(  # nosec B701
         loader=PackageLoader("fewnode", ""),
         autoescape=False,  # noqa: S701 - Markdown: names go through `plain`, or are quoted
         undefined=StrictUndefined,

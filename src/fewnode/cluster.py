@@ -10,7 +10,7 @@ import importlib.util
 import logging
 import os
 import socket
-import subprocess
+import subprocess  # nosec B404
 import sys
 import time
 import uuid
@@ -85,10 +85,10 @@ def _knock(address: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
-        answered = subprocess.run(command, timeout=0.7 * PATIENCE, capture_output=True).returncode == 0  # noqa: S603
+        asked = subprocess.run(command, timeout=0.7 * PATIENCE, capture_output=True)  # noqa: S603 # nosec B603
     except (OSError, OverflowError, subprocess.TimeoutExpired):
         raise wrong from None
-    if not answered:
+    if asked.returncode:
         raise wrong
 
 
