@@ -186,7 +186,7 @@ def predict(
     answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
     if out:
         answer.write(out)
-        note(f"{len(asked):,} nodes classified into {len(answer.classes)} classes: {out}", quiet or as_json)
+        note(f"{len(asked):,} nodes classified into {len(set(labels))} classes: {out}", quiet or as_json)
     if as_json:
         emit(answer.to_json())
     elif not out:
