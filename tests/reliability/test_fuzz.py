@@ -45,7 +45,7 @@ def hung(number: int, frame: FrameType | None) -> None:
 
 
 def read(reader: Reader, blob: bytes) -> bool:
-    """Within a second of processor time. Loops that are compiled for types not seen before take longer, but only once."""
+    """Within a second of processor time. Loops that are compiled for types not seen before take longer, but once."""
     for seconds in (1, 30, 1):
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:
