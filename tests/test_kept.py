@@ -61,6 +61,16 @@ def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path:
     assert torch.equal(again.embedding(planted.graph), model.embedding(planted.graph))
 
 
+@pytest.mark.parametrize("method", ["gpn-plus", "propagation"])
+def test_what_training_kept_is_found_by_the_next_process(planted: Dataset, tmp_path: Path, method: str) -> None:
+    model = Estimator(method, 3, 3, seed=2).fit(planted)
+    model.save(tmp_path)
+    keep(tmp_path, model, planted)
+    loaded = load_model(tmp_path)
+    assert recall(tmp_path, loaded, planted)
+    assert torch.equal(loaded.embedding(planted.graph), model.embedding(planted.graph))
+
+
 def test_another_network_model_or_number_of_threads_has_its_own(run: Path, planted: Dataset) -> None:
     model = load_model(run)
     key = kept.fingerprint(model, planted)

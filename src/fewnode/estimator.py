@@ -109,7 +109,7 @@ class Estimator:
         known = inspect.signature(self.method_.fit).parameters
         more: dict[str, Any] = {}
         if "journal" in known:
-            settings = {**self._settings(), "data": data.sha256, "threads": torch.get_num_threads()}
+            settings = {**self.all_settings(), "data": data.sha256, "threads": torch.get_num_threads()}
             settings |= {"workers": team.size} if team.size > 1 else {}
             more["journal"] = replace(journal, settings=settings)
         if "team" in known:
@@ -247,7 +247,7 @@ class Estimator:
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that make an estimator like this one."""
-        return {**self._settings(), "options": self.options}
+        return {**self.all_settings(), "options": self.options}
 
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""
@@ -270,7 +270,8 @@ class Estimator:
             )
         return self.method_  # type: ignore[no-any-return]
 
-    def _settings(self) -> dict[str, Any]:
+    def all_settings(self) -> dict[str, Any]:
+        """What defines the model, defaults included."""
         options = {**_class_of(self.method)[1], **self.options}  # all of them: defaults may change, a model may not
         if isinstance(options.get("encoder"), nn.Module):
             options["encoder"] = f"a {type(options['encoder']).__name__}"
@@ -285,7 +286,7 @@ class Estimator:
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
-        meta = {**self._settings(), "trained": self.trained_}
+        meta = {**self.all_settings(), "trained": self.trained_}
         if is_plugin(self.method):
             meta["signature"] = sign(self.method)
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}

@@ -57,7 +57,7 @@ def _is_worth_it(model: Estimator) -> bool:
 
 def fingerprint(model: Estimator, data: Dataset) -> str:
     """Models and networks that share it have the same embedding, to the last bit."""
-    made_with = {**model.settings, "version": fewnode.__version__, "threads": torch.get_num_threads()}
+    made_with = {**model.all_settings(), "version": fewnode.__version__, "threads": torch.get_num_threads()}
     digest = hashlib.sha256(f"{json.dumps(made_with, sort_keys=True, default=str)} {data.sha256}".encode())
     for name, tensor in sorted(model.method_.state().items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
