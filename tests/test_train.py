@@ -11,7 +11,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
-from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, _digest, meta_train
+from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, _digest, adopt, meta_train
 
 
 class Killed(Exception):
@@ -149,3 +149,21 @@ def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(plan
     fresh = Scripted([0.5] * 100)
     again = meta_train(fresh.model, fresh.loss_of, fresh.validate, train, Schedule(episodes=20), Journal(tmp_path))
     assert [point.episode for point in again.points] == [10, 20]
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [{"weight": (2, 4), "bias": (2,)}, {"weight": (2, 3)}, {"weight": (2, 3), "bias": (2,), "more": (1,)}],
+    ids=["shape", "missing", "too many"],
+)
+def test_shapes_are_compared_before_a_network_is_made(learned: dict[str, tuple[int, ...]]) -> None:
+    """A file may claim to need a network of any size."""
+    made = []
+
+    def build() -> torch.nn.Linear:
+        made.append(torch.nn.Linear(3, 2))
+        return made[-1]
+
+    with pytest.raises(ValueError, match=r"expected|missing|not one of"):
+        adopt(build, {name: torch.zeros(shape) for name, shape in learned.items()})
+    assert [network.weight.device.type for network in made] == ["meta"]

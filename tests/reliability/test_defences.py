@@ -92,11 +92,11 @@ DEFENCES = [
         "reliability/test_files.py::test_every_flipped_bit_is_noticed",
     ),
     Defence(
-        "names, shapes and types of tensors",
+        "shapes are compared before a network is made",
         "train.py",
         "    need_shapes(learned, {",
         "    dict({",
-        "reliability/test_files.py::test_a_manifest_with_a_right_checksum_and_wrong_content",
+        "test_train.py::test_shapes_are_compared_before_a_network_is_made",
     ),
     Defence(
         "finite weights",

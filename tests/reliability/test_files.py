@@ -385,6 +385,7 @@ def bombs(folder: Path, kept: Path, small: Dataset) -> Iterator[tuple[str, Calla
         return lambda: read_grid(path)
 
     yield "zip of 100 MB of zeros", npz("a.npz", {"y.npy": zeros * 100})
+    yield "an array of 200 MB of zeros", npz("a2.npz", {"y.npy": npy("(26214400,)") + zeros * 200})
     yield "npy header of 7 TiB", npz("b.npz", {"y.npy": npy("(1000000000000,)")})
     yield "npy header of 2^80", npz("c.npz", {"y.npy": npy(f"({1 << 80},)")})
     yield "npz of 20,000 members", npz("d.npz", {f"y{i}.npy": b"" for i in range(20_000)})
