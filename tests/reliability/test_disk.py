@@ -81,7 +81,7 @@ WRITERS = ("train", "predict", "suggest", "pool", "export", "experiment")
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_size_limit(home: Path, tmp_path: Path, name: str) -> None:
-    code, said = refused(home, commands(home, tmp_path)[name], limit_files(300))
+    code, said = refused(home, commands(home, tmp_path)[name], limit_files(150))
     assert code == 3
     assert "File too large" in said
     assert not [p for p in tmp_path.rglob("*") if p.name.startswith(".") and p.name != ".lock"]
