@@ -32,6 +32,14 @@ PART = 2048
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
+SETTLED = ("acos", "asin", "atan", "cos", "erf", "exp", "expm1", "log", "log10", "log1p", "log2", "sin", "sqrt", "tanh")
+"""Functions that MKL looks up when they are first called. If two threads are first, one of them may compute its share
+with a thousandth of the accuracy (github.com/pytorch/pytorch/issues/188792): here each has been called by one thread.
+"""
+for _dtype in (torch.float32, torch.float64):
+    for _name in SETTLED:
+        getattr(torch, _name)(torch.full((1,), 0.5, dtype=_dtype))
+
 
 def segment_softmax(score: Float[Tensor, " k"], segment: Int[Tensor, " k"], n: int) -> Float[Tensor, " k"]:
     """Softmax over the entries of each segment: the attention of Eq. (7) and the weights of Eq. (11)."""

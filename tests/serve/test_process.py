@@ -146,12 +146,15 @@ def test_a_full_queue_says_when_to_come_again(local: Local, monkeypatch: pytest.
         assert all(a.headers["retry-after"] == "1" for a in answers if a.status == 429)
         return [a.status for a in answers]
 
-    monkeypatch.setattr(local.service.desk, "calm", 1e9)
-    monkeypatch.setattr(local.service.desk, "_refused_at", -1e10)
-    assert Counter(asyncio.run(together(40))) == {200: 32, 429: 8}, "a burst"
+    desk = local.service.desk
+    monkeypatch.setattr(desk, "calm", 1e9)
+    assert Counter(asyncio.run(together(72))) == {200: 64, 429: 8}, "a burst"
     assert Counter(asyncio.run(together(40))) == {200: 1, 429: 39}, "overload"
-    monkeypatch.setattr(local.service.desk, "calm", 0.0)
-    assert Counter(asyncio.run(together(32))) == {200: 32}, "over"
+    desk._since = -1e10
+    assert Counter(asyncio.run(together(40))) == {200: 1, 429: 39}, "still: most of those before were refused"
+    assert [asyncio.run(together(1)) for _ in range(40)] == [[200]] * 40
+    desk._since = -1e10
+    assert Counter(asyncio.run(together(64))) == {200: 64}, "over: most of those before were not"
 
     async def long(count: int) -> list[int]:
         body = json.dumps({"count": 1, "support": SUPPORT}).encode()

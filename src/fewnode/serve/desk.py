@@ -20,25 +20,36 @@ class Busy(Exception):
 class Desk:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
-    A queue may grow to `burst` until somebody has to be refused. That is overload, and each place in the queue is only
-    time that everybody waits: it has no more than `short`, the one being served among them, until none was refused for
-    `calm` seconds.
+    A queue may grow to `burst` until somebody has to be refused. Then each place in it may be only time that everybody
+    waits: it has no more than `short`, the one being served among them, as long as of those who ask within `calm`
+    seconds more than half are refused. After a pause of the machine fewer are, and all is well again.
     """
 
-    def __init__(self, short: int = 1, burst: int = 32, long: int = 8, calm: float = 1.0) -> None:
+    def __init__(self, short: int = 1, burst: int = 64, long: int = 8, calm: float = 0.25) -> None:
         self.short, self.burst, self.long, self.calm = short, burst, long, calm
-        self._refused_at = -calm
+        self._overload, self._since = False, 0.0
+        self._asked = self._refused = 0
         self.in_hand = self.in_thread = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._serving = False
         self._current: Turn | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="long")
 
+    def _refuse(self) -> bool:
+        now = time.monotonic()
+        if self._overload and now - self._since >= self.calm:
+            self._overload = 2 * self._refused > self._asked
+            self._since, self._asked, self._refused = now, 0, 0
+        full = self.in_hand >= (self.short if self._overload else self.burst)
+        if full and not self._overload:
+            self._overload, self._since, self._asked, self._refused = True, now, 0, 0
+        self._asked += 1
+        self._refused += full
+        return full
+
     async def turn(self) -> Turn:
         """Wait for a turn on the event loop; `Busy` if too many wait already."""
-        now = time.monotonic()
-        if self.in_hand >= (self.burst if now - self._refused_at >= self.calm else self.short):
-            self._refused_at = now
+        if self._refuse():
             raise Busy
         self.in_hand += 1
         mine = asyncio.get_running_loop().create_future()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import logging
 import signal
 import socket
@@ -223,6 +224,8 @@ async def _run(
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
             service.open(loading.result())
+            gc.collect()
+            gc.freeze()  # what stays for good need not be looked through again: that would take 0.1 s in between
             say("ready")
         await serving
     finally:
