@@ -52,13 +52,13 @@ def _shape(support_y: Ints) -> NDArray[np.float64]:
     return np.array([1.0, np.log(mean_shots(support_y)), np.log(support_y.max() + 1)])
 
 
-def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1) -> list[Episode]:
-    """Tasks of several shots, of those classes that have the nodes for them."""
+def calibration_tasks(members: Sequence[Ints], way: int, seed: int = 1, count: int = TASKS) -> list[Episode]:
+    """`count` tasks of each of several shots, of those classes that have the nodes for them."""
     found: list[Episode] = []
     for k_shot in SHOTS:
         large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
         if len(large) > 1:
-            found += EpisodeSampler.among(large, min(way, len(large)), k_shot, QUERIES, seed).take(TASKS)
+            found += EpisodeSampler.among(large, min(way, len(large)), k_shot, QUERIES, seed).take(count)
     return found
 
 
@@ -76,28 +76,36 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
     if not tasks:
         return Temperature()
     width = max(task.n_way for task in tasks)
-    rows = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
-    score = np.log(np.maximum(np.concatenate(rows).astype(np.float64), 1e-30))
+    padded = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
+    score = np.log(np.maximum(np.concatenate(padded).astype(np.float64), 1e-30))
     label = np.concatenate([task.query_y for task in tasks])
     shape = np.concatenate([np.tile(_shape(task.support_y), (task.query.size, 1)) for task in tasks])
+    rows = np.arange(label.size)
 
-    def loss(at: NDArray[np.float64]) -> float:
+    def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         scaled = np.exp(shape @ at)[:, None] * score
         scaled -= scaled.max(axis=1, keepdims=True)
-        loss = np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(label.size), label])
-        return float(loss + 1e-3 * at @ at)  # where every answer is right, being ever surer would never end
+        p = np.exp(scaled)
+        total = p.sum(axis=1)
+        by_power = (p * scaled).sum(axis=1) / total - scaled[rows, label]  # of each row, by the logarithm of its power
+        value = np.mean(np.log(total) - scaled[rows, label])
+        # where every answer is right, being ever surer would never end
+        return float(value + 1e-3 * at @ at), shape.T @ by_power / label.size + 2e-3 * at
 
-    found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-6}).x
+    found = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 3).x
     return Temperature(*map(float, found))
 
 
 def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:
     """Logistic regression of being in the task on closeness, over queries and as many nodes of classes left out."""
+    if len(members) < 3:
+        return None
     near, shots, label = [], [], []
-    for task in calibration_tasks(members, min(way, len(members) - 1)) if len(members) > 2 else []:
-        own = np.unique(np.concatenate([task.support, task.query]))
-        inside = [nodes for nodes in members if np.isin(nodes, own).any()]
-        outside = np.setdiff1d(np.concatenate(members), np.concatenate(inside))
+    everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
+    for c, nodes in enumerate(members):
+        class_of[nodes] = c
+    for task in calibration_tasks(members, min(way, len(members) - 1)):
+        outside = everyone[np.isin(class_of[everyone], class_of[task.support], invert=True)]
         strangers = outside[:: max(1, outside.size // task.query.size)][: task.query.size]
         asked = np.concatenate([task.query, strangers])
         ready = method.ready(graph, task.support, task.support_y)

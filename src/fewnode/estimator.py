@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 import fewnode
 from fewnode.calibration import (
+    TASKS,
     Temperature,
     accuracy_by_shots,
     calibration_tasks,
@@ -160,8 +161,8 @@ class Estimator:
         method.known = fit_known(method, graph, valid.members, self.way)
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
-        ways = sorted({2, self.way, 2 * self.way})
-        tasks = [task for way in ways if way <= len(members) for task in calibration_tasks(members, way)]
+        ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
+        tasks = [task for way in ways for task in calibration_tasks(members, way, count=TASKS // len(ways))]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         return {
             "temperature": {mode: asdict(fit_temperature(given, tasks)) for mode, given in answers.items()},

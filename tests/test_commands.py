@@ -1,0 +1,171 @@
+"""Every command that the README, the docs and `--help` show is started as it is written, where it finds what it names.
+
+Tutorials run theirs while the site is built. What would take longer than a minute even on small networks is stopped
+once it says what it should.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets.test_amazon import crowd
+from datasets.test_fewshot_mat import publish
+from fewnode.graph import Dataset
+from fewnode.io import save_dataset
+from graphs import planted
+from test_docs import HELPED, PAGES, ROOT, written
+
+pytestmark = pytest.mark.check
+
+PATIENCE = 300
+LONG = {
+    "fewnode bench": "measuring",
+    "fewnode experiment paper/": r"\d+ of \d+",
+    "fewnode serve": "ready",
+    "fewnode tune --data debian": "trial",
+    "python benchmarks/": r"\d",
+}
+"""What begins so may be stopped when its output has this."""
+ELSEWHERE = {
+    "fewnode data download": "tests/datasets/test_download.py",  # from a server on this machine
+    "make demo": "tests/cli/test_demo.py",
+    "make docs": "tests/test_docs.py",
+    "make test": ".ci/run",
+    "make check": "Makefile",  # which runs this
+}
+
+
+def shown() -> dict[str, list[str]]:
+    """Commands in the blocks and sentences of each page, and in each help text, in their order."""
+    found: dict[str, list[str]] = {}
+    for page in PAGES:
+        text = re.sub(r"^```\{run\}.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        inline = [c for c in re.findall(r"`(python benchmarks/[^`]+)`", text) if "…" not in c]
+        found[str(page.relative_to(ROOT))] = list(dict.fromkeys([*written(text), *inline]))
+    for place, command in HELPED:
+        found.setdefault(place.split(":")[0], []).append(command)
+    return {place: commands for place, commands in found.items() if commands}
+
+
+def run(command: str, folder: Path) -> None:
+    """To its end, or until it says what a long one should; either way without an error."""
+    words = shlex.split(command)
+    awaited = next((text for start, text in LONG.items() if command.startswith(start)), None)
+    program = {"fewnode": [sys.executable, "-m", "fewnode"], "python": [sys.executable]}[words[0]]
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}", "PYTHONUNBUFFERED": "1"}
+    log = folder / "log.txt"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            program + words[1:], cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        until = time.monotonic() + PATIENCE
+        while process.poll() is None:
+            said = awaited is not None and re.search(awaited, log.read_text(errors="replace"))
+            if said or time.monotonic() > until:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                assert said, f"{command}: still at it after {PATIENCE} s: {log.read_text()}"
+                return
+            time.sleep(0.2)
+    assert process.returncode == 0, f"{command}: {log.read_text()}"
+
+
+def clear(command: str, folder: Path) -> None:
+    """Away with what an earlier command of the same page has left where this one writes to."""
+    for place in re.findall(r"--out (\S+)", command):
+        if (folder / place).is_dir():
+            shutil.rmtree(folder / place)
+        else:
+            (folder / place).unlink(missing_ok=True)
+
+
+@pytest.fixture(name="world", scope="module")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small network under every name that the commands use."""
+    world = tmp_path_factory.mktemp("world")
+    for name in ("examples", "paper", "benchmarks"):
+        (world / name).symlink_to(ROOT / name)
+    (world / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "scale-runs.json", world / "docs")
+    data = planted(30)
+    tables(world, data)
+    split = {f"{part}_classes": getattr(data.split, part) for part in ("train", "valid", "test")}
+    arrays = {"edge_index": np.stack(data.graph.adj.nonzero()), "y": data.y, **split}
+    for name in ("amazon_clothing_test20", "coauthor_cs", "wikispeedia", "nell_partial", "network"):
+        np.savez(world / f"{name}.npz", x=data.graph.x.toarray(), **arrays)
+    np.savez(world / "corafull_noattr.npz", **arrays)
+    for folder, name in itertools.product(
+        ("DATA", "data"), ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
+    ):
+        save_dataset(data, world / folder / name)
+    published(world, data)
+    (world / "dumps").mkdir()
+    dump = "".join(f"{record!r}\n" for leaf in map(str, range(30)) for record in crowd(leaf))
+    (world / "dumps" / "meta_Clothing_Shoes_and_Jewelry.json").write_text(dump)
+    run("fewnode data import --nodes nodes.csv --edges edges.csv --id package --label section --out mydata", world)
+    run("fewnode train --data mydata --method gpn --episodes 20 --out run", world)
+    for copy in ("other", "demo/run"):
+        shutil.copytree(world / "run", world / copy)
+    (world / "grid.toml").write_text(GRID)
+    run("fewnode experiment grid.toml --out results", world)
+    run("fewnode evaluate --run run --tasks 5 --save-pool tasks.jsonl", world)
+    return world
+
+
+GRID = """
+[[compare]]
+title = "Results"
+way = 5
+shot = 5
+datasets = ["coauthor_cs.npz"]
+methods = ["propagation"]
+seeds = 1
+tasks = 20
+"""
+
+
+def tables(world: Path, data: Dataset) -> None:
+    words = [f"w{i}" for i in range(data.graph.n_features)]
+    rows = ["package,name,node,section,kind,summary,size"]
+    for i, label in enumerate(data.y):
+        text = " ".join(words[j] for j in data.graph.x[[i]].indices)
+        rows.append(f"node-{i},node-{i},node-{i},s{label},s{label},{text},{i}")
+    links = [f"node-{i},node-{j}" for i, j in zip(*data.graph.adj.nonzero(), strict=True) if i < j]
+    asked = [f"node-{i}" for i in range(40, 60)]
+    support = [f"node-{i},{'mine' if k else 'yours'}" for k in (0, 1) for i in np.flatnonzero(data.y == 20 + k)[:3]]
+    files = {"nodes": rows, "edges": ["source,target", *links], "support": ["node,class", *support]}
+    files |= {"asked": ["node", *asked], "candidates": ["node", *asked]}
+    files["new"] = [rows[0], "new-1,new-1,new-1,s1,s1,w1 w2,3"]
+    files |= {name: ["source,target", "new-1,node-1"] for name in ("new_edges", "links")}
+    for name, lines in files.items():
+        (world / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+def published(world: Path, data: Dataset) -> None:
+    """The files of the paper's authors: an edge list, and a matrix for training and for test classes."""
+    for folder, name in (("few_shot_data", "Amazon_clothing"), ("published", "Amazon_clothing")):
+        (world / folder).mkdir()
+        publish(world / folder, name)
+
+
+@pytest.mark.parametrize("place", shown())
+def test_commands_that_are_shown_do_what_they_say(place: str, world: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(world, tmp_path / "here", symlinks=True)
+    for command in shown()[place]:
+        if test := next((path for start, path in ELSEWHERE.items() if command.startswith(start)), None):
+            assert (ROOT / test).exists()
+            continue
+        clear(command, folder)
+        run(command, folder)
