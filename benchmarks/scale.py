@@ -155,6 +155,7 @@ def main() -> None:
             continue
         if name == "classify":
             support_table(work)
+        print(f"{name} …", file=sys.stderr, flush=True)
         measured = watched(command, work / "log")
         measured["disk_gb"] = disk(work)
         found["stages"][name] = measured  # type: ignore[index]
