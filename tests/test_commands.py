@@ -40,6 +40,7 @@ LONG = {
 }
 """What begins so may be stopped when its output has this."""
 ELSEWHERE = {
+    ".* --backend ray": "tests/test_cluster.py",  # on a cluster of this machine
     "fewnode data download": "tests/datasets/test_download.py",  # from a server on this machine
     "make demo": "tests/cli/test_demo.py",
     "make docs": "tests/test_docs.py",
@@ -173,7 +174,7 @@ def test_commands_that_are_shown_do_what_they_say(place: str, world: Path, tmp_p
         if any(re.match(where, command) for command in shown()[place]):
             (folder / "support.csv").write_text("node,class\n{},vpn\n{},vpn\n{},mail\n{},mail\n".format(*names.split()))
     for command in shown()[place]:
-        if test := next((path for start, path in ELSEWHERE.items() if command.startswith(start)), None):
+        if test := next((path for start, path in ELSEWHERE.items() if re.match(start, command)), None):
             assert (ROOT / test).exists()
             continue
         clear(command, folder)

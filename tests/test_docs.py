@@ -80,11 +80,20 @@ ROOT_COMMAND: Any = typer.main.get_command(app)
 COMMANDS = {" ".join(path[1:]): command for path, command in generate.leaves(ROOT_COMMAND)}
 
 
+WRITTEN = re.compile(
+    r"(?:\$ | {4,6}(?=(?:fewnode|python benchmarks))|(?=fewnode [a-z]+ .*--))((?:fewnode|python|make) .*)"
+)
+
+
 def written(text: str) -> Iterator[str]:
-    """Commands in blocks: after a prompt, or in an indented block; continued lines are joined."""
+    """Commands in blocks: after a prompt, in an indented or a fenced block; continued lines are joined.
+
+    One of a job script, which the shell completes, is left out.
+    """
     text = text.replace("\\\\\n", " ").replace("\\\n", " ")
     for line in text.splitlines():
-        if match := re.match(r"(?:\$ | {4,6}(?=(?:fewnode|python benchmarks)))((?:fewnode|python|make) .*)", line):
+        match = WRITTEN.match(line)
+        if match and "$((" not in match[1]:
             yield re.split(r"\s+#\s|\s+[|>&]\s", match[1])[0]
 
 
