@@ -56,7 +56,7 @@ def alternate(rounds: int, run: Callable[[int], None]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--nodes", type=int, default=300_000)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
     given = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="fewnode-cluster-"))
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,11 @@ def run(command: str, folder: Path) -> None:
         while process.poll() is None:
             said = awaited is not None and re.search(awaited, log.read_text(errors="replace"))
             if said or time.monotonic() > until:
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: what it has started ends with it
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(30)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 assert said, f"{command}: still at it after {PATIENCE} s: {log.read_text()}"
                 return
