@@ -91,8 +91,9 @@ def main() -> None:
         cells(1, one_cell)
         begun = time.perf_counter()
         cells(1, one_cell)
-        found["start-up"] = round(time.perf_counter() - begun, 2)
-        found["grid, start-up apart"] = alternate(given.rounds, cells, time.perf_counter() - begun)
+        start = time.perf_counter() - begun
+        found["start-up"] = round(start, 2)
+        found["grid, start-up apart"] = alternate(given.rounds, cells, start)
         records = [json.loads(line) for line in (work / "out" / "cells.jsonl").read_text().splitlines()]
         spent = [sum(record["seconds"].values()) for record in records]
         found["a cell"] = round(float(np.mean(spent)), 2)
