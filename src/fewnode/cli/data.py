@@ -103,7 +103,8 @@ def prepare(
       fewnode data import network.npz --memory 6G --out mydata
       fewnode data prepare mydata --memory 6G
       fewnode train --data mydata --memory 6G --out run
-      fewnode predict --run run --support support.csv --all --memory 6G --out p.csv
+      fewnode predict --run run --support support.csv --all --memory 6G \\
+        --out p.csv
     """
     from fewnode.io import load_dataset
 
