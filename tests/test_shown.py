@@ -37,7 +37,7 @@ LONG = {
     "fewnode serve": "ready",
     "fewnode tune --data debian": "trial 1/10",
     "python benchmarks/scale.py": "generate",  # ten million nodes take minutes
-    "python benchmarks/": r"\d\.\d",
+    "python benchmarks/": r"(?<![\w.])\d+\.\d+(?![\d.])",  # a figure: no address, no version
 }
 """What begins so may be stopped when its output has this."""
 ELSEWHERE = {
@@ -75,7 +75,8 @@ def run(command: str, folder: Path) -> None:
         )
         until = time.monotonic() + PATIENCE
         while process.poll() is None:
-            said = awaited is not None and re.search(awaited, log.read_text(errors="replace"))
+            before = log.read_text(errors="replace")
+            said = awaited is not None and re.search(awaited, before)
             if said or time.monotonic() > until:
                 os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: what it has started ends with it
                 with suppress(subprocess.TimeoutExpired):
@@ -83,6 +84,7 @@ def run(command: str, folder: Path) -> None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+                assert "Traceback" not in before, f"{command}: {before}"
                 assert said, f"{command}: still at it after {PATIENCE} s: {log.read_text()}"
                 return
             time.sleep(0.2)
