@@ -438,7 +438,7 @@ def loaded(server: Running, answers: list[tuple[int, bool]], until: threading.Ev
 
 @sizes(0, 10, 100)
 def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
-    given = cut = 0
+    given = 0
     for number in range(count):
         with serving(run_dir, "--state", tmp_path / f"{number}.json") as server:
             answers: list[tuple[int, bool]] = []
@@ -452,11 +452,10 @@ def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count
             for asker in askers:
                 asker.join()
         given += len(answers)
-        cut += sum(1 for code, whole in answers if code and not whole)
-        assert all(code < 500 or code == 503 for code, _ in answers)
-    assert cut == 0
+        assert [code for code, whole in answers if not whole] == [], "a request that was accepted got no whole answer"
+        assert {code for code, _ in answers} <= {0, 200, 429, 503}
     assert given > count
-    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: every answer that began was whole")
+    figure("service.sigterm", f"{count} SIGTERMs under load, {given:,} requests: each that was accepted was answered")
 
 
 @sizes(0, 5, 50)
@@ -481,6 +480,7 @@ def test_a_killed_service_comes_back_with_every_class(
                 kept.add(name)
             os.kill(server.process.pid, signal.SIGKILL)
             server.process.wait()
+    assert slowest < 5
     figure(
         "service.killed",
         f"{count} kills: back with all {len(kept)} classes, after {slowest:.1f} s of processor time at most",
