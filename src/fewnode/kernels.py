@@ -157,34 +157,42 @@ _gather, _gather_twice = (_in_lanes(_Lanes.gather, parts) for parts in (1, 2))
 _scatter, _scatter_twice = (_in_lanes(_Lanes.scatter, parts) for parts in (1, 2))
 
 
+@njit(inline="always")
+def gather(first: int, last: int, indices: Array, values: Array, dense: Array, out: Array, i: int) -> None:
+    """Row i of sparse @ dense into zeros: 32 columns at a time, then 16, and the rest four entries at a time."""
+    c, width = 0, dense.shape[1]
+    while c + 2 * LANES <= width:
+        _gather_twice(first, last, indices, values, dense, out, i, c)
+        c += 2 * LANES
+    if c + LANES <= width:
+        _gather(first, last, indices, values, dense, out, i, c)
+        c += LANES
+    if c == width:
+        return
+    total, e = out[i], first
+    while e + 4 <= last:
+        v_0, v_1, v_2, v_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+        row_0, row_1 = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
+        row_2, row_3 = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
+        for d in range(c, width):
+            total[d] += v_0 * row_0[d] + v_1 * row_1[d] + v_2 * row_2[d] + v_3 * row_3[d]
+        e += 4
+    while e < last:
+        value, row = values[e], dense[np.uint64(indices[e])]
+        for d in range(c, width):
+            total[d] += value * row[d]
+        e += 1
+
+
 @compiled
 def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array) -> Array:
-    """sparse @ dense: 32 columns at a time, then 16, and the rest four entries at a time."""
-    n, width = start.size, dense.shape[1]
-    out = np.zeros((n, width), dense.dtype)
+    """sparse @ dense."""
+    n = start.size
+    out = np.zeros((n, dense.shape[1]), dense.dtype)
     for i in range(n):
         later = min(i + AHEAD, n - 1)
         fetch(indices, values, start[later], stop[later])
-        c = 0
-        while c + 2 * LANES <= width:
-            _gather_twice(start[i], stop[i], indices, values, dense, out, i, c)
-            c += 2 * LANES
-        if c + LANES <= width:
-            _gather(start[i], stop[i], indices, values, dense, out, i, c)
-            c += LANES
-        total, e = out[i], start[i]
-        while c < width and e + 4 <= stop[i]:
-            v_0, v_1, v_2, v_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-            row_0, row_1 = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
-            row_2, row_3 = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
-            for d in range(c, width):
-                total[d] += v_0 * row_0[d] + v_1 * row_1[d] + v_2 * row_2[d] + v_3 * row_3[d]
-            e += 4
-        while c < width and e < stop[i]:
-            value, row = values[e], dense[np.uint64(indices[e])]
-            for d in range(c, width):
-                total[d] += value * row[d]
-            e += 1
+        gather(start[i], stop[i], indices, values, dense, out, i)
     return out
 
 
