@@ -22,7 +22,7 @@ cgutils: Any = numba_cgutils
 Array = NDArray[Any]
 Sparse = tuple[Array, Array, Array, Array]
 AHEAD, LINE = 8, 16
-"""Rows whose memory is asked for in advance, and the numbers of four bytes that come at once."""
+"""Rows and entries whose memory is asked for in advance, and the numbers of four bytes that come at once."""
 LANES = 16
 """Numbers in a vector."""
 
@@ -104,7 +104,7 @@ class _Lanes:
         rows = [self.builder.load(place, align=self.align) for place in self.row(self.DENSE, self.i)]
         size = self.builder.extract_value(self.arrays[0].shape, 0)
         with self.entries() as (e, value):
-            later = self.builder.add(e, ir.IntType(64)(2 * AHEAD))
+            later = self.builder.add(e, ir.IntType(64)(AHEAD))
             later = self.builder.select(self.builder.icmp_signed("<", later, size), later, e)
             for place in self.row(self.OUT, self.index(later)):
                 _ask_for(self.builder, place)
@@ -540,8 +540,11 @@ def dots(start: Array, stop: Array, indices: Array, values: Array, vector: Array
 @compiled
 def spread(start: Array, stop: Array, indices: Array, values: Array, vector: Array, columns: int) -> Array:
     """sparse.T @ vector, as a column."""
+    n = start.size
     out = np.zeros((columns, 1), vector.dtype)
-    for i in range(start.size):
+    for i in range(n):
+        later = min(i + AHEAD, n - 1)
+        fetch(indices, values, start[later], stop[later])
         for e in range(start[i], stop[i]):
             out[np.uint64(indices[e]), 0] += values[e] * vector[i]
     return out
