@@ -224,7 +224,10 @@ def gradients_of(model: nn.Module, loss_of: Callable[[T], Tensor], train: Tasks[
         model.train()
     with seeded(train.seed, k):
         loss = loss_of(train[k])
-    value, parameters = float(loss.detach()), list(model.parameters())
+    value, found = float(loss.detach()), getattr(loss.grad_fn, "gradients", None)
+    if found is not None:  # it was computed with the loss; to ask the engine for it takes as long as a small episode
+        return value, found
+    parameters = list(model.parameters())
     if not math.isfinite(value):
         return value, [torch.zeros_like(parameter) for parameter in parameters]
     return value, list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))

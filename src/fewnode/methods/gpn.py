@@ -415,7 +415,8 @@ class Networks(nn.Module):
         """The average negative log-likelihood of the query labels: Eq. (14)."""
         if distance == "sqeuclidean" and self._is_the_papers(g):
             rate = self.encoder.dropout if self.training else 0.0
-            loss: Tensor = _EpisodeLoss.apply(self, g, batch, rate, *self.parameters())  # type: ignore[no-untyped-call]
+            eps = self.valuator.eps if self.valuator else 0.0
+            loss: Tensor = _EpisodeLoss.apply(g, batch, eps, rate, *self.parameters())  # type: ignore[no-untyped-call]
             return loss
         k = batch.support.numel()
         z = self.encoder(g, torch.cat([batch.support, batch.query]))
@@ -434,11 +435,11 @@ class Networks(nn.Module):
 
 
 class _EpisodeLoss(torch.autograd.Function):
-    """The loss of a batch of episodes and its derivatives, by one call."""
+    """The loss of a batch of episodes and its derivatives by all parameters, by one call."""
 
     @staticmethod
-    def forward(ctx: Any, networks: Any, g: Any, batch: Batch, rate: float, *parameters: Tensor) -> Tensor:
-        weight, bias, valuator = networks.encoder.weight, networks.encoder.bias, networks.valuator
+    def forward(ctx: Any, g: Any, batch: Batch, eps: float, rate: float, *parameters: Tensor) -> Tensor:
+        weight_1, weight_2, bias_1, bias_2, *valuator = _arrays(*parameters)
         parts = _arrays(batch.support, batch.query, batch.segment, batch.task, batch.query_y)
         seed = int(torch.empty((), dtype=torch.int64).random_()) if rate > 0 else 0
         x, adj = g.lean
@@ -446,9 +447,9 @@ class _EpisodeLoss(torch.autograd.Function):
             g.adj.arrays,
             (adj.arrays, x.arrays),
             g.place,
-            (g.degree.numpy(), valuator.eps),
-            _arrays(weight[0], bias[0], weight[1], bias[1]),
-            _arrays(valuator.w, valuator.b, valuator.a),
+            (g.degree.numpy(), eps),
+            (weight_1, bias_1, weight_2, bias_2),
+            tuple(valuator),
             (*parts, batch.n_way, batch.n_tasks),
             float(rate),
             seed,
