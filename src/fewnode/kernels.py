@@ -25,6 +25,8 @@ AHEAD, LINE = 8, 16
 """Rows and entries whose memory is asked for in advance, and the numbers of four bytes that come at once."""
 LANES = 16
 """Numbers in a vector."""
+BUCKETS = 1024
+"""Parts that `roughly_sorted` puts numbers into."""
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -388,8 +390,26 @@ def pack_some(
 
 
 @compiled
-def renumber(local: Array, nodes: Array, place: Array) -> tuple[Array, Array]:
-    """Columns, and where the nodes are among them, after `local` is numbered anew: by first appearance of columns.
+def roughly_sorted(columns: Array, size: int) -> Array:
+    """The same numbers, all below `size`, in ascending parts: rows that lie together are then read together."""
+    shift = 0
+    while size >> shift > BUCKETS:
+        shift += 1
+    at = np.zeros(BUCKETS + 1, np.int64)
+    for column in columns:
+        at[(column >> shift) + 1] += 1
+    at = np.cumsum(at)
+    out = np.empty_like(columns)
+    for column in columns:
+        bucket = column >> shift
+        out[at[bucket]] = column
+        at[bucket] += 1
+    return out
+
+
+@compiled
+def renumber(local: Array, nodes: Array, place: Array, in_order: bool = False) -> tuple[Array, Array]:
+    """Columns, and where the nodes are among them, after `local` is numbered anew: by first appearance, or by column.
 
     `place` has room for each column and holds -1 throughout, before and after, so that the cost is that of `local`.
     """
@@ -398,15 +418,19 @@ def renumber(local: Array, nodes: Array, place: Array) -> tuple[Array, Array]:
     for e in range(local.size):
         column = np.uint64(local[e])
         if place[column] < 0:
-            place[column] = seen
+            place[column] = 0
             columns[seen] = column
             seen += 1
-        local[e] = place[column]
+    columns = roughly_sorted(columns[:seen], place.size) if in_order else columns[:seen].copy()
+    for c in range(seen):
+        place[columns[c]] = c
+    for e in range(local.size):
+        local[e] = place[np.uint64(local[e])]
     for i, node in enumerate(nodes):
         own[i] = place[node]
     for c in range(seen):
         place[columns[c]] = -1
-    return columns[:seen].copy(), own
+    return columns, own
 
 
 @compiled
@@ -614,10 +638,13 @@ def column_sums(matrix: Array) -> Array:
 
 
 @compiled
-def neighbours(matrix: Sparse, nodes: Array, place: Array) -> tuple[Sparse, Array, Array]:
-    """The rows of the nodes, numbered anew, the columns they have, and where the nodes are among those."""
+def neighbours(matrix: Sparse, nodes: Array, place: Array, in_order: bool = False) -> tuple[Sparse, Array, Array]:
+    """The rows of the nodes, numbered anew, the columns they have, and where the nodes are among those.
+
+    In the order of their appearance or, where many are read after it, in their own order.
+    """
     indptr, local, values = pack(*matrix, nodes)
-    around, own = renumber(local, nodes, place)
+    around, own = renumber(local, nodes, place, in_order)
     return (indptr[:-1], indptr[1:], local, values), around, own
 
 
@@ -644,9 +671,9 @@ def episode(
 
     # What both see: two hops, and the attributes at their end, which stay where they are.
     outer, around, _ = neighbours(adj, np.concatenate((support, query)), place)
-    inner, ball, _ = neighbours(lean[0], around, place)
+    inner, ball, _ = neighbours(lean[0], around, place, True)
     near, ring, own = neighbours(adj, support, place)
-    far, disc, own_ring = neighbours(adj, ring, place)
+    far, disc, own_ring = neighbours(adj, ring, place, True)
     start, stop, indices, values = lean[1]
     rows, seen = (start[ball], stop[ball], indices, values), (start[disc], stop[disc], indices, values)
 

@@ -150,6 +150,10 @@ class Turns:
     blocks: int
 
 
+PROTOCOLS = 3
+"""Runs of our whole protocol a round. Theirs is put together from the best of each part, and a machine that others use
+is seldom at its best for as long as ours takes.
+"""
 TURNS = {"naive": Turns(1, 1, 1), "pyg": Turns(1, TASKS, 2), "fewnode": Turns(20, TASKS, 8)}
 
 
@@ -170,7 +174,7 @@ def _times(data: Dataset, rounds: int, say: Say) -> tuple[Figures, dict[str, flo
             for block in range(TURNS[name].blocks):
                 for what, seconds in _block(formulation, TURNS[name], train, pool, turn + block).items():
                     best[name][what] = min(best[name][what], seconds)
-        best["fewnode"]["protocol"] = min(best["fewnode"]["protocol"], _protocol(data))
+        best["fewnode"]["protocol"] = min(best["fewnode"]["protocol"], *(_protocol(data) for _ in range(PROTOCOLS)))
     return _figures(best, prepared), agreement
 
 
