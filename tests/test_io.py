@@ -9,7 +9,9 @@ import scipy.sparse as sp
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import (
+    Stream,
     atomic_write,
+    checked_csr,
     exclusive,
     load_dataset,
     map_safetensors,
@@ -17,6 +19,7 @@ from fewnode.io import (
     read_table,
     readable,
     save_dataset,
+    write_safetensors,
     write_text,
 )
 
@@ -131,6 +134,21 @@ def test_a_manifest_is_short(dense: Dataset, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("fewnode.io.MAX_MANIFEST_BYTES", 100)
     with pytest.raises(FewnodeError, match="larger than 0 kB"):
         load_dataset(tmp_path / "d")
+
+
+def test_a_stream_has_what_it_announced(tmp_path: Path) -> None:
+    short = Stream(np.dtype(np.float32), (3, 2), iter([np.zeros((2, 2))]))
+    with pytest.raises(FewnodeError, match=r"x has 16 bytes, 24 were announced"):
+        write_safetensors(tmp_path / "x.safetensors", {"x": short})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sparse_matrix_is_lists_of_whole_numbers() -> None:
+    data, places, starts = np.ones(2), np.array([0, 1]), np.array([0, 2])
+    assert checked_csr(data, places, starts, (1, 2)).nnz == 2
+    for odd in ((data[None], places, starts), (data, places + 0.5, starts), (data, places, starts[None])):
+        with pytest.raises(FewnodeError, match="not a sparse matrix"):
+            checked_csr(*odd, (1, 2))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:

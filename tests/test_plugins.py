@@ -11,7 +11,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Dataset
-from fewnode.plugins import _key
+from fewnode.plugins import _key, load_class, sign
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_method.py"
 
@@ -76,6 +76,18 @@ def test_a_file_that_holds_no_method_is_named(tmp_path: Path, text: str, name: s
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(FewnodeError, match=message):
         Estimator(f"{tmp_path / 'mine.py'}:{name}")
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("class Mine: pass")
+    with pytest.raises(FewnodeError, match="unknown method"):
+        Estimator(f"{tmp_path / 'mine.txt'}:Mine")
+    with pytest.raises(FewnodeError, match=r"mine\.txt: not a Python file"):
+        load_class(f"{tmp_path / 'mine.txt'}:Mine")
+
+
+def test_a_file_that_is_gone_has_no_signature(tmp_path: Path) -> None:
+    assert sign(f"{tmp_path / 'gone.py'}:Mine") == ""
 
 
 def test_a_missing_file_is_named() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fewnode.datasets import BUILDERS, amazon, dump
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
 from fewnode.datasets.dump import MAX_CLASS, MIN_CLASS
+from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 
@@ -196,6 +197,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "NaN": (repr(product("X", price=float("nan"))).encode(), "NaN or infinity"),
     "number for text": (repr({**product("X"), "asin": 12}).encode(), "wrong type"),
     "text for a list": (repr({**product("X"), "categories": "Laces"}).encode(), "wrong type"),
+    "number for a category": (repr({**product("X"), "categories": [["Clothing", 7]]}).encode(), "wrong type"),
     "number for an object": (repr({**product("X"), "related": -1}).encode(), "wrong type"),
     "number for a description": (repr({**product("X"), "description": -1}).encode(), "wrong type"),
     "text for an object": (repr({**product("X"), "related": "none"}).encode(), "wrong type"),
@@ -249,6 +251,21 @@ def test_a_dump_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeyp
         monkeypatch.setattr(dump, "_candidates", change)
         with pytest.raises(FewnodeError, match="changed while it was read"):
             build_amazon_clothing(path)
+
+
+def test_a_line_that_changed_after_it_was_chosen_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: Any) -> Any:
+        raise BadLineError("cut line")
+
+    monkeypatch.setattr(amazon, "_text", damaged)
+    with pytest.raises(FewnodeError, match="changed while it was read"):
+        build_amazon_clothing(write(tmp_path / NAME, crowd("Laces")))
+
+
+def test_a_literal_that_is_long_and_no_json_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fewnode.datasets.literal.MAX_AST_BYTES", 3000)
+    odd = product("X", description="a" * 4000 + "\\x41")
+    assert sum(build_amazon_clothing(write(tmp_path / NAME, [*crowd("Laces"), odd])).info["skipped"].values()) <= 1
 
 
 def test_every_network_of_the_paper_has_a_builder() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import json
@@ -147,6 +148,16 @@ def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:end])
         with pytest.raises(FewnodeError, match="not a readable Parquet file"):
             read_tables(EDGES, path)
+
+
+def test_a_broken_disk_is_no_broken_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = write(tmp_path / "n.parquet", NODES)
+    monkeypatch.setattr(pq, "read_schema", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        read_tables(EDGES, path)
 
 
 def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ CLASSES = np.repeat(np.arange(7), EACH)
         ({"Attributes": np.full((70, 5), np.nan)}, "NaN or infinite"),
         ({"Attributes": np.full((70, 5), 1e300)}, "NaN or infinite"),
         ({"Attributes": np.ones((70, 5, 2))}, "70 x 5 x 2 Attributes"),
+        ({"Attributes": np.full((70, 5), 1j)}, "'Attributes' holds complex numbers"),
         ({"Label": CLASSES + 5}, "class . is in both train.mat and test.mat"),
     ],
 )
@@ -172,6 +173,13 @@ def test_other_variables_are_passed_over_and_compression_is_undone(tmp_path: Pat
     np.testing.assert_array_equal(part.nodes, mat["Index"].ravel())
     np.testing.assert_array_equal(part.classes, mat["Label"].ravel())
     np.testing.assert_array_equal(part.x.toarray(), mat["Attributes"].toarray())
+
+
+def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fewnode.datasets.fewshot_mat.MAX_BYTES", 100)
+    (tmp_path / "large.mat").write_bytes(saved())
+    with pytest.raises(FewnodeError, match=r"large\.mat: larger than"):
+        read_mat(tmp_path / "large.mat")
 
 
 def test_a_compression_bomb_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The two .npz layouts: what they hold comes out, what else is in the file stays unread, and no claim is believed."""
 
 import io
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,19 @@ def test_a_place_before_the_file_is_damage_and_a_broken_disk_is_not(
     monkeypatch.setattr("zipfile.ZipFile.infolist", broken)
     with pytest.raises(error, match="as the system says it"):
         read_dataset_npz(tmp_path / "d.npz")
+
+
+def test_an_array_that_ends_early_is_refused(tmp_path: Path) -> None:
+    """Its header and the directory agree on a size that the packed bytes do not have."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (100_000,)})
+    with zipfile.ZipFile(tmp_path / "short.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("y.npy", header.getvalue() + bytes(80))
+    blob = (tmp_path / "short.npz").read_bytes()
+    real, claimed = (struct.pack("<I", len(header.getvalue()) + size) for size in (80, 800_000))
+    (tmp_path / "short.npz").write_bytes(blob.replace(real, claimed))
+    with pytest.raises(FewnodeError, match=r"short\.npz"):
+        read_dataset_npz(tmp_path / "short.npz")
 
 
 def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:

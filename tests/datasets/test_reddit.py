@@ -110,12 +110,20 @@ WHOLE = json.dumps(graph())
         ("[1, 2]", r"expected {, found '\['"),
         ("", "expected {, found ''"),
         ("{5", "expected :"),
+        ("{null: 1}", "no 'links' in it"),
         ('{"a": ' + "[" * 100_000, "nested too deep"),
     ],
 )
 def test_a_graph_that_is_cut_or_no_graph_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FewnodeError, match=rf"reddit-G\.json: .*{message}"):
         build_reddit(write(tmp_path, text))
+
+
+def test_a_network_may_have_no_links_and_a_map_has_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build_reddit(write(tmp_path, json.dumps(graph([])))).graph.n_edges == 0
+    monkeypatch.setattr(reddit, "MAX_MAP", 1000)
+    with pytest.raises(FewnodeError, match=r"_map\.json: larger than"):
+        build_reddit(tmp_path)
 
 
 def test_an_element_that_does_not_end_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,8 @@ def test_ids_may_be_numbers_of_any_kind() -> None:
     assert (data.graph.n_edges, data.info["unknown_ends"]) == (2, 1)
     assert data.class_names == ("1", "2")
     assert data.y.tolist() == [0, -1, 1]
+    halves = read_tables({"a": ["x"], "b": ["y"]}, {"id": ["x", "y"], "label": [1.5, 2.0]})
+    assert halves.class_names == ("1.5", "2")
 
 
 def test_cells_and_header_are_trimmed(tmp_path: Path) -> None:
@@ -155,14 +157,16 @@ def test_columns_are_guessed_by_what_is_in_them() -> None:
         "url": [f"http://x.org/{i}" for i in range(n)],
         "nothing": [""] * n,
         "flag": [True, False, None] * 100,
+        "seen": pa.array([1_700_000_000] * n, pa.timestamp("s")),
         "": list(range(n)),
     }
     data = read_tables({"s": ["k1"], "t": ["k2"]}, nodes, id="key")
     assert data.info["columns"] == {
         "key": "id", "class": "label", "summary": "text", "year": "numeric", "arch": "categorical", "url": "ignored",
-        "nothing": "ignored", "flag": "categorical", "": "ignored",
+        "nothing": "ignored", "flag": "categorical", "seen": "ignored", "": "ignored",
     }  # fmt: skip
     assert data.info["guessed"]["url"] == "300 distinct values of 1.0 words"
+    assert data.info["guessed"]["seen"] == "timestamp[s]"
     assert "summary" not in read_tables({"s": ["k1"], "t": ["k2"]}, nodes, id="key", numeric=["year"]).info["guessed"]
 
 

@@ -78,6 +78,7 @@ def test_several_files_are_one_grid(grid_file: Write) -> None:
         ("seeds = 3", "mode = 'x'", "[methods.wide]: mode is 'x', expected inductive or transductive"),
         ("hidden = [64]", "seed = 3", "[methods.wide]: options: 'seed' is not an option of a method"),
         ('title = "Mine"', "title = 3", "title is 3, expected text"),
+        ("[[compare]]", "[[ablation]]", "[[ablation]] 1: way is a list, expected one number"),
         ('title = "Mine"', "title =", "not TOML"),
         ('title = "Mine"', 'reported = "none.toml"', "none.toml: no such file"),
         ("[defaults]", "[[defaults]]", "[defaults]: expected a table"),
@@ -90,6 +91,21 @@ def test_what_is_wrong_is_said_with_its_place(grid_file: Write, find: str, put: 
         read_grid(grid_file(GOOD.replace(find, put, 1)))
     assert said in str(error.value)
     assert ".toml: " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("way = 5", "[[result]] 1: shot is missing"),
+        ("way = 5\nshot = 3\naccuracy = { GPN = '71' }", "accuracy of GPN is '71', expected a number"),
+        ("way = 5\nshot = 3\nf1 = { GPN = true }", "f1 of GPN is True, expected a number"),
+    ],
+)
+def test_published_numbers_are_numbers(grid_file: Write, text: str, said: str) -> None:
+    grid_file(f'[[result]]\ndataset = "a"\n{text}', "paper.toml")
+    with pytest.raises(FewnodeError) as error:
+        read_grid(grid_file(GOOD.replace('title = "Mine"', 'reported = "paper.toml"')))
+    assert said in str(error.value)
 
 
 def test_a_grid_without_parts(grid_file: Write) -> None:

@@ -92,10 +92,11 @@ def test_attached_nodes_survive_and_a_cut_off_line_does_not_count(start: Start) 
     before = local.ask("/api/classify", body).json
     path = local.store.nodes_path
     whole = path.read_bytes()
-    path.write_bytes(whole + whole[:-20])
-    local = start()
-    assert local.ask("/api/classify", body).json == before
-    assert path.read_bytes() == whole
+    for damaged in (whole[:-20], whole[:-20] + b"\n"):
+        path.write_bytes(whole + damaged)
+        local = start()
+        assert local.ask("/api/classify", body).json == before
+        assert path.read_bytes() == whole
     local.ask("/api/nodes", {"nodes": [{"node": "newer", "edges": ["new"]}]})
     assert start().ask("/api/model").json["data"]["attached"] == 2
     path.write_bytes(b"x" + path.read_bytes()[1:])

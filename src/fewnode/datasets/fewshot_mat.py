@@ -32,6 +32,8 @@ _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"
 _SPARSE = 5
 _NUMERIC = range(_SPARSE, 16)
 """MATLAB's array classes that hold numbers: sparse, double, … uint64. The others are text, cells and objects."""
+_COMPLEX = 0x0800
+"""The flag of an array that has imaginary parts beside the real ones."""
 
 Matrix: TypeAlias = NDArray[Any] | sp.csc_array
 
@@ -187,8 +189,11 @@ def _variables(blob: bytes) -> Iterator[tuple[str, Matrix]]:
         if kind != _MATRIX:
             raise FewnodeError("holds something that is no variable")
         (_, flags), (_, shape), (_, name), *numbers = _elements(content, order)
-        array_class = struct.unpack_from(f"{order}I", flags)[0] & 0xFF
+        bits = struct.unpack_from(f"{order}I", flags)[0]
+        array_class = bits & 0xFF
         if array_class in _NUMERIC:
+            if bits & _COMPLEX:
+                raise FewnodeError(f"{name.decode('latin-1')!r} holds complex numbers, expected real ones")
             dims = tuple(np.frombuffer(shape, f"{order}i4").tolist())
             yield name.decode("latin-1"), _matrix(array_class, dims, [_numbers(order, *each) for each in numbers])
 
@@ -231,8 +236,6 @@ def _part(variables: dict[str, Matrix]) -> Part:
     if x.ndim != 2 or not x.shape[0] == nodes.size == classes.size:
         shape = " x ".join(map(str, x.shape))
         raise FewnodeError(f"{nodes.size} nodes in Index, {classes.size} in Label, {shape} Attributes")
-    if x.dtype.kind not in "biuf":
-        raise FewnodeError(f"Attributes are {x.dtype}, expected numbers")
     with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
         return Part(nodes, classes, sp.csr_array(x).astype(np.float32))
 

@@ -166,7 +166,8 @@ def _elements(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         text.expect(":")
         if key not in ("nodes", "links"):
             text.value()
-        elif text.expect("["):
+        else:
+            text.expect("[")
             found.add(key)
             yield from ((key, element) for element in text.array())
         if text.expect(",", "}") == "}":
