@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from fewnode import nn
+from fewnode import kernels, nn
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.nn import CSR, GCN, Module, Prepared, build_encoder, normalised, segment_softmax
@@ -52,6 +52,49 @@ def test_rows_of_a_sparse_matrix(seed: int) -> None:
     nodes = rng.integers(0, 7, rng.integers(0, 10))
     rows = CSR.from_scipy(matrix, torch.float64).rows(torch.from_numpy(nodes))
     assert np.array_equal(rows.to_dense().numpy(), matrix.toarray()[nodes])
+
+
+@pytest.mark.parametrize("width", [1, 7, 16, 31, 32, 40, 48, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_products_of_any_width_are_scipys(width: int, dtype: type, index: type) -> None:
+    """Rows long, short and empty, scattered and some of them twice; a part of the columns of a wider matrix."""
+    rng = np.random.default_rng(width)
+    full = rng.standard_normal((60, 50)) * (rng.random((60, 50)) < 0.3)
+    full[[3, 59]] = 0
+    matrix = sp.csr_array(full.astype(dtype))
+    rows = rng.integers(0, 60, 80)
+    starts, stops = (part[rows].astype(index) for part in (matrix.indptr[:-1], matrix.indptr[1:]))
+    given = (starts, stops, matrix.indices.astype(index), matrix.data)
+    wide = rng.standard_normal((80, width + 5)).astype(dtype)
+    dense, chosen, tolerance = wide[:, 2 : width + 2], matrix[rows], 1e-4 if dtype == np.float32 else 1e-12
+    assert np.allclose(kernels.multiply(*given, dense[:50]), chosen @ dense[:50], atol=tolerance)
+    assert np.allclose(kernels.multiply_transposed(*given, dense, 50), chosen.T @ dense, atol=tolerance)
+    vector = np.ascontiguousarray(dense[:, 0])
+    assert np.allclose(kernels.dots(*given, vector[:50]), chosen @ vector[:50], atol=tolerance)
+    assert np.allclose(kernels.spread(*given, vector, 50)[:, 0], chosen.T @ vector, atol=tolerance)
+
+
+def test_a_product_with_columns_that_lie_apart_is_refused() -> None:
+    eye = sp.eye_array(40, format="csr", dtype=np.float32)
+    for multiply, rest in ((kernels.multiply, ()), (kernels.multiply_transposed, (40,))):
+        with pytest.raises(ValueError, match="side by side"):
+            multiply(eye.indptr[:-1], eye.indptr[1:], eye.indices, eye.data, np.ones((40, 40), np.float32).T, *rest)
+
+
+@given(st.integers(1, 200), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_columns_numbered_anew_are_the_same_columns(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    place, local = np.full(5000, -1, np.int32), rng.integers(0, 5000, n).astype(np.int32)
+    for in_order in (False, True):
+        given = local.copy()
+        columns, own = kernels.renumber(given, local[:3].astype(np.int64), place, in_order)
+        assert np.array_equal(columns[given], local)
+        assert np.array_equal(columns[own], local[:3])
+        assert len(set(columns.tolist())) == columns.size
+        assert (place == -1).all()
+    assert (np.diff(columns // 8) >= 0).all(), "in ascending parts of eight"
 
 
 def test_a_hop_is_the_closed_neighbourhood(star: Graph) -> None:

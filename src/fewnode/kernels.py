@@ -187,8 +187,16 @@ def gather(first: int, last: int, indices: Array, values: Array, dense: Array, o
 
 
 @compiled
+def need_rows(dense: Array) -> None:
+    """Vectors are loaded from where the columns of a row lie side by side."""
+    if dense.shape[1] >= LANES and dense.strides[1] != dense.itemsize:
+        raise ValueError("the columns of a row must lie side by side")
+
+
+@compiled
 def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array) -> Array:
     """sparse @ dense."""
+    need_rows(dense)
     n = start.size
     out = np.zeros((n, dense.shape[1]), dense.dtype)
     for i in range(n):
@@ -201,6 +209,7 @@ def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Ar
 @compiled
 def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array, dense: Array, columns: int) -> Array:
     """sparse.T @ dense, where the sparse matrix has so many columns."""
+    need_rows(dense)
     n, width = start.size, dense.shape[1]
     out = np.zeros((columns, width), dense.dtype)
     for i in range(n):
