@@ -56,9 +56,10 @@ def main() -> None:
     task = train[0]
     nodes = np.concatenate([task.support, task.query])
     _, around, _ = kernels.neighbours(g.adj.arrays, nodes, g.place)
-    _, ball, _ = kernels.neighbours(adj.arrays, around, g.place)
-    indptr, indices, values = kernels.pack(*x.arrays, ball)
-    rows = (indptr[:-1], indptr[1:], indices, values)
+    _, ball, _ = kernels.neighbours(adj.arrays, around, g.place, True)
+    start, stop, indices, values = x.arrays
+    rows = (start[ball], stop[ball], indices, values)
+    entries = int((rows[1] - rows[0]).sum())
     product = kernels.multiply(*rows, w)
     gradients = [torch.rand_like(p) for p in ours.optimizer.parameters]
     moved = sum(p.numel() * 4 for p in gradients)
@@ -67,14 +68,14 @@ def main() -> None:
         "X W, the rows of the ball": (
             lambda: kernels.multiply(*rows, w),
             1 << 20,
-            indices.size * (8 + wide) + product.nbytes,
-            2 * indices.size * w.shape[1],
+            entries * (8 + wide) + product.nbytes,
+            2 * entries * w.shape[1],
         ),
         "X' G, its derivative": (
             lambda: kernels.multiply_transposed(*rows, product, w.shape[0]),
             1 << 20,
-            indices.size * (8 + 2 * wide) + product.nbytes + w.nbytes,
-            2 * indices.size * w.shape[1],
+            entries * (8 + 2 * wide) + product.nbytes + w.nbytes,
+            2 * entries * w.shape[1],
         ),
         "Adam": (lambda: ours.optimizer.step(gradients), 8 << 20, 7 * moved, 12 * moved // 4),
     }
