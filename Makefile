@@ -66,7 +66,7 @@ audit: $(VENV)/.check
 
 # Branch coverage: 95 % of everything, 100 % of what reads strangers' bytes.
 coverage: $(VENV)/.check
-	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
+	env -u FEWNODE_FIGURES $(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/covered.py
 
 # Wheel and sdist, in dist/.

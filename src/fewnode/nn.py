@@ -406,11 +406,13 @@ class Encoder(Protocol):
 class Field:
     """What an encoder reads of a graph for some nodes: constants, so that weights can change without slicing again.
 
-    A layer multiplies by its weight and then by its hop, if it has one; the first layer's input is `rows`.
+    A layer multiplies by its weight and then by its hop, if it has one; the first layer's input is `rows`, which are
+    those of `nodes`, or of all.
     """
 
     rows: CSR | Tensor
     hops: tuple[CSR | Tensor | None, ...]
+    nodes: Int[Tensor, " m"] | None = None
 
 
 class GCN(nn.Module):
@@ -439,13 +441,13 @@ class GCN(nn.Module):
     def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None, few: bool = True) -> Field:
         """The receptive field of the nodes: with as `few` rows as can be, or multiplied in the least time."""
         if not self.graph:
-            return Field(g.features(nodes), (None,) * len(self.weight))
+            return Field(g.features(nodes), (None,) * len(self.weight), nodes)
         hops: list[CSR | None] = []
         for _ in self.weight[1:]:
             hop, nodes = g.hop(nodes) if few else g.reach(nodes)[:2]
             hops.append(hop)
         rows, first = g.propagated(nodes) if few else g.shared(nodes)
-        return Field(rows, (first, *reversed(hops)))
+        return Field(rows, (first, *reversed(hops)), nodes)
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
         return self.finish(field, field.rows @ self.first)
@@ -454,6 +456,11 @@ class GCN(nn.Module):
     def first(self) -> Float[Tensor, "d h"]:
         """The weight that the attributes are multiplied by: by far the largest."""
         return self.weight[0]  # type: ignore[no-any-return]
+
+    def products(self, g: Prepared) -> Float[Tensor, "n h"]:
+        """The rows of a field with few rows, times the first weight, for all nodes."""
+        field = self.read(g, None)
+        return product(field.hops[0], product(field.rows, self.first.detach()))
 
     def finish(self, field: Field, h: Float[Tensor, "*t m h"]) -> Float[Tensor, "*t k d"]:
         """z, from the product of the field's rows with the first weight."""

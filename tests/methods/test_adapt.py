@@ -270,6 +270,21 @@ def test_all_nodes_get_the_answers_that_some_get(encoder: str) -> None:
     assert np.allclose(everyone[task.query], some, atol=1e-5)
 
 
+@pytest.mark.parametrize("encoder", OWN)
+def test_tasks_that_are_known_get_the_same_answers(encoder: str, planted: Dataset) -> None:
+    """The first time each reads its own rows; then all take theirs from one product."""
+    method, kept = fitted(planted, encoder=encoder, hidden=(8,), episodes=1), {}
+    g, pool = method._prepared(planted.graph), EpisodeSampler(planted, "test", 3, 3).take(30)
+    first, second = (dict(method._answers(g, pool, kept)) for _ in range(2))
+    assert len(kept) == 30
+    del kept[3], kept[7]
+    third = dict(method._answers(g, pool, kept))
+    assert first.keys() == second.keys() == third.keys() == set(range(30))
+    for i in range(30):
+        assert torch.allclose(first[i], second[i], atol=1e-4)
+        assert torch.allclose(first[i], third[i], atol=1e-4)
+
+
 def test_the_unit_of_attributes_does_not_matter(planted: Dataset) -> None:
     """And a second network is read in the unit of the first: the model is the same function of a node everywhere."""
     graph = planted.graph

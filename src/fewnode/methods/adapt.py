@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.methods.inner import Network, Stack, Support, Weights, adapt
+from fewnode.methods.inner import MOVE, ROWS, Known, Network, Stack, Support, Weights, adapt
 from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder, check_widths
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, adopt, meta_train, seeded
 
@@ -34,6 +33,8 @@ LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
 TASKS, QUERIES = 32, 1024
 """Tasks that are adapted to at a time, and query nodes that are read at a time: they bound memory."""
+TOGETHER = 12
+"""Tasks that are known: more would have to be filled up with more zeros."""
 
 
 class SGC(nn.Module):
@@ -51,7 +52,7 @@ class SGC(nn.Module):
     def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Field:
         hop, around = g.hop(nodes)
         rows, inner = g.propagated(around)
-        return Field(rows, (inner, hop)) if nodes is None else Field(_product(hop, rows), ())
+        return Field(rows, (inner, hop)) if nodes is None else Field(_product(hop, rows), (), nodes)
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
         return self.finish(field, field.rows @ self.first)
@@ -60,6 +61,10 @@ class SGC(nn.Module):
         for hop in field.hops:
             h = h if hop is None else hop @ h
         return h + self.bias
+
+    @torch.no_grad()
+    def products(self, g: Prepared) -> Float[Tensor, "n d"]:
+        return self.apply_to(self.read(g, None)) - self.bias
 
 
 def _product(hop: CSR, rows: CSR | Tensor) -> CSR | Tensor:
@@ -158,7 +163,7 @@ class Adapt:
     def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
         """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
         pool = valid.take(VALID_TASKS)
-        kept: dict[int, tuple[Support, Any]] = {}
+        kept: dict[int, Known] = {}
 
         def validate() -> float:
             answers = self._answers(g, pool, kept)
@@ -182,22 +187,36 @@ class Adapt:
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
-        self, g: Prepared, tasks: Sequence[Episode], kept: dict[int, tuple[Support, Any]] | None = None
+        self, g: Prepared, tasks: Sequence[Episode], kept: dict[int, Known] | None = None
     ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Logits of each task's query nodes; all tasks have the same N.
 
         `kept`, if given, is filled with what was read of support and query where that is small, to be given again.
         """
-        known = {} if kept is None else kept
+        if kept:
+            yield from self._answers_of(g, kept)
+        rest = [i for i in range(len(tasks)) if not kept or i not in kept]
         degree = g.degree.cpu().numpy()
-        order = np.argsort([degree[task.support].sum() for task in tasks], kind="stable")  # like sizes side by side
-        for part in (order[start : start + TASKS].tolist() for start in range(0, len(tasks), TASKS)):
-            supports = [known[i][0] if i in known else self._support(g, tasks[i]) for i in part]
+        rest.sort(key=lambda i: degree[tasks[i].support].sum())  # like sizes side by side
+        for part in (rest[start : start + TASKS] for start in range(0, len(rest), TASKS)):
+            supports = [self._support(g, tasks[i]) for i in part]
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
                 query = torch.from_numpy(tasks[i].query).to(g.device)
-                if kept is not None and i not in known and support.products is not None:
-                    kept[i] = support, self.network_.encoder.read(g, query)
-                yield i, self._asked(g, query, weights, known[i][1] if i in known else None)
+                if kept is not None and (known := Known.read(self.network_, g, support, query)) is not None:
+                    kept[i] = known
+                yield i, self._asked(g, query, weights)
+
+    def _answers_of(self, g: Prepared, kept: Mapping[int, Known]) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
+        """Attributes times the first weight for all nodes at once; what a task adds to that, its products tell."""
+        network, all_rows = self.network_, self.network_.encoder.products(g)
+        order = sorted(kept, key=lambda i: kept[i].support.field.rows.shape[0])
+        for part in (order[start : start + TOGETHER] for start in range(0, len(order), TOGETHER)):
+            stack = Stack([kept[i].support for i in part], all_rows)
+            for i, weights in zip(part, adapt(network, stack, self.steps, self.inner_lr), strict=True):
+                known = kept[i]
+                with torch.no_grad():
+                    rows = all_rows[known.query.nodes] - known.products @ weights.pop(MOVE)
+                    yield i, network.logits(known.query, {**weights, ROWS: rows})
 
     def _support(self, g: Prepared, task: Episode) -> Support:
         nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))
@@ -209,13 +228,9 @@ class Adapt:
         together = iter(loop(Stack(few)) if few else [])
         return [loop(support)[0] if support.products is None else next(together) for support in supports]
 
-    def _asked(
-        self, g: Prepared, query: Int[Tensor, " q"], weights: Weights, field: Any = None
-    ) -> Float[Tensor, "q n"]:
+    def _asked(self, g: Prepared, query: Int[Tensor, " q"], weights: Weights) -> Float[Tensor, "q n"]:
         network = self.network_
         with torch.no_grad():
-            if field is not None:
-                return network.logits(field, weights)
             if query.numel() * 8 > g.n > QUERIES:
                 return network.logits(network.encoder.read(g, None), weights)[query]
             parts = (network.encoder.read(g, nodes) for nodes in query.split(QUERIES))

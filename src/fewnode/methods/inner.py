@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from fewnode.nn import CSR, Field, Prepared
 
-HEAD, BIAS, ROWS = "head", "bias", "rows"
+HEAD, BIAS, ROWS, MOVE = "head", "bias", "rows", "move"
 MAX_GRAM = 1024
 """Rows that `gram` multiplies with each other at most; beyond that it costs more than it saves."""
 
@@ -117,10 +117,13 @@ class Stack:
     The first weight W has a row for each attribute, but a step moves it by rowsᵀ G alone, G being the gradient at
     rows W. So the loop follows rows W instead, which a step moves by (rows rowsᵀ) G, and W is moved once, at the end:
     the same numbers without a product as wide as the attributes. Smaller tasks are filled up with zeros.
+
+    Where `rows`, the products of all nodes' rows with W, are given, W is not moved at all: instead of it a task gets
+    the sum of its G, `MOVE`.
     """
 
-    def __init__(self, tasks: Sequence[Support]) -> None:
-        self.tasks, self.n_way = tasks, tasks[0].n_way
+    def __init__(self, tasks: Sequence[Support], rows: Float[Tensor, "n h"] | None = None) -> None:
+        self.tasks, self.n_way, self.rows = tasks, tasks[0].n_way, rows
         self.products = _padded([task.products for task in tasks if task.products is not None])
         hops = zip(*(task.field.hops for task in tasks), strict=True)
         dense = tuple(None if layer[0] is None else _padded([hop.to_dense() for hop in layer]) for layer in hops)
@@ -134,7 +137,10 @@ class Stack:
         weights = {
             name: weight.expand(t, *(1,) * (2 - weight.dim()), *weight.shape) for name, weight in weights.items()
         }
-        rows = _padded([task.field.rows @ first for task in self.tasks])
+        if self.rows is None:
+            rows = _padded([task.field.rows @ first for task in self.tasks])
+        else:
+            rows = _padded([self.rows[task.field.nodes] for task in self.tasks]).requires_grad_()
         with torch.no_grad():
             width = functional_call(network, weights, (self.field, rows), tie_weights=False).shape[2]
         head, bias = rows.new_zeros(t, width, self.n_way), rows.new_zeros(t, 1, self.n_way)
@@ -146,8 +152,29 @@ class Stack:
         for own, task, move in zip(each, self.tasks, moved, strict=True):
             rows = task.field.rows
             move = move[: rows.shape[0]]
-            own[network.first] = first - (rows.transposed_matmul(move) if isinstance(rows, CSR) else rows.T @ move)
+            if self.rows is not None:
+                own[MOVE] = move
+            else:
+                own[network.first] = first - (rows.transposed_matmul(move) if isinstance(rows, CSR) else rows.T @ move)
         return each
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A task that is asked about again and again: what it reads, and the products of query rows with support rows."""
+
+    support: Support
+    query: Any
+    products: Float[Tensor, "q m"]
+
+    @classmethod
+    def read(cls, network: Network, g: Prepared, support: Support, query: Int[Tensor, " q"]) -> Known | None:
+        """None, if there are too many rows for that to pay."""
+        if support.products is None:
+            return None
+        field = network.encoder.read(g, query)
+        few = field.rows.shape[0] <= min(MAX_GRAM, field.rows.shape[1])
+        return cls(support, field, field.rows.to_dense() @ support.field.rows.to_dense().T) if few else None
 
 
 def gram(rows: CSR | Tensor) -> Float[Tensor, "m m"] | None:
