@@ -19,7 +19,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
 from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
-from fewnode.methods.inner import Network, Stack, Support, adapt, support_loss
+from fewnode.methods.inner import Network, Pool, Stack, Support, adapt, support_loss
 from fewnode.nn import Prepared, build_encoder
 from fewnode.train import CHECKPOINT, Diverged, History, Journal
 from graphs import planted as planted_network
@@ -273,12 +273,12 @@ def test_all_nodes_get_the_answers_that_some_get(encoder: str) -> None:
 @pytest.mark.parametrize("encoder", OWN)
 def test_tasks_that_are_known_get_the_same_answers(encoder: str, planted: Dataset) -> None:
     """The first time each reads its own rows; then all take theirs from one product."""
-    method, kept = fitted(planted, encoder=encoder, hidden=(8,), episodes=1), {}
+    method, kept = fitted(planted, encoder=encoder, hidden=(8,), episodes=1), Pool()
     g, pool = method._prepared(planted.graph), EpisodeSampler(planted, "test", 3, 3).take(30)
     first, second = (dict(method._answers(g, pool, kept)) for _ in range(2))
-    assert len(kept) == 30
-    del kept[3], kept[7]
-    third = dict(method._answers(g, pool, kept))
+    assert len(kept.known) == 30
+    few = Pool({i: known for i, known in kept.known.items() if i not in (3, 7)})
+    third = dict(method._answers(g, pool, few))
     assert first.keys() == second.keys() == third.keys() == set(range(30))
     for i in range(30):
         assert torch.allclose(first[i], second[i], atol=1e-4)

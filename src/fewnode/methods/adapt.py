@@ -25,7 +25,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.methods.inner import MOVE, ROWS, Known, Network, Stack, Support, Weights, adapt
+from fewnode.methods.inner import MOVE, ROWS, Known, Network, Pool, Stack, Support, Weights, adapt
 from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder, check_widths
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, adopt, meta_train, seeded
 
@@ -33,8 +33,6 @@ LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
 TASKS, QUERIES = 32, 1024
 """Tasks that are adapted to at a time, and query nodes that are read at a time: they bound memory."""
-TOGETHER = 12
-"""Tasks that are known: more would have to be filled up with more zeros."""
 
 
 class SGC(nn.Module):
@@ -163,7 +161,7 @@ class Adapt:
     def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
         """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
         pool = valid.take(VALID_TASKS)
-        kept: dict[int, Known] = {}
+        kept = Pool()
 
         def validate() -> float:
             answers = self._answers(g, pool, kept)
@@ -187,15 +185,15 @@ class Adapt:
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
-        self, g: Prepared, tasks: Sequence[Episode], kept: dict[int, Known] | None = None
+        self, g: Prepared, tasks: Sequence[Episode], kept: Pool | None = None
     ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Logits of each task's query nodes; all tasks have the same N.
 
         `kept`, if given, is filled with what was read of support and query where that is small, to be given again.
         """
-        if kept:
+        if kept is not None and kept.known:
             yield from self._answers_of(g, kept)
-        rest = [i for i in range(len(tasks)) if not kept or i not in kept]
+        rest = [i for i in range(len(tasks)) if kept is None or i not in kept.known]
         degree = g.degree.cpu().numpy()
         rest.sort(key=lambda i: degree[tasks[i].support].sum())  # like sizes side by side
         for part in (rest[start : start + TASKS] for start in range(0, len(rest), TASKS)):
@@ -203,20 +201,19 @@ class Adapt:
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
                 query = torch.from_numpy(tasks[i].query).to(g.device)
                 if kept is not None and (known := Known.read(self.network_, g, support, query)) is not None:
-                    kept[i] = known
+                    kept.known[i] = known
                 yield i, self._asked(g, query, weights)
 
-    def _answers_of(self, g: Prepared, kept: Mapping[int, Known]) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
+    def _answers_of(self, g: Prepared, kept: Pool) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Attributes times the first weight for all nodes at once; what a task adds to that, its products tell."""
-        network, all_rows = self.network_, self.network_.encoder.products(g)
-        order = sorted(kept, key=lambda i: kept[i].support.field.rows.shape[0])
-        for part in (order[start : start + TOGETHER] for start in range(0, len(order), TOGETHER)):
-            stack = Stack([kept[i].support for i in part], all_rows)
+        network, rows = self.network_, self.network_.encoder.products(g)
+        for part, stack in kept.stacks:
+            stack.rows = rows
             for i, weights in zip(part, adapt(network, stack, self.steps, self.inner_lr), strict=True):
-                known = kept[i]
+                known = kept.known[i]
                 with torch.no_grad():
-                    rows = all_rows[known.query.nodes] - known.products @ weights.pop(MOVE)
-                    yield i, network.logits(known.query, {**weights, ROWS: rows})
+                    moved = rows[known.query.nodes] - known.products @ weights.pop(MOVE)
+                    yield i, network.logits(known.query, {**weights, ROWS: moved})
 
     def _support(self, g: Prepared, task: Episode) -> Support:
         nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))

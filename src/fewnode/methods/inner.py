@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,9 @@ from fewnode.nn import CSR, Field, Prepared
 HEAD, BIAS, ROWS, MOVE = "head", "bias", "rows", "move"
 MAX_GRAM = 1024
 """Rows that `gram` multiplies with each other at most; beyond that it costs more than it saves."""
+
+TOGETHER = 12
+"""Tasks of a stack in a pool; more would have to be filled up with more zeros."""
 
 Weights = dict[str, Tensor]
 
@@ -122,8 +126,10 @@ class Stack:
     the sum of its G, `MOVE`.
     """
 
-    def __init__(self, tasks: Sequence[Support], rows: Float[Tensor, "n h"] | None = None) -> None:
-        self.tasks, self.n_way, self.rows = tasks, tasks[0].n_way, rows
+    rows: Float[Tensor, "n h"] | None = None
+
+    def __init__(self, tasks: Sequence[Support]) -> None:
+        self.tasks, self.n_way = tasks, tasks[0].n_way
         self.products = _padded([task.products for task in tasks if task.products is not None])
         hops = zip(*(task.field.hops for task in tasks), strict=True)
         dense = tuple(None if layer[0] is None else _padded([hop.to_dense() for hop in layer]) for layer in hops)
@@ -175,6 +181,19 @@ class Known:
         field = network.encoder.read(g, query)
         few = field.rows.shape[0] <= min(MAX_GRAM, field.rows.shape[1])
         return cls(support, field, field.rows.to_dense() @ support.field.rows.to_dense().T) if few else None
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Known tasks by their numbers, and stacks of like size, made once."""
+
+    known: dict[int, Known] = dataclass_field(default_factory=dict)
+
+    @cached_property
+    def stacks(self) -> list[tuple[list[int], Stack]]:
+        order = sorted(self.known, key=lambda i: self.known[i].support.field.rows.shape[0])
+        parts = [order[start : start + TOGETHER] for start in range(0, len(order), TOGETHER)]
+        return [(part, Stack([self.known[i].support for i in part])) for part in parts]
 
 
 def gram(rows: CSR | Tensor) -> Float[Tensor, "m m"] | None:
