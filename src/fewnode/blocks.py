@@ -132,9 +132,12 @@ class Propagation:
         adj, scale = _structure(self.home)
         low, high = cut(self.n, self.rows)[row]
         indptr, indices, values = kernels.closed(*adj, scale, low, high)
-        p = kernels.multiply(
-            indptr[:-1], indptr[1:], indices, values, _slab(self.home, *cut(self.width, self.columns)[column])
+        given, slab = (
+            (indptr[:-1], indptr[1:], indices, values),
+            _slab(self.home, *cut(self.width, self.columns)[column]),
         )
+        thin = self.width == 1  # as in `CSR.multiply`, to the last bit
+        p = kernels.dots(*given, slab[:, 0])[:, None] if thin else kernels.multiply(*given, slab)
         own = {"indices": indices, "values": values} if column == 0 else {}
         write_safetensors(self.path(key), {"p": p, **own})
 

@@ -77,24 +77,25 @@ class _Lanes:
 
     Left to itself, the compiler reads and writes each sum anew for every entry: it cannot know that the dense matrices
     do not overlap. The arguments are (first, last, indices, values, dense, out, i, column): entries first to last, row
-    i, and `parts` times `LANES` columns from `column` on.
+    i, and `parts` times `lanes` columns from `column` on. However wide it is, each column is summed in the same order
+    and rounded alike, so that blocks of columns have the bits of the whole.
     """
 
     DENSE, OUT = 2, 3
 
-    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, parts: int) -> None:
-        self.context, self.builder, self.parts = context, builder, parts
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, lanes: int, parts: int) -> None:
+        self.context, self.builder, self.lanes, self.parts = context, builder, lanes, parts
         self.first, self.last, *arrays, self.i, self.column = arguments
         self.kinds = signature.args[2:6]
         self.arrays = [
             context.make_array(kind)(context, builder, array) for kind, array in zip(self.kinds, arrays, strict=True)
         ]
         number = self.kinds[self.DENSE].dtype
-        self.vector, self.align = ir.VectorType(context.get_value_type(number), LANES), number.bitwidth // 8
+        self.vector, self.align = ir.VectorType(context.get_value_type(number), lanes), number.bitwidth // 8
 
     def gather(self) -> None:
         """out[i] = Σ value · dense[index]"""
-        sums = [cgutils.alloca_once_value(self.builder, self.vector([0.0] * LANES)) for _ in range(self.parts)]
+        sums = [cgutils.alloca_once_value(self.builder, self.vector([0.0] * self.lanes)) for _ in range(self.parts)]
         with self.entries() as (e, value):
             for total, place in zip(sums, self.row(self.DENSE, self.index(e)), strict=True):
                 self.add(value, self.builder.load(place, align=self.align), total)
@@ -119,7 +120,7 @@ class _Lanes:
         long, short = ir.IntType(64), ir.IntType(32)
         with cgutils.for_range_slice(self.builder, self.first, self.last, long(1), long) as (e, _):
             value = self.builder.load(self.builder.gep(self.arrays[1].data, [e]))
-            none, zeros = self.vector(ir.Undefined), ir.VectorType(short, LANES)([0] * LANES)
+            none, zeros = self.vector(ir.Undefined), ir.VectorType(short, self.lanes)([0] * self.lanes)
             yield e, self.builder.shuffle_vector(self.builder.insert_element(none, value, short(0)), none, zeros)
 
     def index(self, e: Any) -> Any:
@@ -130,7 +131,7 @@ class _Lanes:
         """Where the vectors of a row are."""
         kind, array, place = self.kinds[which], self.arrays[which], [row, self.column]
         first = cgutils.get_item_pointer(self.context, self.builder, kind, array, place, wraparound=False)
-        each = [self.builder.gep(first, [ir.IntType(64)(part * LANES)]) for part in range(self.parts)]
+        each = [self.builder.gep(first, [ir.IntType(64)(part * self.lanes)]) for part in range(self.parts)]
         return [self.builder.bitcast(pointer, self.vector.as_pointer()) for pointer in each]
 
     def add(self, value: Any, factor: Any, to: Any) -> None:
@@ -139,14 +140,14 @@ class _Lanes:
         self.builder.store(self.builder.fadd(before, product, flags=("contract",)), to, align=self.align)
 
 
-def _in_lanes(what: Callable[[_Lanes], None], parts: int) -> Any:
+def _in_lanes(what: Callable[[_Lanes], None], lanes: int, parts: int = 1) -> Any:
     """A function for compiled code."""
 
     def typed(
         typing: Any, first: Any, last: Any, indices: Any, values: Any, dense: Any, out: Any, i: Any, column: Any
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            what(_Lanes(context, builder, signature, arguments, parts))
+            what(_Lanes(context, builder, signature, arguments, lanes, parts))
             return context.get_dummy_value()
 
         long = types.int64
@@ -155,41 +156,63 @@ def _in_lanes(what: Callable[[_Lanes], None], parts: int) -> Any:
     return intrinsic(typed)
 
 
-_gather, _gather_twice = (_in_lanes(_Lanes.gather, parts) for parts in (1, 2))
-_scatter, _scatter_twice = (_in_lanes(_Lanes.scatter, parts) for parts in (1, 2))
+_gather_32, _scatter_32 = (_in_lanes(what, LANES, 2) for what in (_Lanes.gather, _Lanes.scatter))
+_gather_16, _gather_8, _gather_4, _gather_2, _gather_1 = (_in_lanes(_Lanes.gather, lanes) for lanes in (16, 8, 4, 2, 1))
+_scatter_16, _scatter_8, _scatter_4, _scatter_2, _scatter_1 = (
+    _in_lanes(_Lanes.scatter, lanes) for lanes in (16, 8, 4, 2, 1)
+)
 
 
 @njit(inline="always")
 def gather(first: int, last: int, indices: Array, values: Array, dense: Array, out: Array, i: int) -> None:
-    """Row i of sparse @ dense into zeros: 32 columns at a time, then 16, and the rest four entries at a time."""
+    """Row i of sparse @ dense: 32 columns at a time, the rest by halves."""
     c, width = 0, dense.shape[1]
-    while c + 2 * LANES <= width:
-        _gather_twice(first, last, indices, values, dense, out, i, c)
-        c += 2 * LANES
-    if c + LANES <= width:
-        _gather(first, last, indices, values, dense, out, i, c)
-        c += LANES
-    if c == width:
-        return
-    total, e = out[i], first
-    while e + 4 <= last:
-        v_0, v_1, v_2, v_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-        row_0, row_1 = dense[np.uint64(indices[e])], dense[np.uint64(indices[e + 1])]
-        row_2, row_3 = dense[np.uint64(indices[e + 2])], dense[np.uint64(indices[e + 3])]
-        for d in range(c, width):
-            total[d] += v_0 * row_0[d] + v_1 * row_1[d] + v_2 * row_2[d] + v_3 * row_3[d]
-        e += 4
-    while e < last:
-        value, row = values[e], dense[np.uint64(indices[e])]
-        for d in range(c, width):
-            total[d] += value * row[d]
-        e += 1
+    while c + 32 <= width:
+        _gather_32(first, last, indices, values, dense, out, i, c)
+        c += 32
+    if width & 16:
+        _gather_16(first, last, indices, values, dense, out, i, c)
+        c += 16
+    if width & 8:
+        _gather_8(first, last, indices, values, dense, out, i, c)
+        c += 8
+    if width & 4:
+        _gather_4(first, last, indices, values, dense, out, i, c)
+        c += 4
+    if width & 2:
+        _gather_2(first, last, indices, values, dense, out, i, c)
+        c += 2
+    if width & 1:
+        _gather_1(first, last, indices, values, dense, out, i, c)
+
+
+@njit(inline="always")
+def scatter(first: int, last: int, indices: Array, values: Array, dense: Array, out: Array, i: int) -> None:
+    """What row i of a sparse matrix adds to sparse.T @ dense, likewise."""
+    c, width = 0, dense.shape[1]
+    while c + 32 <= width:
+        _scatter_32(first, last, indices, values, dense, out, i, c)
+        c += 32
+    if width & 16:
+        _scatter_16(first, last, indices, values, dense, out, i, c)
+        c += 16
+    if width & 8:
+        _scatter_8(first, last, indices, values, dense, out, i, c)
+        c += 8
+    if width & 4:
+        _scatter_4(first, last, indices, values, dense, out, i, c)
+        c += 4
+    if width & 2:
+        _scatter_2(first, last, indices, values, dense, out, i, c)
+        c += 2
+    if width & 1:
+        _scatter_1(first, last, indices, values, dense, out, i, c)
 
 
 @compiled
 def need_rows(dense: Array) -> None:
     """Vectors are loaded from where the columns of a row lie side by side."""
-    if dense.shape[1] >= LANES and dense.strides[1] != dense.itemsize:
+    if dense.shape[1] > 1 and dense.strides[1] != dense.itemsize:
         raise ValueError("the columns of a row must lie side by side")
 
 
@@ -198,7 +221,7 @@ def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Ar
     """sparse @ dense."""
     need_rows(dense)
     n = start.size
-    out = np.zeros((n, dense.shape[1]), dense.dtype)
+    out = np.empty((n, dense.shape[1]), dense.dtype)
     for i in range(n):
         later = min(i + AHEAD, n - 1)
         fetch(indices, values, start[later], stop[later])
@@ -210,24 +233,12 @@ def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Ar
 def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array, dense: Array, columns: int) -> Array:
     """sparse.T @ dense, where the sparse matrix has so many columns."""
     need_rows(dense)
-    n, width = start.size, dense.shape[1]
-    out = np.zeros((columns, width), dense.dtype)
+    n = start.size
+    out = np.zeros((columns, dense.shape[1]), dense.dtype)
     for i in range(n):
         later = min(i + AHEAD, n - 1)
         fetch(indices, values, start[later], stop[later])
-        c = 0
-        while c + 2 * LANES <= width:
-            _scatter_twice(start[i], stop[i], indices, values, dense, out, i, c)
-            c += 2 * LANES
-        if c + LANES <= width:
-            _scatter(start[i], stop[i], indices, values, dense, out, i, c)
-            c += LANES
-        if c < width:
-            row = dense[i]
-            for e in range(start[i], stop[i]):
-                value, total = values[e], out[np.uint64(indices[e])]
-                for d in range(c, width):
-                    total[d] += value * row[d]
+        scatter(start[i], stop[i], indices, values, dense, out, i)
     return out
 
 
