@@ -20,8 +20,8 @@ STRICTLY = re.compile(
 
 def main() -> None:
     coverage = Coverage()
+    coverage.load()  # what pytest has put together; the rest is of processes that ended after it
     coverage.combine(keep=True)
-    coverage.load()
     files = sorted(coverage.get_data().measured_files())
     overall = coverage.report(file=io.StringIO())
     strict = [name for name in files if STRICTLY.search(name)]
