@@ -211,13 +211,6 @@ DEFENCES = [
         "reliability/test_disk.py::test_a_file_size_limit",
     ),
     Defence(
-        "the same bytes for any hash seed",
-        "graph.py",
-        "enumerate(sorted(set(names)))",
-        "enumerate(set(names))",
-        "reliability/test_numbers.py::test_the_same_bytes_for_any_hash_seed",
-    ),
-    Defence(
         "the token",
         "serve/gate.py",
         "        if not self._knows(headers):",
@@ -260,14 +253,7 @@ DEFENCES = [
         "serve/test_safety.py::test_no_cors_and_no_second_host",
     ),
     Defence(
-        "announced bodies of more than a megabyte",
-        "serve/gate.py",
-        "        if int(given) > BODY:",
-        "        if False:",
-        "serve/test_safety.py::test_a_body_is_at_most_a_megabyte",
-    ),
-    Defence(
-        "other bodies of more than a megabyte",
+        "bodies of more than a megabyte",
         "serve/gate.py",
         "                    if len(body) > BODY:",
         "                    if False:",
@@ -288,25 +274,11 @@ DEFENCES = [
         "serve/test_process.py::test_who_is_slow_with_a_header_is_cut_off",
     ),
     Defence(
-        "headers without end",
-        "serve/server.py",
-        "                if self._header_bytes > patience.header_bytes:",
-        "                if False:",
-        "serve/test_process.py::test_a_header_without_end_is_cut_off",
-    ),
-    Defence(
         "readers that do not read",
         "serve/server.py",
         "            self._reader_deadline = self.loop.call_later(patience.write_seconds, self.transport.abort)",
         "            pass",
         "serve/test_process.py::test_who_does_not_read_is_cut_off_and_keeps_nobody_waiting",
-    ),
-    Defence(
-        "connections are counted",
-        "serve/server.py",
-        "            if len(self.connections) > patience.connections:",
-        "            if False:",
-        "serve/test_process.py::test_there_are_only_so_many_connections",
     ),
     Defence(
         "classes are counted",
@@ -387,7 +359,12 @@ def test_every_defence_is_missed_when_it_is_gone(tmp_path: Path, figure: Figure)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
         environment.pop("FEWNODE_FIGURES", None)
         found = subprocess.run(
-            list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, preexec_fn=limited
+            list(map(str, command)),
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            preexec_fn=None if "test_page" in defence.test else limited,  # a browser asks for more than it uses
         )
         if "Error" not in found.stdout or found.returncode == 0 or "no tests ran" in found.stdout:
             missed.append((defence.what, found.stdout[-500:]))
