@@ -132,10 +132,8 @@ class Propagation:
         adj, scale = _structure(self.home)
         low, high = cut(self.n, self.rows)[row]
         indptr, indices, values = kernels.closed(*adj, scale, low, high)
-        given, slab = (
-            (indptr[:-1], indptr[1:], indices, values),
-            _slab(self.home, *cut(self.width, self.columns)[column]),
-        )
+        given = (indptr[:-1], indptr[1:], indices, values)
+        slab = _slab(self.home, *cut(self.width, self.columns)[column])
         thin = self.width == 1  # as in `CSR.multiply`, to the last bit
         p = kernels.dots(*given, slab[:, 0])[:, None] if thin else kernels.multiply(*given, slab)
         own = {"indices": indices, "values": values} if column == 0 else {}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewnode.datasets import BUILDERS, amazon, dump
+from fewnode.datasets import BUILDERS, amazon, dump, literal
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
 from fewnode.datasets.dump import MAX_CLASS, MIN_CLASS
 from fewnode.datasets.literal import BadLineError
@@ -262,10 +262,11 @@ def test_a_line_that_changed_after_it_was_chosen_is_refused(tmp_path: Path, monk
         build_amazon_clothing(write(tmp_path / NAME, crowd("Laces")))
 
 
-def test_a_literal_that_is_long_and_no_json_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewnode.datasets.literal.MAX_AST_BYTES", 3000)
-    odd = product("X", description="a" * 4000 + "\\x41")
-    assert sum(build_amazon_clothing(write(tmp_path / NAME, [*crowd("Laces"), odd])).info["skipped"].values()) <= 1
+def test_a_literal_that_is_long_is_not_given_to_pythons_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(literal, "MAX_AST_BYTES", 10)
+    assert literal._evaluate("{'a': 1}") == {"a": 1}
+    with pytest.raises(BadLineError):
+        literal._evaluate("{'a': 12345}")
 
 
 def test_every_network_of_the_paper_has_a_builder() -> None:

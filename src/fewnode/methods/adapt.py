@@ -213,7 +213,8 @@ class Adapt:
                 known = kept.known[i]
                 with torch.no_grad():
                     moved = rows[known.query.nodes] - known.products @ weights.pop(MOVE)
-                    yield i, network.logits(known.query, {**weights, ROWS: moved})
+                    logits = network.logits(known.query, {**weights, ROWS: moved})
+                yield i, logits
 
     def _support(self, g: Prepared, task: Episode) -> Support:
         nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))
