@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import Dataset
-from fewnode.labelling import cover, draw, suggest
+from fewnode.graph import ClassSplit, Dataset
+from fewnode.labelling import Suggestion, cover, draw, suggest, unlabelled
 
 
 def test_the_centre_of_the_uncovered_group_comes_first() -> None:
@@ -42,7 +44,8 @@ def test_suggestions_are_new_distinct_and_mostly_of_the_classes(model: Estimator
     nodes = [s.node for s in found]
     assert len(set(nodes) - set(first)) == 12
     inside = np.isin(planted.y[nodes], planted.split.test[:3]).mean()
-    assert inside > 0.6, "3 of 15 classes: chance is 0.2"
+    chance = np.isin(planted.y[unlabelled(planted)], planted.split.test[:3]).mean()
+    assert inside > chance + 0.15
     assert {s.likely for s in found} == set("abc")
     gains = [s.covers for s in found]
     assert gains == sorted(gains, reverse=True), "each adds less than the one before"
@@ -59,3 +62,28 @@ def test_a_method_without_embedding_is_refused(planted: Dataset) -> None:
     model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
     with pytest.raises(FewnodeError, match="gpn-plus"):
         suggest(model, planted, [0, 1], ["a", "b"])
+
+
+def test_what_training_saw_is_not_asked_about(planted: Dataset) -> None:
+    """Its class is known. Where training saw all nodes, the classes asked about must be others than the dataset's."""
+    assert set(planted.y[unlabelled(planted)].tolist()) == set(planted.split.test)
+    seen = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid + planted.split.test, ()))
+    assert unlabelled(seen) == list(range(planted.graph.n))
+
+
+def test_what_is_like_rejected_nodes_is_worth_less(model: Estimator, planted: Dataset) -> None:
+    """A node of a class that nobody wants: once two of its like are rejected, it seems less wanted and covers less."""
+    wanted, other = planted.split.test[:2], np.flatnonzero(planted.y == planted.split.test[2]).tolist()
+    first = [int(np.flatnonzero(planted.y == c)[0]) for c in wanted]
+
+    def asked(*told: int) -> Suggestion:
+        return suggest(model, planted, first, ["a", "b"], 1, [*first, *other[:3]], told)[0]
+
+    assert {asked().node} < set(other[:3])
+    told = asked(*other[:2])
+    assert told.node == other[2]
+    assert told.probability < asked().probability / 2
+    assert told.covers < asked().covers / 2
+    assert asked(*other[:2], first[0]) == told, "what is labelled since is not rejected"
+    with pytest.raises(FewnodeError, match="no node left"):
+        asked(*other)

@@ -200,6 +200,7 @@ class Client:
         return _answer(self._ask("POST", "/api/classify", body))
 
     def suggest(self, count: int = 10, support: Support | None = None, exclude: Sequence[str] = ()) -> list[Suggested]:
+        """What to label next; `exclude`: nodes that were looked at and are in none of the classes."""
         body = {"count": count, "support": _listed(support), "exclude": list(exclude)}
         found = self._ask("POST", "/api/suggest", body)["nodes"]
         return [Suggested(node["node"], node["class"], node["probability"], node["why"]) for node in found]

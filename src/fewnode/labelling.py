@@ -19,6 +19,9 @@ from fewnode.methods.gpn import Prototypical
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
 
+REJECTED = 200
+"""Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -37,8 +40,12 @@ def suggest(
     support_y: Labels,
     count: int = 10,
     among: Sequence[int] | None = None,
+    rejected: Sequence[int] = (),
 ) -> list[Suggestion]:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
+
+    `rejected` nodes were looked at and are in none of the classes. They are not suggested again, nor are nodes like
+    them: each counts as a class of its own that needs no label.
 
     >>> import fewnode
     >>> y = np.repeat(range(12), 20)
@@ -49,23 +56,32 @@ def suggest(
     """
     if not isinstance(model.method_, Prototypical):
         raise FewnodeError(f"{model.method} has no embedding to choose nodes by; use gpn-plus")
-    given = {int(v) for v in support}
-    pool = np.array([v for v in (range(data.graph.n) if among is None else among) if v not in given], np.int64)
+    names, own = classes(support_y), [int(v) for v in support]
+    others = list(dict.fromkeys(int(v) for v in rejected if v not in own))[-REJECTED:]
+    given = own + others
+    label = [*(names.index(c) for c in support_y), *range(len(names), len(names) + len(others))]
+    gone = {*own, *(int(v) for v in rejected)}
+    pool = np.array([v for v in (unlabelled(data) if among is None else among) if v not in gone], np.int64)
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest")
-    probability = torch.from_numpy(model.predict_proba(data.graph, support, support_y, pool))
+    probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
     share = probability
     if model.method_.known is not None:
-        share = torch.from_numpy(model.familiar(data.graph, support, support_y, pool))[:, None] * probability
+        share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
     weight = (share / share.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
-    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[list(given)], weight, count)
-    names = classes(support_y)
+    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, count)
     return [
         Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
         for i, gain in zip(kept[picked].tolist(), gains, strict=True)
     ]
+
+
+def unlabelled(data: Dataset) -> list[int]:
+    """The nodes whose class training did not see; all nodes if it saw every one, for then the classes are new ones."""
+    seen = np.isin(data.y, data.split.train + data.split.valid)
+    return np.flatnonzero(~seen | seen.all()).tolist()
 
 
 def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor, " k"]]:

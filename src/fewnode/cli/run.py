@@ -211,7 +211,8 @@ def suggest(
     run: Path = Run,
     support: Path = typer.Option(..., "--support", help="Table `node,class`: the nodes that are labelled so far."),
     count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
-    query: Path = typer.Option(None, "--query", help="Table `node`: choose among these; default: all nodes."),
+    query: Path = typer.Option(None, "--query", help="Table `node`: choose among these; default: all without a class."),
+    rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
     out: Path = typer.Option(None, "--out", help="Where the table goes; default: standard output."),
     data: str = OtherData,
     method: str = OwnMethod,
@@ -223,7 +224,8 @@ def suggest(
 
     The output has one row a node, the most worthwhile first: its name, the class it seems to be in and how surely,
     and the share of the classes' nodes that labelling it would cover. Put the right class of each into the support
-    table and predict, or ask again.
+    table and predict, or ask again. Nodes that turned out to be in none of the classes go into a table of their own
+    (`--rejected`): what is like them is not asked about again.
 
     \b
     Example:
@@ -241,6 +243,7 @@ def suggest(
     model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
     among = None if query is None else read_query(query, dataset)
+    none = [] if rejected is None else read_query(rejected, dataset)
     rows = [
         {
             "node": dataset.node_name(s.node),
@@ -248,7 +251,7 @@ def suggest(
             "probability": round(s.probability, 6),
             "covers": round(s.covers, 6),
         }
-        for s in choose(model, dataset, nodes, labels, count, among)
+        for s in choose(model, dataset, nodes, labels, count, among, none)
     ]
     if as_json:
         emit({"suggestions": rows, "method": model.method, "run": str(run)})

@@ -77,8 +77,8 @@ class Classify(Body):
 
 
 class Suggest(Body):
-    """How many nodes to suggest for labelling, and which not; `known`: only nodes that the dataset has in one of these
-    classes, so that its labels can answer."""
+    """How many nodes to suggest for labelling; `exclude`: nodes that are in none of the classes, neither they nor what
+    is like them; `known`: only nodes that the dataset has in one of these classes, so that its labels can answer."""
 
     count: Annotated[int, Field(ge=1, le=100)] = 10
     support: Support | None = None

@@ -219,10 +219,9 @@ class Session:
         now = self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         data, labels = network.data, [label for _, label in answerer.support]
-        left_out = {data.node(name) for name in body.exclude}
-        pool = _known(data, set(labels))[0].tolist() if body.known else range(data.graph.n)
-        among = [i for i in pool if i not in left_out]
-        found = suggest(network.model, data, answerer.nodes, labels, body.count, among)
+        rejected = [data.node(name) for name in body.exclude]
+        among = _known(data, set(labels))[0].tolist() if body.known else None
+        found = suggest(network.model, data, answerer.nodes, labels, body.count, among, rejected)
         return {
             "version": version,
             "nodes": [
