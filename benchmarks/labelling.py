@@ -76,7 +76,10 @@ def main() -> None:
         data = fewnode.load(network)
         model = Estimator("gpn-plus").fit(data)
         for wide in (True, False):
-            found = {"network": data.name, "pool": f"all {options.part} classes" if wide else "classes of the task"}
+            found: dict[str, object] = {
+                "network": data.name,
+                "pool": f"all {options.part} classes" if wide else "classes of the task",
+            }
             found |= compare(model, data, options.part, options.tasks, wide)
             print(json.dumps(found, ensure_ascii=False), flush=True)
 
