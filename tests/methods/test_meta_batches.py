@@ -7,6 +7,7 @@ import torch
 from fewnode import kernels
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.evaluation import score
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN, Batch, _Pool, aggregate_scores
 from fewnode.nn import Prepared
@@ -54,16 +55,18 @@ def test_a_pool_alone_is_answered_as_with_all_nodes(planted: Dataset, valuator: 
     theirs = model.predict_tasks(planted.graph, pool)
     for ours, whole in zip(view.predict_tasks(planted.graph, view.tasks), theirs, strict=True):
         assert np.allclose(ours, whole, atol=1e-6)
+    assert view.accuracy(planted.graph) == pytest.approx(score(model, planted.graph, pool)["accuracy"].mean())
 
 
+@pytest.mark.parametrize("size", [1, 400], ids=["small", "exponents that would overflow"])
 @pytest.mark.parametrize("seed", range(20))
-def test_compiled_aggregation_equals_autograd(seed: int) -> None:
+def test_compiled_aggregation_equals_autograd(seed: int, size: int) -> None:
     """The way that other devices go, Eqs. (6)-(7) as written, against the loops: scores and derivatives."""
     graph = random_graph(seed)
     hop, _ = Prepared(graph, graph.x, torch.float64).hop(None)
     generator = torch.Generator().manual_seed(seed)
     s = torch.rand(graph.n, dtype=torch.float64, generator=generator).requires_grad_()
-    a = torch.randn(2, dtype=torch.float64, generator=generator).requires_grad_()
+    a = (size * torch.randn(2, dtype=torch.float64, generator=generator)).requires_grad_()
     upstream = torch.randn(graph.n, dtype=torch.float64, generator=generator)
     plain = aggregate_scores(s, s, hop, a)
     by_s, by_a = torch.autograd.grad(plain, (s, a), upstream)
@@ -73,6 +76,33 @@ def test_compiled_aggregation_equals_autograd(seed: int) -> None:
     assert np.allclose(found[0], plain.detach().numpy())
     assert np.allclose(own + others, by_s.numpy())
     assert np.allclose(pair, by_a.numpy())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_tanh_by_an_exponential_is_a_tanh(dtype: type) -> None:
+    x = np.concatenate([[0.0], np.logspace(-6, 3, 200), -np.logspace(-6, 3, 200)]).astype(dtype)
+    with np.errstate(over="ignore"):
+        found = kernels.squashed(x.copy(), dtype(0.25))
+    assert found.dtype == dtype
+    assert np.abs(found - np.tanh(x + dtype(0.25))).max() < 2 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_power_in_compiled_code_is_exact_to_the_last_bits(dtype: type) -> None:
+    """In place of the library's, and without an overflow beyond what it can hold."""
+    x = np.linspace(-86, 86, 20_001).astype(dtype)
+    exact = np.exp(x.astype(np.longdouble))
+    assert np.abs(_powers(x) / exact - 1).max() < 3 * np.finfo(dtype).eps
+    assert _powers(np.zeros(1, dtype)) == 1
+    assert (np.diff(_powers(np.array([-1e4, -50, 0, 50, 85], dtype))) > 0).all()
+
+
+@kernels.compiled
+def _powers(x: np.ndarray) -> np.ndarray:
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = kernels.power(x[i])
+    return out
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:

@@ -9,6 +9,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -328,12 +329,15 @@ class Prototypical(ABC):
             places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
             batch = Batch([tasks[i] for i in places], n_way, z.device)
             with torch.inference_mode():
-                p = batch.prototypes(z[batch.support], importance[batch.support])
-                parts = zip(*(chunks(part, *p.shape[1:]) for part in (batch.query, batch.task)), strict=True)
-                rows = torch.cat([log_prob(z[q], p[t], self.distance).exp() for q, t in parts]).cpu().numpy()
+                rows = self._log_prob(batch, z, importance).exp().cpu().numpy()
             ends = np.cumsum([tasks[i].query.size for i in places])
             answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
         return [answers[i] for i in range(len(tasks))]
+
+    def _log_prob(self, batch: Batch, z: Float[Tensor, "m d"], importance: Float[Tensor, " m"]) -> Float[Tensor, "q n"]:
+        p = batch.prototypes(z[batch.support], importance[batch.support])
+        parts = zip(*(chunks(part, *p.shape[1:]) for part in (batch.query, batch.task)), strict=True)
+        return torch.cat([log_prob(z[q], p[t], self.distance) for q, t in parts])
 
     def _rectified(self, graph: Graph, task: Episode) -> Probabilities:
         z, asked = self._asked(graph, task.query)
@@ -502,10 +506,17 @@ class _Pool(Prototypical):
         places = [[np.searchsorted(ids, nodes) for nodes in (task.support, task.query)] for task in pool]
         self.tasks = [replace(task, support=s, query=q) for task, (s, q) in zip(pool, places, strict=True)]
 
-    def renewed(self) -> _Pool:
-        """With the weights of now."""
-        self._cache = None
-        return self
+    @cached_property
+    def batch(self) -> Batch:
+        """All tasks, which must be of equal N."""
+        return Batch(self.tasks, self.tasks[0].n_way, self.g.device)
+
+    def accuracy(self, graph: Graph) -> float:
+        """The mean over the tasks, with the weights of now."""
+        with torch.inference_mode():
+            answer = self._log_prob(self.batch, *self._embed(graph)).argmax(dim=1)
+            right = torch.bincount(self.batch.task, answer == self.batch.query_y, self.batch.n_tasks)
+            return float((right / torch.bincount(self.batch.task)).mean())
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         z = self.encoder.encode(self.field)
@@ -619,8 +630,7 @@ class GPN(Prototypical):
 
         def validate() -> float:
             self._cache = None
-            asked, tasks = (self, pool) if view is None else (view.renewed(), view.tasks)
-            return float(score(asked, graph, tasks)["accuracy"].mean())
+            return float(score(self, graph, pool)["accuracy"].mean()) if view is None else view.accuracy(graph)
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
         return networks, meta_train(networks, loss_of, validate, batches, schedule, journal, team)
