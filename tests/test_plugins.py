@@ -102,3 +102,12 @@ def test_the_key_is_its_owners_alone_and_a_cut_one_is_made_anew(tmp_path: Path) 
     path.write_bytes(key[:5])
     assert len(_key()) == 32
     assert _key() != key
+    assert (path.parent.stat().st_mode & 0o777) == 0o700
+
+
+def test_the_key_lies_where_a_users_data_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert (tmp_path / ".local" / "share" / "fewnode" / "plugin.key").exists() is False
+    key = _key()
+    assert (tmp_path / ".local" / "share" / "fewnode" / "plugin.key").read_bytes() == key

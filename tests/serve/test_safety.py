@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from unittest.mock import Mock
 
 import pytest
 
+from fewnode.serve.gate import LOCKED_OUT, Gate, rules
 from service import PORT, TOKEN, Local
 
 LONE_SURROGATE = b'{"nodes":["\\ud800"]}'
@@ -25,6 +27,33 @@ def test_every_route_but_live_needs_the_token(local: Local, path: str, given: st
     assert TOKEN not in answer.body.decode()
     assert local.ask(path, Authorization="", Cookie=f"fewnode-{PORT}={TOKEN[1:]}").status == 401
     assert local.ask("/health/live", Authorization=given).json == {"live": True}
+
+
+def test_who_is_locked_out_is_told_how_to_get_in(local: Local) -> None:
+    """A person who opens the page reads a page; a program reads what to send, and which scheme is asked for."""
+    for path in ("/", "/?token=wrong", "/?nothing"):
+        page = local.ask(path, Authorization="")
+        assert (page.status, page.headers["content-type"]) == (401, "text/html; charset=utf-8")
+        assert page.body == LOCKED_OUT
+    answer = local.ask("/api/model", Authorization="")
+    assert (answer.headers["content-type"], answer.headers["www-authenticate"]) == ("application/json", "Bearer")
+    assert answer.json == {
+        "error": "the token is missing or wrong",
+        "hint": "send Authorization: Bearer TOKEN, or open the link that fewnode serve printed",
+    }
+
+
+@pytest.mark.parametrize(("server", "host"), [("10.1.2.3", "10.1.2.3:80"), ("fe80::1", "[fe80::1]:80")])
+def test_where_all_interfaces_are_served_the_address_itself_will_do(server: str, host: str) -> None:
+    """But no name, no other address, and nothing beyond this machine's own where one interface is served."""
+    everywhere, here = (
+        Gate(Mock(), rules(TOKEN, name, 80), Mock(), Mock(), Mock()) for name in ("0.0.0.0", "127.0.0.1")
+    )
+    scope = {"server": (server, 80)}
+    assert everywhere._is_own_address(host, scope)
+    assert not everywhere._is_own_address("evil.example:80", scope)
+    assert not everywhere._is_own_address(host.replace("80", "81"), scope)
+    assert not here._is_own_address(host, scope)
 
 
 def test_the_link_moves_the_token_into_a_cookie(local: Local) -> None:
@@ -197,6 +226,9 @@ def test_a_bug_is_told_without_its_insides_and_logged_escaped(
     assert answer.status == 500
     assert "secret" not in answer.body.decode()
     told = caplog.text.splitlines()
+    assert any(line.endswith("RuntimeError: 'secret\\nINFO: all is well'") for line in told)
+    assert any("GET '/api/classes/x" in line for line in told)
+    assert sum(line.startswith("  File ") for line in told) > 2, "where it happened"
     assert not [line for line in told if line.startswith("INFO")]
     assert any("'/api/classes/x\\x1b\\u2028INFO: forged'" in line for line in told)
     assert any("'secret\\nINFO: all is well'" in line for line in told)
