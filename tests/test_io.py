@@ -11,7 +11,9 @@ from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import (
     Stream,
     atomic_write,
+    bare,
     checked_csr,
+    csv_text,
     exclusive,
     load_dataset,
     map_safetensors,
@@ -189,3 +191,26 @@ def test_a_broken_table_is_named_with_its_place(tmp_path: Path, content: bytes, 
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(FewnodeError, match=message):
         read_table(tmp_path / "t.csv", ["node", "class"])
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("plain", "plain"),
+        ("a,b", '"a,b"'),
+        ('say "so"', '"say ""so"""'),
+        ("two\nlines", '"two\nlines"'),
+        ("a\rb", '"a\rb"'),
+        ("=1+1", "'=1+1"),
+        ("'=1+1", "''=1+1"),
+        ("'quoted'", "'quoted'"),
+        ("-5", "-5"),
+        ("-five, six", '"\'-five, six"'),
+    ],
+)
+def test_a_cell_is_quoted_where_it_must_be_and_comes_back(tmp_path: Path, cell: str, written: str) -> None:
+    text = csv_text([["node", "class"], ["x", cell]])
+    assert text == f"node,class\nx,{written}\n"
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    [(_, (_, found))] = read_table(tmp_path / "t.csv", ["node", "class"])
+    assert bare(found) == cell
