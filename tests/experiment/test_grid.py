@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.experiment.grid import read_grid, read_grids
+from fewnode.experiment.grid import Cell, read_grid, read_grids, read_reported
 
 Write = Callable[..., Path]
 
@@ -127,3 +128,45 @@ def test_too_many_cells_are_counted_before_they_are_made(grid_file: Write, monke
 def test_what_is_no_grid_is_refused_in_a_line(grid_file: Write, text: str) -> None:
     with pytest.raises(FewnodeError, match=r"grid\.toml: (not TOML|larger than)"):
         read_grid(grid_file(text))
+
+
+def test_a_cell_is_named_by_what_is_not_usual_about_it() -> None:
+    cell = Cell("debian", "gpn", 5, 3, query=3, seed=4, tasks=500)
+    assert str(cell) == "debian gpn 5-way 3-shot seed 4"
+    odd = replace(cell, query=10, options={"hidden": 64, "eps": 2}, mode="transductive", queries="long-tail")
+    assert str(odd) == "debian gpn hidden=64 eps=2 5-way 3-shot 10-query transductive long-tail seed 4"
+    assert str(replace(cell, kind="case")) == "debian gpn 5-way 3-shot case study"
+
+
+def test_published_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "ours.toml"
+    result = '[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70, pn = 60.5 }\nf1 = { gpn = 69.5 }\n'
+    key = {"dataset": "d", "way": 2, "shot": 1}
+    numbers = (
+        {**key, "method": "gpn", "metric": "accuracy", "value": 70.0},
+        {**key, "method": "pn", "metric": "accuracy", "value": 60.5},
+        {**key, "method": "gpn", "metric": "f1", "value": 69.5},
+    )
+    path.write_text(result)
+    assert read_reported(path) == tuple({"source": "ours", **each} for each in numbers)
+    path.write_text(f'source = "Us, 2026"\n{result}')
+    assert read_reported(path) == tuple({"source": "Us, 2026", **each} for each in numbers)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("way = 2", "way = 1", "[[result]] 1: way is 1"),
+        ("shot = 1", "shot = 0", "[[result]] 1: shot is 0"),
+        ("shot = 1", "shots = 1", "[[result]] 1: unknown key 'shots'"),
+        ("[[result]]", "[[results]]", "unknown key 'results'"),
+        ("70", "true", "[[result]] 1: accuracy of gpn is True, expected a number"),
+    ],
+)
+def test_published_numbers_that_are_wrong(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = tmp_path / "ours.toml"
+    path.write_text('[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70 }\n'.replace(before, after))
+    with pytest.raises(FewnodeError) as refused:
+        read_reported(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert message in str(refused.value)
