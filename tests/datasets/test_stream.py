@@ -40,6 +40,31 @@ def test_sparse_attributes_or_none(tmp_path: Path) -> None:
         assert import_stream(path, tmp_path / str(i), 1000).sha256 == read_dataset_npz(path).sha256
 
 
+def test_what_the_file_and_the_caller_say_is_kept(tmp_path: Path) -> None:
+    path = write(tmp_path / "net.npz", class_names=["ä", "b", "c", "d"], info="made here", x=np.ones((50, 7), np.uint8))
+    (tmp_path / "new").mkdir()
+    found = import_stream(path, tmp_path / "new" / "below" / "d", 1000, (50, 25, 25), 3, name="mine")
+    assert found.class_names == ("ä", "b", "c", "d")
+    assert (found.name, found.info) == ("mine", {"source": "net.npz", "note": "made here"})
+    assert (found.graph.x == 1).all()
+    assert found.graph.adj.indices.dtype == found.graph.adj.indptr.dtype == np.int32
+    again = import_stream(path, tmp_path / "new" / "below" / "d", 1000, (50, 25, 25), 3)
+    assert (again.name, [file.name for file in tmp_path.glob("new/*")]) == ("net", ["below"])
+
+
+def test_classes_are_dealt_by_the_seed(tmp_path: Path) -> None:
+    path = write(tmp_path / "net.npz")
+    found = [import_stream(path, tmp_path / str(seed), 1000, (50, 25, 25), seed).split for seed in range(8)]
+    assert found == [read_dataset_npz(path, (50, 25, 25), seed).split for seed in range(8)]
+    assert len(set(found)) > 1
+
+
+def test_classes_without_a_node_and_nodes_without_a_class(tmp_path: Path) -> None:
+    parts = {"train_classes": [0], "valid_classes": [1], "test_classes": [5]}
+    path = write(tmp_path / "net.npz", y=np.full(50, -1), **parts)
+    assert import_stream(path, tmp_path / "d", 1000).class_names == tuple("012345")
+
+
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -52,6 +77,11 @@ def test_sparse_attributes_or_none(tmp_path: Path) -> None:
         ({"y": np.zeros((50, 2), int)}, "one a node"),
         ({"node_names": np.array(["a"] * 50)}, "node names"),
         ({"edge_index": None}, "'edge_index' is missing"),
+        ({"y": None}, "'y' is missing"),
+        ({"y": np.zeros(50)}, "labels are float64 .50,., expected integers, one a node"),
+        ({"x": np.zeros((50, 2), complex)}, "net.npz: array 'x' holds complex128, expected numbers"),
+        ({"x": np.array([["a", "b"]] * 50)}, "50 rows"),
+        ({"x": np.asfortranarray(np.ones((50, 2)))}, "array 'x' is in Fortran order; save it in C order"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_written(arrays: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -65,7 +95,7 @@ def test_a_cut_or_damaged_file_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "net.npz")
     blob = path.read_bytes()
     path.write_bytes(blob[: len(blob) // 2])
-    with pytest.raises(FewnodeError):
+    with pytest.raises(FewnodeError, match=r"net\.npz: not a readable \.npz file \(.+\)"):
         import_stream(path, tmp_path / "a", 1000)
     path.write_bytes(blob.replace(blob[3000:3008], bytes(8), 1))
     with pytest.raises(FewnodeError):
