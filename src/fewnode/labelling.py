@@ -44,8 +44,9 @@ def suggest(
 ) -> list[Suggestion]:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
-    `rejected` nodes were looked at and are in none of the classes. They are not suggested again, nor are nodes like
-    them: each counts as a class of its own that needs no label.
+    Nodes whose class training saw count as labelled, unless a support node is one of them. `rejected` nodes were looked
+    at and are in none of the classes. They are not suggested again, nor are nodes like them: each counts as a class of
+    its own that needs no label.
 
     >>> import fewnode
     >>> y = np.repeat(range(12), 20)
@@ -61,7 +62,7 @@ def suggest(
     given = own + others
     label = [*(names.index(c) for c in support_y), *range(len(names), len(names) + len(others))]
     gone = {*own, *(int(v) for v in rejected)}
-    pool = np.array([v for v in (unlabelled(data) if among is None else among) if v not in gone], np.int64)
+    pool = np.array([v for v in (unlabelled(data, own) if among is None else among) if v not in gone], np.int64)
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest")
     probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
@@ -78,10 +79,13 @@ def suggest(
     ]
 
 
-def unlabelled(data: Dataset) -> list[int]:
-    """The nodes whose class training did not see; all nodes if it saw every one, for then the classes are new ones."""
+def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
+    """The nodes whose class training did not see.
+
+    All nodes if it saw that of a support node: then the classes asked about cut across those of the dataset.
+    """
     seen = np.isin(data.y, data.split.train + data.split.valid)
-    return np.flatnonzero(~seen | seen.all()).tolist()
+    return np.flatnonzero(~seen | seen[support].any()).tolist()
 
 
 def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor, " k"]]:

@@ -211,7 +211,9 @@ def suggest(
     run: Path = Run,
     support: Path = typer.Option(..., "--support", help="Table `node,class`: the nodes that are labelled so far."),
     count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
-    query: Path = typer.Option(None, "--query", help="Table `node`: choose among these; default: all without a class."),
+    query: Path = typer.Option(
+        None, "--query", help="Table `node`: choose among these; default: all of no known class."
+    ),
     rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
     out: Path = typer.Option(None, "--out", help="Where the table goes; default: standard output."),
     data: str = OtherData,
