@@ -12,6 +12,7 @@ import pickletools
 import random
 import shutil
 import struct
+import sys
 import time
 import zipfile
 import zlib
@@ -161,7 +162,8 @@ FORGED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("meta", FORGED, ids=lambda meta: str(meta)[:50])
 def test_a_manifest_with_a_right_checksum_and_wrong_content(kept: Path, tmp_path: Path, meta: dict[str, Any]) -> None:
-    assert refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", meta))) < 0.5
+    seconds = refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", meta)))
+    assert seconds < (2 if sys.gettrace() else 0.5), "a tracer takes its time"
 
 
 def tensors_of(path: Path) -> dict[str, np.ndarray[Any, Any]]:
