@@ -1,3 +1,5 @@
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +91,19 @@ def test_what_is_wrong_is_said_and_nothing_written(arrays: dict[str, object], me
     with pytest.raises(FewnodeError, match=message):
         import_stream(path, tmp_path / "d", 1000)
     assert not (tmp_path / "d" / "dataset.json").exists()
+
+
+def test_an_array_that_ends_before_its_header_says_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "net.npz")
+    with np.load(path) as whole:
+        arrays = {name: whole[name] for name in whole.files}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            out = io.BytesIO()
+            np.save(out, array)
+            file.writestr(f"{name}.npy", out.getvalue()[: -8 if name == "x" else None])
+    with pytest.raises(FewnodeError, match=r"net\.npz: array 'x' is cut short"):
+        import_stream(path, tmp_path / "d", 1000)
 
 
 def test_a_cut_or_damaged_file_is_refused(tmp_path: Path) -> None:

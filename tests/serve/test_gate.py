@@ -97,6 +97,12 @@ async def _broken_late(scope: Any, receive: Any, send: Any) -> None:
     raise RuntimeError("after the end")
 
 
+def test_a_bug_is_told_as_one() -> None:
+    sent = told_by(Mock(side_effect=RuntimeError("secret")), request(), [])
+    assert sent[0]["status"] == 500
+    assert b"secret" not in sent[1]["body"]
+
+
 def test_what_takes_too_long_is_told_so() -> None:
     assert answer(told_by(_late, request(), [], request_seconds=0.01)) == (504, "this took too long")
 
