@@ -37,9 +37,10 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     Without the interpreter's lock, so that Python threads run it side by side: numba's own `parallel=True` aborts the
     process when two threads call it at once (its `workqueue` layer) or a forked child does (its `omp` layer). Sums may
-    be reordered to be vectorised: by the compiler, hence the same every time.
+    be reordered to be vectorised: by the compiler, hence the same every time. A division by zero gives what NumPy says:
+    Python's error for it would be asked about at every single division, and none would be vectorised.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to write to, as in a read-only container: every process compiles for itself
@@ -117,6 +118,17 @@ class _Lanes:
             for row, place in zip(rows, self.row(self.OUT, self.index(e)), strict=True):
                 self.add(value, row, place)
 
+    def exchange(self) -> None:
+        """out[index] and dense[i] each get value times the other: both steps at once, for each entry in turn."""
+        rows = [self.builder.load(place, align=self.align) for place in self.row(self.DENSE, self.i)]
+        sums = [cgutils.alloca_once_value(self.builder, row) for row in rows]
+        with self.entries() as (e, value):
+            for row, total, place in zip(rows, sums, self.row(self.OUT, self.index(e)), strict=True):
+                self.add(value, self.builder.load(place, align=self.align), total)
+                self.add(value, row, place)
+        for total, place in zip(sums, self.row(self.DENSE, self.i), strict=True):
+            self.builder.store(self.builder.load(total), place, align=self.align)
+
     @contextmanager
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """A loop over them: the number of each, and a vector that repeats its value."""
@@ -164,6 +176,9 @@ _gather_16, _gather_8, _gather_4, _gather_2, _gather_1 = (_in_lanes(_Lanes.gathe
 _scatter_16, _scatter_8, _scatter_4, _scatter_2, _scatter_1 = (
     _in_lanes(_Lanes.scatter, lanes) for lanes in (16, 8, 4, 2, 1)
 )
+
+
+exchange_32 = _in_lanes(_Lanes.exchange, LANES, 2)
 
 
 @njit(inline="always")

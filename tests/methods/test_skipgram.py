@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fewnode.methods import skipgram
-from fewnode.methods.skipgram import Noise, deal, pair_trainer, skip_gram
+from fewnode.methods.skipgram import GROUP, SHARED, deal, noise_table, skip_gram, train_pairs
 
 
 def splitmix(counter: int) -> int:
@@ -19,60 +19,86 @@ def splitmix(counter: int) -> int:
     return bits ^ (bits >> 31)
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
 @pytest.mark.parametrize("negatives", [1, 2, 3, 6])
-def test_updates_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives: int) -> None:
-    n, lr, counter = 7, 0.3, 12345  # few nodes, hence every way in which targets can coincide
-    z, out = (rng.normal(size=(n, 20)).astype(np.float32) for _ in range(2))
-    centre, context = (rng.integers(0, n, 40).astype(np.int32) for _ in range(2))
-    noise = Noise(np.zeros(n, np.uint8), rng.random(n), 1)
-    nodes, keep, alias = noise.table(0)
+def test_steps_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives: int) -> None:
+    n, width, lr, counter = 7, 64, 0.05, 12345  # few nodes, hence every way in which targets can coincide
+    z, out = (rng.normal(size=(n, width)).astype(np.float32) / 4 for _ in range(2))
+    start = np.array([0, 3, 3, 10, 18, 20, 60])  # none, less and more than a group
+    stop, context = np.append(start[1:], 130), rng.integers(0, n, 130).astype(np.int32)
+    noise = noise_table(rng.random(n), 0.5)
     slow_z, slow_out = z.astype(float), out.astype(float)
-    train_pairs = pair_trainer(20)
-    train_pairs(z, out, centre, context, nodes, keep, alias, negatives, np.float32(lr), np.uint64(counter))
-    for u, v in zip(centre, context, strict=True):
-        targets = [(v, 1.0)]
-        for _ in range(negatives):
-            counter = (counter + 0x9E3779B97F4A7C15) % 2**64
-            bits = splitmix(counter)
-            place = (bits >> 32) * n >> 32
-            w = nodes[place] if (bits & 0xFFFFFF) / 2**24 < keep[place] else alias[place]
-            targets += [(w, 0.0)] if w != v else []
-        before = slow_z[u].copy()
-        steps = [lr * (label - 1 / (1 + np.exp(-before @ slow_out[w]))) for w, label in targets]
-        for step, (w, _) in zip(steps, targets, strict=True):
-            slow_z[u] += step * slow_out[w]
-            slow_out[w] += step * before
-    assert np.allclose(z, slow_z, atol=1e-4)
-    assert np.allclose(out, slow_out, atol=1e-4)
+    train_pairs(z, out, start, stop, context, noise, negatives, np.float32(lr), np.uint64(counter))
+    for u in range(n):
+        for first in range(start[u], stop[u], GROUP):
+            contexts = context[first : min(first + GROUP, stop[u])].tolist()
+            drawn = []
+            for _ in range(negatives * -(-len(contexts) // SHARED)):
+                counter = (counter + 0x9E3779B97F4A7C15) % 2**64
+                drawn.append(noise[(splitmix(counter) >> 32) * noise.size >> 32])
+            steps = [(v, lr * k * (1 - sigmoid(slow_z[u] @ slow_out[v]))) for v, k in Counter(contexts).items()]
+            for w in drawn:
+                pairs = sum(v != w for v in contexts)  # a negative that is the context itself takes no step
+                steps.append((w, -lr * pairs * negatives / len(drawn) * sigmoid(slow_z[u] @ slow_out[w])))
+            before = slow_z[u].copy()
+            for v, step in steps:
+                slow_z[u] += step * slow_out[v]
+                slow_out[v] += step * before
+    assert np.allclose(z, slow_z, atol=1e-5)
+    assert np.allclose(out, slow_out, atol=1e-5)
 
 
-def test_negatives_of_a_part_are_in_proportion_to_their_weight(rng: np.random.Generator) -> None:
-    part, weight = rng.integers(0, 3, 50).astype(np.uint8), rng.random(50) ** 3
-    noise = Noise(part, weight, 4)  # nothing is in the last part
-    for i in range(4):
-        nodes, keep, alias = noise.table(i)
-        chance = np.zeros(50)
-        np.add.at(chance, nodes, keep / max(nodes.size, 1))
-        np.add.at(chance, alias, (1 - keep) / max(nodes.size, 1))
-        assert np.allclose(chance * weight[part == i].sum(), np.where(part == i, weight, 0), atol=1e-5)
+def test_shared_negatives_are_worth_as_much_as_each_pairs_own(rng: np.random.Generator) -> None:
+    """Over many draws, a vector moves by the mean step of pairs that draw their negatives alone."""
+    n, lr, negatives = 6, np.float32(1e-3), 5
+    z, out = (rng.normal(size=(size, 32)).astype(np.float32) / 2 for size in (1, n))
+    context, weight = np.array([3, 0, 3, 5, 3, 1, 1], np.int32), rng.random(n)
+    score, chance = sigmoid(out @ z[0]), negatives * weight / weight.sum()
+    step = sum((1 - score[v]) * out[v] - (chance * score * (np.arange(n) != v)) @ out for v in context)
+    moved, draws = np.zeros(32), 20_000
+    for counter in rng.integers(1 << 63, size=draws, dtype=np.uint64):
+        z_u, noise = z.copy(), noise_table(weight, rng.random())
+        train_pairs(z_u, out.copy(), np.array([0]), np.array([7]), context, noise, negatives, lr, counter)
+        moved += (z_u - z)[0] / lr / draws
+    assert np.abs(moved - step).max() < 0.02 * np.abs(step).max()
+
+
+def test_a_table_of_negatives_has_each_as_often_as_its_weight_says(rng: np.random.Generator) -> None:
+    weight = np.append(rng.random(30) ** 3, 0)
+    exact = weight / weight.sum() * 4 * weight.size
+    tables = [np.bincount(noise_table(weight, offset), minlength=31) for offset in (np.arange(500) + 0.5) / 500]
+    assert np.abs(np.array(tables) - exact).max() < 1
+    assert np.allclose(np.mean(tables, axis=0), exact, atol=0.005)
+    assert noise_table(np.zeros(0), 0.3).size == 0
 
 
 def test_weights_of_negatives_are_frequencies_to_the_power_of_three_quarters(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = []
     monkeypatch.setattr(
-        skipgram, "Noise", lambda part, weight, parts: weights.append(weight) or Noise(part, weight, parts)
+        skipgram, "noise_table", lambda weight, offset: weights.append(weight) or noise_table(weight, offset)
     )
     skip_gram(np.array([[0, 1, 0, 1], [0, 2, -1, -1]], np.int32), 4, dimensions=2)
-    assert np.allclose(weights[0], np.array([3, 2, 1, 0]) ** 0.75)
+    assert np.allclose(weights[0], np.array([3, 2, 1, 0]) ** 0.75)  # few nodes: one part, in their own order
 
 
 def test_every_pair_within_reach_is_dealt_once_and_to_its_block(rng: np.random.Generator) -> None:
     walks = rng.integers(0, 30, (40, 9)).astype(np.int32)
     walks[::3, 5:] = -1
     reach = rng.integers(1, 4, walks.shape).astype(np.int32)
-    part = rng.integers(0, 4, 30).astype(np.uint8)
+    part = np.sort(rng.integers(0, 4, 30)).astype(np.uint8)
     with ThreadPoolExecutor(2) as pool:
         grid = deal(walks, reach, part, 4, pool)
+    assert [part[own].tolist() for own in grid.parts] == [[i] * (part == i).sum() for i in range(4)]
+    blocks = [
+        (u, j, v)
+        for u in range(30)
+        for j in range(4)
+        for v in grid.context[grid.start[u, j] : grid.stop[u, j]].tolist()
+    ]
+    assert all(v < grid.parts[j].stop - grid.parts[j].start for _, j, v in blocks)
     slow = [
         (u, v)
         for row, far in zip(walks.tolist(), reach.tolist(), strict=True)
@@ -80,6 +106,4 @@ def test_every_pair_within_reach_is_dealt_once_and_to_its_block(rng: np.random.G
         for j, v in enumerate(row)
         if i != j and abs(i - j) <= far[i] and u >= 0 and v >= 0
     ]
-    assert Counter(zip(grid.centre.tolist(), grid.context.tolist(), strict=True)) == Counter(slow)
-    block = part[grid.centre] * 4 + part[grid.context]
-    assert np.array_equal(block, np.repeat(np.arange(16), np.diff(grid.edges)))
+    assert Counter((u, grid.parts[j].start + v) for u, j, v in blocks) == Counter(slow)
