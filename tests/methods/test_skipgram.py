@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fewnode.methods import skipgram
-from fewnode.methods.skipgram import GROUP, SHARED, deal, noise_table, skip_gram, train_pairs
+from fewnode.methods.skipgram import GROUP, deal, noise_table, skip_gram, train_pairs
 
 
 def splitmix(counter: int) -> int:
@@ -23,20 +23,20 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.parametrize("negatives", [1, 2, 3, 6])
-def test_steps_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives: int) -> None:
+@pytest.mark.parametrize(("negatives", "shared"), [(1, 1), (2, 1), (1, 5), (3, 5), (6, 4)])
+def test_steps_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives: int, shared: int) -> None:
     n, width, lr, counter = 7, 64, 0.05, 12345  # few nodes, hence every way in which targets can coincide
     z, out = (rng.normal(size=(n, width)).astype(np.float32) / 4 for _ in range(2))
     start = np.array([0, 3, 3, 10, 18, 20, 60])  # none, less and more than a group
     stop, context = np.append(start[1:], 130), rng.integers(0, n, 130).astype(np.int32)
     noise = noise_table(rng.random(n), 0.5)
     slow_z, slow_out = z.astype(float), out.astype(float)
-    train_pairs(z, out, start, stop, context, noise, negatives, np.float32(lr), np.uint64(counter))
+    train_pairs(z, out, start, stop, context, noise, negatives, shared, np.float32(lr), np.uint64(counter))
     for u in range(n):
         for first in range(start[u], stop[u], GROUP):
             contexts = context[first : min(first + GROUP, stop[u])].tolist()
             drawn = []
-            for _ in range(negatives * -(-len(contexts) // SHARED)):
+            for _ in range(negatives * -(-len(contexts) // shared)):
                 counter = (counter + 0x9E3779B97F4A7C15) % 2**64
                 drawn.append(noise[(splitmix(counter) >> 32) * noise.size >> 32])
             steps = [(v, lr * k * (1 - sigmoid(slow_z[u] @ slow_out[v]))) for v, k in Counter(contexts).items()]
@@ -61,7 +61,7 @@ def test_shared_negatives_are_worth_as_much_as_each_pairs_own(rng: np.random.Gen
     moved, draws = np.zeros(32), 20_000
     for counter in rng.integers(1 << 63, size=draws, dtype=np.uint64):
         z_u, noise = z.copy(), noise_table(weight, rng.random())
-        train_pairs(z_u, out.copy(), np.array([0]), np.array([7]), context, noise, negatives, lr, counter)
+        train_pairs(z_u, out.copy(), np.array([0]), np.array([7]), context, noise, negatives, 5, lr, counter)
         moved += (z_u - z)[0] / lr / draws
     assert np.abs(moved - step).max() < 0.02 * np.abs(step).max()
 

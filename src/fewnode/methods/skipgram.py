@@ -7,9 +7,9 @@ A block takes its negatives from its own part of the contexts. Parts are dealt a
 negative as often as its frequency says. A block is sequential: the number of threads changes nothing.
 
 Within a block the pairs of one centre come together, in groups that take one step: a context that is there three times
-is worked out once, and five pairs share their negatives (as in Ji et al., 2016), which makes this five times as fast.
-Each pair's expected step is that of negatives of its own. The vectors of a part lie side by side: scattered over all of
-them, they would need more pages than a core can keep the addresses of.
+is worked out once. Where there are many pairs, five of them share their negatives (as in Ji et al., 2016): then this is
+five times as fast, and each pair's expected step is still that of negatives of its own. The vectors of a part lie side
+by side: scattered over all of them, they would need more pages than a core can keep the addresses of.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from fewnode.kernels import compiled, exchange_32, power
 
 MAX_PARTS, PART_NODES = 8, 512
 """No more parts than this, and none with fewer nodes on average; the vectors of 512 nodes take 256 kB."""
-CHUNK_TOKENS, CHUNK_PAIRS = 16, 1 << 24
-"""A chunk has this many tokens for each node of the network, and no more than about so many pairs (4 bytes each)."""
-GROUP, SHARED = 20, 5
-"""Pairs of a centre that take one step, at most, and pairs that share their negatives.
+CHUNK_PAIRS, GROUP = 1 << 24, 20
+"""Pairs of a chunk (4 bytes each), about, and pairs of a centre that take one step, at most.
 
-With few and large steps vectors diverge: with 32 pairs that all share theirs they did. What sharing costs in accuracy
-is in docs/deviations.md."""
+With few and large steps vectors diverge: with 32 pairs that all shared their negatives they did."""
+UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (16, 5), 1 << 26
+"""Tokens of a chunk for each node of the network, and pairs that share their negatives; and what counts as many.
+
+In haste vectors are half a point of accuracy worse (docs/methods.md): with few pairs there is no need for it.
+"""
 FINENESS = 4
 """Places of a table of negatives for each node."""
 COLUMNS, AT_ONCE = 32, 4
@@ -102,7 +104,9 @@ def skip_gram(
     z = np.zeros((n, -(-dimensions // COLUMNS) * COLUMNS), np.float32)  # columns of zeros stay zeros
     z[:, :dimensions] = (rng.random((n, dimensions), np.float32) - np.float32(0.5)) / np.float32(dimensions)
     out = np.zeros_like(z)
-    count = max(walks.size // max(1, CHUNK_TOKENS * n), walks.size * (window + 1) // CHUNK_PAIRS, 1)
+    pairs = walks.size * (window + 1) * epochs
+    tokens, shared = HURRIED if pairs > MANY_PAIRS else UNHURRIED
+    count = max(walks.size // max(1, tokens * n), walks.size * (window + 1) // CHUNK_PAIRS, 1)
     chunks = [chunk for chunk in np.array_split(walks, count) if chunk.size] * epochs
     weight = sum((np.bincount(chunk[chunk >= 0], minlength=n) for chunk in chunks), np.zeros(n)) ** 0.75
     place = np.append(np.arange(n, dtype=np.int32), np.int32(-1))  # the last one is for the filling of walks
@@ -115,7 +119,7 @@ def skip_gram(
             z, out = pool.map(partial(np.take, indices=place[order], axis=0), (z, out))
             place[order] = np.arange(n)
             grid = deal(place[chunk], reach, part[order], parts_for(n), pool)
-            grid.train(z, out, weight[order], negatives, rate, rng, pool)
+            grid.train(z, out, weight[order], negatives, shared, rate, rng, pool)
     z = z[place[:n], :dimensions]
     if not np.isfinite(z).all():
         raise FewnodeError(f"the node vectors diverged; try a smaller learning rate than {lr}")
@@ -157,6 +161,7 @@ class Grid:
         out: Vectors,
         weight: Weights,
         negatives: int,
+        shared: int,
         lr: np.float32,
         rng: np.random.Generator,
         pool: ThreadPoolExecutor,
@@ -170,7 +175,7 @@ class Grid:
             j = (i + shift) % size
             own, other = self.parts[i], self.parts[j]
             pairs = self.start[own, j], self.stop[own, j], self.context
-            train_pairs(z[own], out[other], *pairs, noise[j], negatives, lr, counter[i, j])
+            train_pairs(z[own], out[other], *pairs, noise[j], negatives, shared, lr, counter[i, j])
 
         for shift in range(size):
             each(partial(train_block, shift), size, pool)
@@ -248,6 +253,7 @@ def train_pairs(
     context: Nodes,
     noise: Nodes,
     negatives: int,
+    shared: int,
     lr: np.float32,
     counter: np.uint64,
 ) -> None:
@@ -256,7 +262,7 @@ def train_pairs(
     The loss of a group is the sum over its contexts v of -log σ(z_u · o_v) - c Σ log σ(-z_u · o_w), where the negatives
     w are those of the whole group without v itself; c is such that they count as `negatives` to each pair.
     """
-    most = _padded(GROUP + negatives * -(-GROUP // SHARED))
+    most = _padded(GROUP + negatives * -(-GROUP // shared))
     target, step = np.zeros(most, np.int32), np.zeros(most, np.float32)
     times = np.zeros(most + 1, np.float32)  # behind a zero, for what is not there
     mark, base = np.full(out.shape[0], -1, np.int64), 0
@@ -273,7 +279,7 @@ def train_pairs(
                 mark[v], target[slot] = base + slot, context[i]
                 times[np.uint64(slot + 1)] += one
                 distinct = max(distinct, slot + 1)
-            size = distinct + negatives * -(-pairs // SHARED)
+            size = distinct + negatives * -(-pairs // shared)
             share = np.float32(negatives / (size - distinct))
             for k in range(distinct, size):
                 counter += STEP
