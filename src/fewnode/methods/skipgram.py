@@ -35,7 +35,7 @@ CHUNK_PAIRS, GROUP = 1 << 24, 20
 """Pairs of a chunk (4 bytes each), about, and pairs of a centre that take one step, at most.
 
 With few and large steps vectors diverge: with 32 pairs that all shared their negatives they did."""
-UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (16, 5), 1 << 26
+UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (16, 5), 1 << 27
 """Tokens of a chunk for each node of the network, and pairs that share their negatives; and what counts as many.
 
 In haste vectors are half a point of accuracy worse (docs/methods.md): with few pairs there is no need for it.
