@@ -57,6 +57,7 @@ check: $(VENV)/.check lint browser audit
 soak: $(VENV)/.check
 	$(BIN)/pytest tests/reliability -n 2 --dist worksteal -m soak -r s
 	$(BIN)/mutmut run
+	$(BIN)/python tests/noticed.py
 
 # Known flaws: of our code by its patterns, of what it uses by a database, which `--strict` needs to reach.
 audit: $(VENV)/.check
