@@ -2,6 +2,7 @@
 
 import io
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,13 @@ def test_without_more_said_the_first_deal_and_edges_both_ways(tmp_path: Path) ->
     (tmp_path / "Net_test.mat").unlink()
     assert read_published(tmp_path).split == ClassSplit(train=(1, 2, 3, 6), valid=(0,), test=(4, 5))
     assert read_published(tmp_path, seed=1).split == ClassSplit(train=(0, 2, 4, 5), valid=(6,), test=(1, 3))
+
+
+def test_classes_go_by_their_ids_in_the_files(tmp_path: Path) -> None:
+    (tmp_path / "Net_network").write_text("0\t1\n1\t2\n")
+    scipy.io.savemat(tmp_path / "Net_train.mat", describe(np.arange(3), np.array([70, 7, 70])))
+    data = read_published(tmp_path)
+    assert (data.class_names, data.y.tolist()) == (("7", "70"), [1, 0, 1])
 
 
 def test_the_third_share_is_not_taken_from_the_training_classes(tmp_path: Path) -> None:
@@ -359,6 +367,27 @@ def test_variables_together_may_inflate_to_the_limit(tmp_path: Path, monkeypatch
     assert refusal(read_bytes, tmp_path, content) == f"{tmp_path / 'a.mat'}: inflates to over 0 times its size, refused"
     monkeypatch.setattr(fewshot_mat, "MAX_INFLATION", 2)  # a larger file may inflate to more
     assert read_bytes(tmp_path, content).nodes.tolist() == [0, 7]
+
+
+def test_no_more_is_held_than_the_limits_allow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = zlib.compress(bytes(40 << 20))
+    (tmp_path / "bomb.mat").write_bytes(mat_file(struct.pack("<II", 15, len(large)) + large))
+    (tmp_path / "large.mat").write_bytes(b"")
+    with (tmp_path / "large.mat").open("r+b") as file:
+        file.truncate(40 << 20)
+    monkeypatch.setattr(fewshot_mat, "FREE_INFLATION", 2 << 20)
+    monkeypatch.setattr(fewshot_mat, "MAX_INFLATION", 1)
+    monkeypatch.setattr(fewshot_mat, "MAX_BYTES", 1 << 20)
+    for name, message in (
+        ("bomb.mat", "inflates to over 1 times its size, refused"),
+        ("large.mat", "larger than 1 MB"),
+    ):
+        tracemalloc.start()
+        try:
+            assert refusal(read_mat, tmp_path / name) == f"{tmp_path / name}: {message}"
+            assert tracemalloc.get_traced_memory()[1] < 10 << 20
+        finally:
+            tracemalloc.stop()
 
 
 def test_nodes_that_no_file_describes_have_no_attributes() -> None:
