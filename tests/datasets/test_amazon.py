@@ -203,6 +203,8 @@ def test_plain_links_and_descriptions_are_cut_out_before_a_line_is_parsed(
     first = form({"related": record["related"], "description": "it", "asin": "X"}).encode()[1:-1]
     cut = amazon._parse(b"{%b}" % first, "related", "description")
     assert cut == {"related": amazon._CUT_OUT, "description": amazon._CUT_OUT, "asin": "X"}
+    again = form({"related": {}, "title": form({"related": {}})}).encode()  # one that is quoted later is no hindrance
+    assert amazon._parse(again, "related")["related"] is amazon._CUT_OUT
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,44 @@ def test_a_dump_that_changes_is_refused_with_what_is_wrong_now(tmp_path: Path, m
         with pytest.raises(FewnodeError) as caught:
             build_from_dump("tiny", path, LAYOUT)
         assert str(caught.value) == f"{path}: changed while it was read ({how}); is it being written?"
+
+
+@pytest.mark.parametrize("good", [3, 13])  # ten texts are read for the words, and once more to count them
+def test_a_text_that_cannot_be_read_again_is_refused_with_the_file(tmp_path: Path, good: int) -> None:
+    path, seen = write(tmp_path / "dump", group("owl")), itertools.count()
+
+    def some(line: bytes) -> str:
+        if next(seen) == good:
+            raise BadLineError("cut line")
+        return text(line)
+
+    with pytest.raises(FewnodeError) as caught:
+        build_from_dump("tiny", path, Format(first_look, links, some))
+    assert str(caught.value) == f"{path}: changed while it was read (cut line); is it being written?"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_only_a_compressed_file_is_copied_and_then_it_is_not_read_again(
+    tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = write(tmp_path / "dump", group("owl"), packed=packed), dump._read_index
+    copied: list[bool] = []
+
+    def spy(path: Path, layout: Format, copy: Any) -> Any:
+        found = read(path, layout, copy)
+        copied.append(copy is not None)
+        if packed:
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(dump, "_read_index", spy)
+    assert build_from_dump("tiny", path, LAYOUT).graph.n == 10
+    assert copied == [packed]
+
+
+def test_a_class_name_is_kept_to_its_last_character(tmp_path: Path) -> None:
+    path = write(tmp_path / "dump", [*group("owl\0"), *group("owl")])
+    assert build_from_dump("tiny", path, LAYOUT).class_names == ("owl", "owl\0")
 
 
 # --- step by step -------------------------------------------------------------------------------------------------

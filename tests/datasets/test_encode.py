@@ -44,6 +44,10 @@ def test_the_smallest_and_largest_shares_of_words() -> None:
     assert Words(size=1, stop_words=["den"]).choose(iter(documents)) == ("fox",)
 
 
+def test_no_words_are_chosen_where_there_is_no_text() -> None:
+    assert Encoding.learn(table(a=[1.0, 2.0]), {"a": "numeric"}, Words(size=0)).vocabulary == ()
+
+
 def test_every_row_is_one_document_however_many_there_are() -> None:
     n = 40_000
     rows = table(a=[str(i) if i % 3 else None for i in range(n)], b=["x"] * n)
@@ -63,6 +67,7 @@ def test_every_row_is_one_document_however_many_there_are() -> None:
         ([1e300, 3e300], 2e300, 1e300),
         ([1e-200, 3e-200], 2e-200, 1e-200),
         ([0.1, 0.1, 0.1], 0.1, 0),
+        ([1, 1 + 1e-13], 1, 0),  # what rounding may leave is no deviation
         ([0, 0], 0, 0),
         ([1, 1], 1, 0),
         ([None, None], 0, 0),
