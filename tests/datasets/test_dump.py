@@ -195,6 +195,12 @@ def test_too_long_a_line_is_no_node(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert copy.read().startswith(b'\n{"label": "ant"')
 
 
+def test_an_id_that_is_there_again_is_found_whatever_it_is(tmp_path: Path) -> None:
+    records = [{"id": f"node {i}"} for i in range(5000)]
+    index, skipped = dump._read_index(write(tmp_path / "dump", [*records, *records]), LAYOUT, None)
+    assert (len(index.classes), skipped.as_counts()) == (10_000, {"duplicate id": 5000})
+
+
 def test_keys_that_were_there_before_are_found_in_order() -> None:
     keys = np.array([5, 0, 5, 0, 7, 5, 1, 1], np.uint64)
     assert dump._repeated(keys).tolist() == [2, 5, 7]
