@@ -183,6 +183,103 @@ def test_cutting_fields_out_changes_nothing(
     assert amazon._text(line) == (text if text.strip() else "")
 
 
+@pytest.mark.parametrize("form", [repr, json.dumps])
+def test_plain_links_and_descriptions_are_cut_out_before_a_line_is_parsed(
+    form: Callable[[Record], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[Record] = []
+
+    def parse(line: bytes) -> Record:
+        parsed.append(literal.parse_record(line))
+        return dict(parsed[-1])
+
+    monkeypatch.setattr(amazon, "parse_record", parse)
+    record = product("X", viewed=["Y"])
+    line = form(record).encode()
+    assert amazon._first_look(line) == ("X", "Shoelaces", True, None)
+    assert parsed == [record | {"related": -1, "description": -1}]
+    assert amazon._text(line) == "white lace Shoelaces"
+    assert parsed[1:] == [record | {"related": -1}]
+    first = form({"related": record["related"], "description": "it", "asin": "X"}).encode()[1:-1]
+    cut = amazon._parse(b"{%b}" % first, "related", "description")
+    assert cut == {"related": amazon._CUT_OUT, "description": amazon._CUT_OUT, "asin": "X"}
+    again = form({"related": {}, "title": form({"related": {}})}).encode()  # one that is quoted later is no hindrance
+    assert amazon._parse(again, "related")["related"] is amazon._CUT_OUT
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "matched"),
+    [
+        ("related", "'related': {}", True),
+        ("related", "'related': {'a': []}", True),
+        ("related", "'related': {'also viewed': ['B1', 'B-2!'], 'b': ['C']}", True),
+        ("related", "'related': {'a': ['B1',]}", False),
+        ("related", "'related': {'a': ['B1' 'B2']}", False),
+        ("related", "'related': {'a': ['é']}", False),
+        ("related", "'related': {'a': ['\\\\']}", False),
+        ("related", "'related': {'a': [1]}", False),
+        ("related", "'related': {'a': 'b'}", False),
+        ("related", "'related': {'a': ['b'], }", False),
+        ("related", "'related': None", False),
+        ("description", "'description': 'Two words, \\n\\'three\\''", True),
+        ("description", "'description': ''", False),
+        ("description", "'description': ' blank first'", False),
+        ("description", "'description': 'a\\x41'", False),
+        ("description", "'description': 'é'", False),
+        ("description", "'description': 7", False),
+    ],
+)
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_what_is_odd_about_a_field_is_left_to_the_parser(field: str, text: str, matched: bool, quote: str) -> None:
+    texts = {"'": amazon._SINGLE + b"|" + amazon._DOUBLE, '"': amazon._DOUBLE}[quote]
+    patterns = amazon._patterns(quote.encode(), texts)
+    assert patterns == amazon._CUTS[quote.encode()]
+    assert list(patterns) == ["related", "description"]
+    line = text.replace("'", quote).encode()
+    key, pattern = patterns[field]
+    assert line.startswith(key)
+    found = pattern.match(line + b", more")
+    assert (found is not None, found and found.end()) == (matched, len(line) if matched else None)
+
+
+def test_text_in_double_quotes_may_be_in_a_python_literal() -> None:
+    _, pattern = amazon._patterns(b"'", amazon._SINGLE + b"|" + amazon._DOUBLE)["description"]
+    assert pattern.match(b"""'description': "it's", """)
+    assert not amazon._patterns(b'"', amazon._DOUBLE)["description"][1].match(b""""description": 'its', """)
+
+
+@pytest.mark.parametrize(
+    ("categories", "label"),
+    [
+        ([["Clothing", "Women", "Boots"], ["Sale"]], "Boots"),
+        ([["Boots"]], "Boots"),
+        ([["Clothing", ""]], None),
+        ([[]], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_the_class_is_the_last_name_of_the_first_path(categories: Any, label: str | None) -> None:
+    assert amazon._first_look(repr(product("X", categories=categories)).encode()).label == label
+
+
+@pytest.mark.parametrize("categories", ["Boots", ["Boots"], [["Boots", 7]], {0: ["Boots"]}])
+def test_categories_of_the_wrong_type_are_refused(categories: Any) -> None:
+    with pytest.raises(BadLineError) as caught:
+        amazon._first_look(repr(product("X", categories=categories)).encode())
+    assert str(caught.value) == "wrong type"
+
+
+@pytest.mark.parametrize(
+    ("builder", "name"),
+    [(build_amazon_clothing, NAME), (build_amazon_electronics, "meta_Electronics.json")],
+)
+def test_the_dump_is_looked_for_under_its_name(tmp_path: Path, builder: Callable[[Path], Dataset], name: str) -> None:
+    with pytest.raises(FewnodeError) as caught:
+        builder(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: neither {name} nor {name}.gz is in it"
+
+
 LONG = "[" * 1000 + "]" * 1000
 BROKEN: dict[str, tuple[bytes, str]] = {
     "cut line": (repr(product("X"))[:200].encode(), "cut line"),

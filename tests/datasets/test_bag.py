@@ -52,10 +52,27 @@ def test_no_documents_and_no_words() -> None:
 
 
 def test_impossible_vocabularies_are_refused() -> None:
-    with pytest.raises(FewnodeError, match="expected at least 1"):
+    with pytest.raises(FewnodeError, match=r"^vocabulary of 0 words, expected at least 1$"):
         choose_vocabulary(TEXTS, size=0)
-    with pytest.raises(FewnodeError, match="1 repeated word"):
-        encode(TEXTS, ("owl", "owl"))
+    with pytest.raises(FewnodeError, match=r"^the vocabulary has 2 repeated words$"):
+        encode(TEXTS, ("owl", "owl", "fox", "owl"))
+
+
+def test_a_vocabulary_may_have_one_word_and_has_ten_thousand_if_nothing_is_said() -> None:
+    assert choose_vocabulary(TEXTS, size=1) == ("blue",)
+    text = " ".join(f"w{i:05}" for i in range(10_001))
+    assert choose_vocabulary([text, text, "", ""]) == tuple(f"w{i:05}" for i in range(10_000))
+
+
+def test_a_word_in_just_as_many_documents_as_allowed_stays() -> None:
+    assert choose_vocabulary(["red", "red fox", "fox", "den", "red"], min_documents=2, max_share=0.6) == ("fox", "red")
+    assert choose_vocabulary(["red", "red fox", "fox", "den", "red"], min_documents=3, max_share=0.6) == ("red",)
+    assert choose_vocabulary(["red", "red fox", "fox", "den", "red"], min_documents=2, max_share=0.59) == ("fox",)
+
+
+def test_many_words_are_counted_in_single_precision() -> None:
+    counts = encode(["owl " * 100], ("owl",))
+    assert (counts.dtype, counts.indices.dtype, counts.toarray().tolist()) == (np.float32, np.int32, [[100]])
 
 
 @given(st.lists(st.text(max_size=30), max_size=8))

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from fewnode.datasets import dblp
 from fewnode.datasets.dblp import MIN_YEARS, build_dblp
 from fewnode.datasets.dump import MAX_CLASS, MIN_CLASS
+from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
 
 Record = dict[str, Any]
@@ -134,3 +136,19 @@ def test_broken_lines_are_counted_by_kind(tmp_path: Path, line: bytes, kind: str
     assert (data.sha256, data.node_names) == (clean.sha256, clean.node_names)
     with pytest.raises(FewnodeError, match=f"2 of 102 lines cannot be used.*: line 101: {kind}; line 102: {kind}$"):
         build_dblp(write(tmp_path, records, line, line))
+
+
+@pytest.mark.parametrize("year", [1000, 1999, 9999, None])
+def test_years_of_four_digits_and_none_are_read(year: int | None) -> None:
+    line = json.dumps(paper("X") | {"year": year}).encode()
+    assert dblp._first_look(line) == ("X", "KDD", True, year)
+
+
+@pytest.mark.parametrize(
+    ("year", "kind"),
+    [(999, "number too small"), (10_000, "number too large"), (" 1999 ", "number as text"), ("MCM", "wrong type")],
+)
+def test_other_years_are_refused(year: Any, kind: str) -> None:
+    with pytest.raises(BadLineError) as caught:
+        dblp._first_look(json.dumps(paper("X") | {"year": year}).encode())
+    assert str(caught.value) == kind

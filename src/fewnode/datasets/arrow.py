@@ -70,14 +70,14 @@ class Table:
         """The cells as trimmed text; blank ones are null. A float such as 7.0 reads 7: pandas makes those of ids."""
         cells = self._decoded(column)
         if pa.types.is_floating(cells.type):
-            cells = pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
+            cells = pc.if_else(pc.is_nan(cells), None, cells)
             whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less(pc.abs(cells), 2.0**53))
-            if pc.all(whole, min_count=0).as_py():
+            if pc.all(whole).as_py():
                 cells = pc.cast(cells, pa.int64())
         if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
             cells = pc.binary_join(self._cast(column, cells, pa.list_(TEXT), "text"), pa.scalar(" ", TEXT))
         trimmed = pc.utf8_trim_whitespace(self._cast(column, cells, TEXT, "UTF-8 text"))
-        return pc.if_else(pc.equal(trimmed, pa.scalar("", TEXT)), pa.scalar(None, TEXT), trimmed)
+        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """The cells as numbers, NaN where there is none. A NaN or infinity that someone wrote is refused."""
@@ -85,12 +85,13 @@ class Table:
         if not is_number(cells.type):
             cells = self.texts(column)
         valid = pc.is_valid(cells).to_numpy()
-        values = self._cast(column, cells, pa.float64(), "a number (leave the cell empty if it is unknown)").to_numpy()
+        numbers = self._cast(column, cells, pa.float64(), "a number (leave the cell empty if it is unknown)")
+        values: NDArray[np.float64] = numbers.to_numpy()
         bad = valid & ~np.isfinite(values)
         if bad.any():
             row = int(bad.argmax())
             raise self.fault(row, column, f"{values[row]} is no finite number; leave the cell empty if it is unknown")
-        return np.where(valid, values, np.nan)
+        return values
 
     def _decoded(self, column: str) -> pa.ChunkedArray:
         cells = self.data.column(column)
@@ -246,8 +247,6 @@ def _read_csv(path: Path, delimiter: str, choose: Choose) -> pa.Table:
                 pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(chosen.values(), TEXT),
                     include_columns=list(chosen.values()),
-                    null_values=[""],
-                    strings_can_be_null=True,
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -387,7 +386,7 @@ def _size(batch: pa.RecordBatch) -> int:
 
 def _length(column: pa.DictionaryArray) -> int:
     lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
-    return 8 * len(column) + (pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)
+    return 8 * len(column) + (pc.sum(lengths).as_py() or 0)
 
 
 def _written_out(column: pa.Array) -> pa.Array:

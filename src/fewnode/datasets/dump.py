@@ -165,11 +165,11 @@ def _candidates(index: _Index, min_years: int) -> tuple[Ints, Ints]:
     classes = np.array(index.classes, np.int64)
     sizes = np.bincount(classes[classes >= 0], minlength=len(index.names))
     # The upper limit counts duplicates too: of a class beyond it the copy of a compressed file is not complete.
-    fit = (sizes >= MIN_CLASS) & (np.array(index.sizes, np.int64) <= MAX_CLASS)
+    fit = (sizes >= MIN_CLASS) & (np.array(index.sizes) <= MAX_CLASS)
     if min_years:
-        first, last = np.array(index.years, np.int64).reshape(-1, 2).T
+        first, last = np.array(index.years).reshape(-1, 2).T
         fit &= last - first >= min_years
-    numbers = np.flatnonzero((classes >= 0) & np.append(fit, False)[classes])
+    numbers = np.flatnonzero(np.append(fit, False)[classes])  # -1 is the last of them
     return numbers, classes[numbers]
 
 

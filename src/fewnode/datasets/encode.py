@@ -115,7 +115,7 @@ class Encoding:
             return no_attributes(len(table)), unknown
         if len(blocks) == 1:
             return blocks[0], unknown
-        return sp.hstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.float32), unknown
+        return sp.hstack([sp.csr_array(block) for block in blocks], format="csr"), unknown
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -216,7 +216,7 @@ def _elements(blob: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 def _numbers(order: str, kind: int, content: bytes) -> NDArray[Any]:
     if kind not in _TYPES:
         raise FewnodeError(f"holds numbers of the unknown type {kind}")
-    return np.frombuffer(content, order + _TYPES[kind])
+    return np.asarray(np.frombuffer(content, order + _TYPES[kind]), _TYPES[kind])  # in this machine's byte order
 
 
 def _matrix(array_class: int, shape: tuple[int, ...], numbers: list[NDArray[Any]]) -> Matrix:
@@ -241,10 +241,10 @@ def _part(variables: dict[str, Matrix]) -> Part:
 
 
 def _whole_numbers(name: str, stored: Matrix) -> Ints:
-    if sp.issparse(stored) or stored.dtype.kind not in "iuf" or stored.size != max(stored.shape):
+    if sp.issparse(stored) or stored.size != max(stored.shape):
         raise FewnodeError(f"{name} is not a list of numbers")
     numbers = stored.ravel()
-    whole = np.isfinite(numbers) & (numbers >= 0) & (numbers < 2**31) & (numbers == np.floor(numbers))
+    whole = (numbers >= 0) & (numbers < 2**31) & (numbers == np.floor(numbers))
     if not whole.all():
         raise FewnodeError(f"{name} holds {numbers[~whole][0]}, expected whole numbers from 0")
     return numbers.astype(np.int64)
