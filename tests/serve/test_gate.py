@@ -22,11 +22,12 @@ START = {"type": "http.response.start", "status": 200, "headers": []}
 def told_by(app: Any, scope: dict[str, Any], parts: list[dict[str, Any]], ready: bool = True, **limits: float) -> Told:
     """What the gate before `app` sends. After the parts, the client says nothing more."""
     sent: Told = []
+    waiting = list(parts)
 
     async def receive() -> dict[str, Any]:
-        if not parts:
+        if not waiting:
             await asyncio.sleep(3600)
-        return parts.pop(0)
+        return waiting.pop(0)
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
