@@ -314,12 +314,11 @@ def test_what_a_kill_left_is_swept_away_by_the_next_write(tmp_path: Path) -> Non
 
 def test_only_what_nobody_writes_to_is_swept_away(tmp_path: Path) -> None:
     target = tmp_path / ("n" * 70)
-    left, other, held = (
-        tmp_path / f".{'n' * 60}.{i}{end}" for i, end in ((0, ".fewnode-part"), (1, ".part"), (2, ".fewnode-part"))
-    )
+    start = f".{'n' * 60}"
+    left, held, other = (tmp_path / f"{start}.{end}" for end in ("0.fewnode-part", "1.fewnode-part", "2.part"))
     left.write_text("half")
     other.write_text("of somebody else")
-    os.mkfifo(tmp_path / f".{'n' * 60}.pipe.fewnode-part")
+    os.mkfifo(tmp_path / f"{start}.pipe.fewnode-part")
     with held.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         write_text(target, "whole")

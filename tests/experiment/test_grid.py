@@ -205,9 +205,11 @@ def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> No
         queries = "long-tail"
         [[ablation]]
         datasets = "d"
-        methods = ["wide"]
+        methods = ["wide", "narrow"]
         way = 4
         shot = 2
+        [methods.narrow]
+        options = { hidden = 8 }
         [methods.wide]
         method = "gpn"
         mode = "transductive"
@@ -217,8 +219,16 @@ def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> No
     wide = Cell("d", "gpn", 4, 2, 2, 5, tasks=50, pool_seed=8, options={"hidden": 64}, mode="transductive")
     case = replace(wide, query=2147483647, seed=7, tasks=2, pool_seed=9, queries="long-tail", kind="case")
     plain = replace(case, method="plain", options={}, mode="inductive")
+    narrow = replace(wide, method="narrow", options={"hidden": 8}, mode="inductive")
     assert read_grid(path).parts == (
-        Part("ablation", "ablation", (Row("wide", (wide, replace(wide, seed=0))),)),
+        Part(
+            "ablation",
+            "ablation",
+            (
+                Row("wide", (wide, replace(wide, seed=0))),
+                Row("narrow", (replace(narrow, seed=0), replace(narrow, seed=1))),
+            ),
+        ),
         Part("case", "Closer", (Row("wide", (case,)), Row("plain", (plain,)))),
     )
 
