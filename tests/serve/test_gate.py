@@ -264,15 +264,16 @@ async def _broken_late(scope: Any, receive: Any, send: Any) -> None:
     raise RuntimeError("after the end")
 
 
-def test_a_bug_is_told_as_one_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("method", "verb"), [("GET", "GET"), ("BREW", "other")])
+def test_a_bug_is_told_as_one_and_logged(method: str, verb: str, caplog: pytest.LogCaptureFixture) -> None:
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError("secret\nline")
 
     said = refused(500, "a bug, not your fault", "the log of fewnode serve has more")
-    assert whole(told_by(broken, request("BREW", path="/api/\n"), [])) == said
+    assert whole(told_by(broken, request(method, path="/api/\n"), [])) == said
     [logged] = caplog.records
     first, *frames, last = logged.getMessage().splitlines()
-    assert (logged.levelname, first) == ("ERROR", "other '/api/\\n'")
+    assert (logged.levelname, first) == ("ERROR", f"{verb} '/api/\\n'")
     assert last == "RuntimeError: 'secret\\nline'"
     assert frames[0].startswith('  File "')
     assert all(line.startswith("  ") for line in frames)
