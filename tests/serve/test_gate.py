@@ -577,18 +577,32 @@ def test_long_work_is_done_aside_while_others_have_their_turns() -> None:
     asyncio.run(queue())
 
 
+class Slow:
+    """Work that has begun, and goes on until it is told to end."""
+
+    def __init__(self) -> None:
+        self.begun, self.end, self.done = threading.Event(), threading.Event(), 0
+
+    def __call__(self) -> None:
+        self.begun.set()
+        assert self.end.wait(5)
+        self.done += 1
+
+
 def test_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() -> None:
     async def queue() -> None:
-        desk, start = Desk(long=1), threading.Event()
-        left = asyncio.create_task(desk.aside(start.wait, 5))
-        await asyncio.sleep(0.01)
+        desk, slow = Desk(long=1), Slow()
+        left = asyncio.create_task(desk.aside(slow))
+        await asyncio.to_thread(slow.begun.wait, 5)
         left.cancel()
         with pytest.raises(asyncio.CancelledError):
             await left
         with pytest.raises(Busy):
             await desk.aside(int)
-        start.set()
-        await asyncio.sleep(0.05)
+        slow.end.set()
+        async with asyncio.timeout(5):
+            while desk.in_thread:
+                await asyncio.sleep(0.001)
         assert await desk.aside(int) == 0
         desk.close()
 
@@ -596,18 +610,14 @@ def test_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() -> None:
 
 
 def test_a_desk_that_closes_ends_its_work_and_begins_no_other() -> None:
-    def work(start: threading.Event, done: list[bool]) -> None:
-        done.append(start.wait(5))
-
-    async def queue() -> list[bool]:
-        done: list[bool] = []
-        desk, start = Desk(), threading.Event()
-        tasks = [asyncio.create_task(desk.aside(work, start, done)) for _ in range(2)]
-        await asyncio.sleep(0.01)
-        threading.Timer(0.02, start.set).start()
+    async def queue() -> int:
+        desk, slow = Desk(), Slow()
+        tasks = [asyncio.create_task(desk.aside(slow)) for _ in range(2)]
+        await asyncio.to_thread(slow.begun.wait, 5)
+        threading.Timer(0.02, slow.end.set).start()
         desk.close()
-        found = list(done)
+        done = slow.done
         await asyncio.gather(*tasks, return_exceptions=True)
-        return found
+        return done
 
-    assert asyncio.run(queue()) == [True]
+    assert asyncio.run(queue()) == 1
