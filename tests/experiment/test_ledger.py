@@ -105,13 +105,14 @@ def test_a_hash_stays_what_it_was() -> None:
         short_hash({"a": float("nan")})
 
 
-def test_others_may_read_a_ledger_as_far_as_the_umask_lets_them(tmp_path: Path) -> None:
-    before = os.umask(0o027)
+@pytest.mark.parametrize(("umask", "mode"), [(0o027, 0o640), (0, 0o666)])
+def test_others_may_use_a_ledger_as_far_as_the_umask_lets_them(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
     try:
         path = fill(tmp_path)
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_a_line_is_on_the_disk_before_the_next_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,8 +89,10 @@ class Echo:
     def __init__(self, *headers: tuple[bytes, bytes]) -> None:
         self.headers = [(b"content-type", b"application/json"), (b"content-length", b"3"), *headers]
         self.asked: list[Any] = []
+        self.scope: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope = scope
         self.asked.append(await receive())
         await send({**START, "headers": self.headers})
         await send({"type": "http.response.body", "body": b"[1]"})
@@ -198,8 +200,9 @@ def part(body: bytes, more: bool = False) -> dict[str, Any]:
 def test_a_body_is_read_before_it_is_handed_on_whole(method: str, headers: dict[str, str]) -> None:
     echo = Echo()
     parts = [part(b"{", True), {"type": "http.request", "more_body": True}, part(b"}")]
-    assert whole(told_by(echo, {**posted(**headers), "method": method}, parts)) == YES
-    assert echo.asked == [part(b"{}")]
+    asked = {**posted(**headers), "method": method}
+    assert whole(told_by(echo, asked, parts)) == YES
+    assert (echo.asked, echo.scope) == ([part(b"{}")], asked)
 
 
 def test_after_the_body_the_service_hears_the_client() -> None:
@@ -385,6 +388,13 @@ def test_a_cookie_opens(cookie: str) -> None:
     assert told_by(_nobody, request(authorization="Bearer wrong", cookie=cookie), [])[0]["status"] == 401
 
 
+def test_a_token_may_hold_an_equals_sign() -> None:
+    gate = Gate(_nobody, rules("a=b=", "127.0.0.1", PORT), Desk(), Health(), Mock())
+    for value, known in ((b"a=b=", True), (b"a=b", False), (b"b=", False)):
+        assert gate._knows({b"cookie": b"fewnode-%d=%s" % (PORT, value)}) == known
+        assert gate._knows({b"authorization": b"Bearer " + value}) == known
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -411,6 +421,7 @@ def test_who_has_no_token_is_told_how_to_get_in(headers: dict[str, str]) -> None
 def test_the_printed_link_becomes_a_cookie() -> None:
     sent = told_by(_nobody, request(path="/", query=f"a=b&token={TOKEN}", authorization=""), [])
     cookie = f"fewnode-{PORT}={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
+    assert sent[1]["body"] == b""
     assert whole(sent) == (303, None, {"location": "/", "set-cookie": cookie, "cache-control": "no-store"})
 
 
@@ -503,22 +514,22 @@ def test_a_queue_that_overflowed_is_short_until_few_are_refused(monkeypatch: pyt
     monkeypatch.setattr("fewnode.serve.desk.time", clock)
     desk = Desk(short=1, burst=3, calm=0.25)
     for now, waiting, refused_ in (
+        (0.1, 2, False),
         (7.0, 2, False),
         (7.0, 3, True),  # from now on there is one place
         (7.1, 1, True),
-        (7.1, 0, False),
-        (7.24, 1, True),
-        (7.25, 1, True),  # 3 of 4 were refused: it stays so
+        (7.24, 0, False),
+        (7.25, 1, True),  # 2 of 3 were refused: it stays so
         (7.25, 0, False),
         (7.49, 1, True),
-        (7.49, 0, False),
-        (7.5, 2, False),  # 2 of 4 were: all is well again
-        (7.5, 3, True),
-        (7.6, 0, False),
-        (7.6, 0, False),
-        (7.74, 1, True),
-        (7.75, 1, False),  # 2 of 4, and the others count anew
-        (7.75, 2, False),
+        (7.5, 1, True),  # 2 of 3 again
+        (7.5, 0, False),
+        (7.75, 2, False),  # 1 of 2: all is well again
+        (7.75, 3, True),
+        (7.76, 0, False),
+        (7.99, 1, True),
+        (7.99, 0, False),
+        (8.0, 2, False),  # 2 of 4, who were counted anew
     ):
         clock.monotonic.return_value = now
         desk.in_hand = waiting
@@ -548,6 +559,23 @@ def test_turns_come_in_the_order_of_asking() -> None:
         return served
 
     assert asyncio.run(queue()) == ["a of 3", "b of 2", "c of 1", "d of 1"]
+
+
+def test_one_is_served_at_a_time_whoever_leaves() -> None:
+    async def queue() -> None:
+        desk = Desk()
+        first = await desk.turn()
+        impatient, patient = (asyncio.create_task(desk.turn()) for _ in range(2))
+        await asyncio.sleep(0.01)
+        impatient.cancel()
+        await asyncio.sleep(0.01)
+        assert impatient.cancelled()
+        assert not patient.done()
+        first.end()
+        (await asyncio.wait_for(patient, 1)).end()
+        desk.close()
+
+    asyncio.run(queue())
 
 
 def test_long_work_is_done_aside_while_others_have_their_turns() -> None:
