@@ -106,9 +106,10 @@ def test_damage_is_named_with_its_file(dense: Dataset, tmp_path: Path) -> None:
     save_dataset(dense, tmp_path)
     path = tmp_path / "dataset.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(FewnodeError) as error:
-        load_dataset(tmp_path)
-    assert str(error.value) == f"{path}: damaged, its SHA-256 is not the one in dataset.json"
+    for read in (load_dataset, lambda directory: read_record(directory, "dataset")):
+        with pytest.raises(FewnodeError) as error:
+            read(tmp_path)
+        assert str(error.value) == f"{path}: damaged, its SHA-256 is not the one in dataset.json"
     assert load_dataset(tmp_path, check=False).graph.n == 4, "who has just read them through need not do it again"
 
 
@@ -427,6 +428,7 @@ def test_a_sparse_matrix_of_any_numbers(kind: str) -> None:
 def test_a_sparse_matrix_is_made_where_its_numbers_are() -> None:
     data = np.array([5, 6, 7], np.float32)
     assert np.shares_memory(matrix(data=data).data, data)
+    assert matrix(indices=np.array([1, 1, 1]), indptr=np.arange(4)).toarray()[:, 1].tolist() == [5, 6, 7]
     none = np.zeros(0, np.int64)
     assert matrix(data=none, indices=none, indptr=np.zeros(4, np.int64), shape=(3, 0)).shape == (3, 0)
     with warnings.catch_warnings():
