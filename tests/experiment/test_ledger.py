@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fewnode.experiment.ledger import FILE, Ledger, Record, read_ledger
+from fewnode.experiment.ledger import FILE, Ledger, Record, read_ledger, short_hash
 
 
 def record(name: str, status: str = "done") -> Record:
@@ -47,7 +49,11 @@ BAD = {
     "done, but nothing came out": replace(GOOD, per_task={}),
     "no such status": replace(GOOD, status="dreaming"),
     "an id that is no text": replace(GOOD, id=3),  # type: ignore[arg-type]
-    "a cell without its shots": replace(GOOD, cell={k: v for k, v in GOOD.cell.items() if k != "shot"}),
+    **{
+        f"a cell without its {key}": replace(GOOD, cell={k: v for k, v in GOOD.cell.items() if k != key})
+        for key in GOOD.cell
+    },
+    "a case study that is none": replace(GOOD, per_task={}, case=["x"]),  # type: ignore[arg-type]
     "seconds that are no number": replace(GOOD, seconds={"train": "long"}),  # type: ignore[dict-item]
     "a metric is missing": replace(GOOD, per_task={"accuracy": [0.5]}),
     "a metric of other length": replace(GOOD, per_task={**GOOD.per_task, "accuracy": [0.5]}),
@@ -65,6 +71,55 @@ def test_a_line_with_a_checksum_of_its_own_must_still_be_a_record(tmp_path: Path
 def test_what_is_no_record_at_all_counts_as_damaged(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"[]\n\xff\n" + b"[" * 100_000 + b"\n3\n")
     assert read_ledger(tmp_path) == ({}, 4)
+
+
+def test_a_blank_line_is_no_damage(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(f"\n  \n{GOOD.to_line()}\n\n")
+    assert read_ledger(tmp_path) == ({"a": GOOD}, 0)
+
+
+@pytest.mark.parametrize("status", ["failed", "impossible"])
+def test_what_did_not_work_is_a_record_too(tmp_path: Path, status: str) -> None:
+    fill(tmp_path, record("a", status))
+    assert read_ledger(tmp_path) == ({"a": record("a", status)}, 0)
+
+
+def test_a_case_study_has_no_scores(tmp_path: Path) -> None:
+    case = replace(GOOD, per_task={}, case={"query": [1, 2]}, provenance={"version": "1"})
+    fill(tmp_path, case)
+    assert read_ledger(tmp_path) == ({"a": case}, 0)
+
+
+def test_a_record_in_words_and_in_numbers() -> None:
+    odd = replace(GOOD, cell={**GOOD.cell, "dataset": "debian", "method": "gpn hidden=64", "shot": 3, "seed": 4})
+    assert odd.name == "debian gpn 5-way 3-shot seed 4"
+    assert replace(odd, cell={**odd.cell, "kind": "case"}).name == "debian gpn 5-way 3-shot case study"
+    assert {metric: list(values) for metric, values in GOOD.scores.items()} == GOOD.per_task
+    assert all(values.dtype == np.float64 for values in GOOD.scores.values())
+
+
+def test_a_hash_stays_what_it_was() -> None:
+    """Ledgers of last year are read with it."""
+    assert short_hash({"b": 1, "a": "ä"}) == short_hash({"a": "ä", "b": 1}) == "507aab815f2bdfce"
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        short_hash({"a": float("nan")})
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o027, 0o640), (0, 0o666)])
+def test_others_may_use_a_ledger_as_far_as_the_umask_lets_them(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        path = fill(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_line_is_on_the_disk_before_the_next_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr("os.fsync", lambda file: sizes.append(os.fstat(file).st_size))
+    path = fill(tmp_path, record("a"), record("b"))
+    assert sizes == [path.stat().st_size // 2, path.stat().st_size]
 
 
 def test_one_task_is_enough_and_a_failure_needs_none(tmp_path: Path) -> None:
@@ -88,8 +143,9 @@ def test_done_wins_over_failed(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = fill(tmp_path, record("a"))
-    before, write = path.read_bytes(), os.write
-    ledger = Ledger(tmp_path)
+    ledger, write = Ledger(tmp_path), os.write
+    ledger.add(record("z"))
+    before = path.read_bytes()
 
     def full(file: int, blob: memoryview) -> int:
         if len(blob) < 100:
@@ -99,8 +155,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("os.write", full)
     with pytest.raises(OSError, match="No space"):
         ledger.add(record("b"))
-    ledger.close()
     assert path.read_bytes() == before
+    monkeypatch.undo()
+    ledger.add(record("c"))
+    ledger.close()
+    assert list(read_ledger(tmp_path)[0]) == ["a", "z", "c"]
 
 
 def test_a_line_is_plain_json(tmp_path: Path) -> None:

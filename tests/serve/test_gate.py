@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,36 +13,92 @@ from unittest.mock import Mock
 import pytest
 
 from fewnode.serve.desk import Busy, Desk
-from fewnode.serve.gate import Gate, rules
+from fewnode.serve.gate import ALWAYS, LOCKED_OUT, Gate, Health, Refusal, Rules, rules
 from service import PORT, TOKEN
 
 Told = list[dict[str, Any]]
 START = {"type": "http.response.start", "status": 200, "headers": []}
 
 
-def told_by(app: Any, scope: dict[str, Any], parts: list[dict[str, Any]], ready: bool = True, **limits: float) -> Told:
+def told_by(
+    app: Any,
+    scope: dict[str, Any],
+    parts: Told,
+    health: Health | None = None,
+    desk: Desk | None = None,
+    metrics: Any = None,
+    **limits: float,
+) -> Told:
     """What the gate before `app` sends. After the parts, the client says nothing more."""
     sent: Told = []
+    waiting = list(parts)
 
     async def receive() -> dict[str, Any]:
-        if not parts:
+        if not waiting:
             await asyncio.sleep(3600)
-        return parts.pop(0)
+        return waiting.pop(0)
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    health = Mock(ready=ready, leaving=False)
-    gate = Gate(app, replace(rules(TOKEN, "127.0.0.1", PORT), **limits), Desk(), health, Mock())
-    asyncio.run(gate(scope, receive, send))
+    limited = replace(rules(TOKEN, "127.0.0.1", PORT), **limits)
+    asyncio.run(
+        Gate(app, limited, desk or Desk(), health or Health(ready=True), metrics or Mock())(scope, receive, send)
+    )
     return sent
 
 
-def request(method: str = "GET", **headers: str) -> dict[str, Any]:
+def request(method: str = "GET", path: str = "/api/x", query: str = "", **headers: str) -> dict[str, Any]:
+    """`headers` replace the usual ones; underscores are hyphens, and an empty one is left out."""
     given = {"host": f"127.0.0.1:{PORT}", "authorization": f"Bearer {TOKEN}", **headers}
-    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
-    address = {"path": "/api/x", "query_string": b"", "server": ("127.0.0.1", PORT)}
+    named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in given.items() if value]
+    address = {"path": path, "query_string": query.encode(), "server": ("127.0.0.1", PORT)}
     return {"type": "http", "method": method, "headers": named, **address}
+
+
+def posted(**headers: str) -> dict[str, Any]:
+    return request("POST", **{"content_type": "application/json", "content_length": "2", **headers})
+
+
+def whole(sent: Told) -> tuple[int, Any, dict[str, str]]:
+    """Status, body and those headers that not every answer has."""
+    start, body = sent
+    assert (start["type"], body["type"]) == ("http.response.start", "http.response.body")
+    headers = [each for each in start["headers"] if each not in ALWAYS]
+    assert len(start["headers"]) == len(headers) + len(ALWAYS)
+    named = {name.decode(): value.decode() for name, value in headers}
+    assert len(named) == len(headers)
+    assert named.pop("content-length") == str(len(body["body"]))
+    if (kind := named.pop("content-type")) != "application/json":
+        return start["status"], (kind, body["body"]), named
+    return start["status"], json.loads(body["body"] or "null"), named
+
+
+def refused(status: int, error: str, hint: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status, {"error": error, "hint": hint}, {**named, "cache-control": "no-store"}
+
+
+async def _nobody(scope: Any, receive: Any, send: Any) -> None:
+    raise AssertionError("nothing behind the gate may run")
+
+
+class Echo:
+    """Says "yes", and keeps what it was asked with."""
+
+    def __init__(self, *headers: tuple[bytes, bytes]) -> None:
+        self.headers = [(b"content-type", b"application/json"), (b"content-length", b"3"), *headers]
+        self.asked: list[Any] = []
+        self.scope: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope = scope
+        self.asked.append(await receive())
+        await send({**START, "headers": self.headers})
+        await send({"type": "http.response.body", "body": b"[1]"})
+
+
+YES = (200, [1], {"cache-control": "no-store"})
 
 
 def answer(sent: Told) -> tuple[int, str]:
@@ -59,22 +116,135 @@ def test_a_server_that_starts_is_let_through_and_a_websocket_is_not() -> None:
     assert heard == ["lifespan"]
 
 
-def test_before_the_model_is_there_nobody_is_served() -> None:
-    sent = told_by(Mock(side_effect=AssertionError), request(), [], ready=False)
-    assert answer(sent) == (503, "the model is still being loaded")
-    assert (b"retry-after", b"1") in sent[0]["headers"]
+def test_a_server_speaks_to_the_service_itself_when_it_starts() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({**await receive(), "seen": scope})
+
+    start = {"type": "lifespan"}
+    assert told_by(app, start, [{"type": "lifespan.startup"}]) == [{"type": "lifespan.startup", "seen": start}]
+
+
+def test_every_answer_has_the_same_headers_around_it() -> None:
+    body = b'{"live":true}'
+    own = [(b"content-type", b"application/json"), (b"content-length", b"13")]
+    assert told_by(_nobody, request(path="/health/live", authorization=""), []) == [
+        {"type": "http.response.start", "status": 200, "headers": [*own, *ALWAYS, (b"cache-control", b"no-store")]},
+        {"type": "http.response.body", "body": body},
+    ]
+    headless = told_by(_nobody, request("HEAD", path="/health/live"), [])
+    assert headless[0]["headers"][1] == (b"content-length", b"13")
+    assert headless[1]["body"] == b""
 
 
 @pytest.mark.parametrize(
-    ("parts", "status", "error"),
+    ("health", "status"),
     [
-        ([{"type": "http.disconnect"}], 400, "the body ended early"),
-        ([{"type": "http.request", "body": b"{", "more_body": True}], 408, "the body came too slowly"),
+        (Health(), 503),
+        (Health(ready=True), 200),
+        (Health(ready=True, leaving=True), 503),
+        (Health(leaving=True), 503),
     ],
 )
-def test_a_body_that_does_not_come(parts: Told, status: int, error: str) -> None:
-    posted = request("POST", content_type="application/json", content_length="9")
-    assert answer(told_by(Mock(side_effect=AssertionError), posted, parts, body_seconds=0.01)) == (status, error)
+def test_ready_is_who_has_loaded_and_stays(health: Health, status: int) -> None:
+    found = whole(told_by(_nobody, request(path="/health/ready"), [], health))
+    closing = {"connection": "close"} if health.leaving else {}
+    assert found == (status, {"ready": status == 200}, {"cache-control": "no-store", **closing})
+
+
+def test_what_an_answer_says_itself_is_not_said_twice() -> None:
+    own = {"cache-control": "max-age=1", "connection": "keep-alive"}
+    echo = Echo(*((name.encode(), value.encode()) for name, value in own.items()))
+    assert whole(told_by(echo, request(), [], Health(ready=True, leaving=True))) == (200, [1], own)
+
+
+@pytest.mark.parametrize("path", ["/api/x", "/metrics", "/static", "/openapi.json"])
+def test_before_the_model_is_there_nobody_is_served(path: str) -> None:
+    said = refused(503, "the model is still being loaded", "come again in a second", retry_after="1")
+    assert whole(told_by(_nobody, request(path=path), [], Health())) == said
+
+
+@pytest.mark.parametrize("path", ["/", "/static/page.js"])
+def test_the_page_is_there_before_the_model(path: str) -> None:
+    assert whole(told_by(Echo(), request(path=path), [], Health())) == YES
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([{"type": "http.disconnect"}], (400, "the body ended early", "send as much as Content-Length says")),
+        ([{"type": "http.request", "body": b"{", "more_body": True}], (408, "the body came too slowly", "try again")),
+    ],
+)
+def test_a_body_that_does_not_come(parts: Told, said: tuple[int, str, str]) -> None:
+    status, error, headers = whole(told_by(_nobody, posted(), parts, body_seconds=0.01))
+    assert (status, error["error"], error["hint"]) == said
+    assert headers.get("connection") == ("close" if status == 408 else None)
+
+
+def part(body: bytes, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content_type": "application/json; charset=utf-8"},
+        {"content_type": " Application/JSON ;x"},
+        {"content_encoding": "Identity"},
+        {"content_length": "", "transfer_encoding": "chunked"},
+        {"content_length": str(1 << 20)},
+    ],
+)
+def test_a_body_is_read_before_it_is_handed_on_whole(method: str, headers: dict[str, str]) -> None:
+    echo = Echo()
+    parts = [part(b"{", True), {"type": "http.request", "more_body": True}, part(b"}")]
+    asked = {**posted(**headers), "method": method}
+    assert whole(told_by(echo, asked, parts)) == YES
+    assert (echo.asked, echo.scope) == ([part(b"{}")], asked)
+
+
+def test_after_the_body_the_service_hears_the_client() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        heard.extend([await receive(), await receive()])
+        await Echo()(scope, receive, send)
+
+    heard: Told = []
+    told_by(app, posted(), [part(b"{}"), {"type": "http.disconnect"}, part(b"")])
+    assert heard == [part(b"{}"), {"type": "http.disconnect"}]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+def test_where_no_body_belongs_none_is_waited_for(method: str) -> None:
+    for headers in ({}, {"content_length": "0"}):
+        echo = Echo()
+        told_by(echo, request(method, **headers), [])
+        assert echo.asked == [part(b"")]
+    for headers in ({"content_length": "2"}, {"transfer_encoding": "chunked"}):
+        echo = Echo()
+        told_by(echo, request(method, **headers), [part(b"{}")])
+        assert echo.asked == [part(b"{}")]
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonx", "multipart/form-data; application/json"])
+def test_a_body_is_json(kind: str) -> None:
+    said = refused(415, "the body must be JSON", "send Content-Type: application/json")
+    assert whole(told_by(_nobody, posted(content_type=kind), [])) == said
+
+
+def test_a_body_is_not_compressed() -> None:
+    said = refused(415, "the body must not be compressed", "send it as it is")
+    assert whole(told_by(_nobody, posted(content_encoding="gzip"), [])) == said
+
+
+def test_a_body_is_at_most_a_mebibyte() -> None:
+    most = [part(b"x" * (1 << 19), True), part(b"x" * (1 << 19))]
+    chunked = posted(content_length="", transfer_encoding="chunked")
+    assert whole(told_by(Echo(), chunked, most)) == YES
+    said = refused(413, "the body is larger than 1 MB", "send fewer nodes at a time", connection="close")
+    assert whole(told_by(_nobody, chunked, [*most[:1], part(b"x" * (1 << 19) + b"x", True)])) == said
+    assert whole(told_by(_nobody, posted(content_length=str((1 << 20) + 1)), [])) == said
 
 
 async def _late(scope: Any, receive: Any, send: Any) -> None:
@@ -97,14 +267,25 @@ async def _broken_late(scope: Any, receive: Any, send: Any) -> None:
     raise RuntimeError("after the end")
 
 
-def test_a_bug_is_told_as_one() -> None:
-    sent = told_by(Mock(side_effect=RuntimeError("secret")), request(), [])
-    assert sent[0]["status"] == 500
-    assert b"secret" not in sent[1]["body"]
+@pytest.mark.parametrize(("method", "verb"), [("GET", "GET"), ("BREW", "other")])
+def test_a_bug_is_told_as_one_and_logged(method: str, verb: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError("secret\nline")
+
+    said = refused(500, "a bug, not your fault", "the log of fewnode serve has more")
+    assert whole(told_by(broken, request(method, path="/api/\n"), [])) == said
+    [logged] = caplog.records
+    first, *frames, last = logged.getMessage().splitlines()
+    assert (logged.levelname, first) == ("ERROR", f"{verb} '/api/\\n'")
+    assert last == "RuntimeError: 'secret\\nline'"
+    assert frames[0].startswith('  File "')
+    assert all(line.startswith("  ") for line in frames)
+    assert 'raise RuntimeError("secret' in "\n".join(frames)
 
 
 def test_what_takes_too_long_is_told_so() -> None:
-    assert answer(told_by(_late, request(), [], request_seconds=0.01)) == (504, "this took too long")
+    said = refused(504, "this took too long", "ask for less at a time")
+    assert whole(told_by(_late, request(), [], request_seconds=0.01)) == said
 
 
 @pytest.mark.parametrize(("app", "error"), [(_half, TimeoutError), (_broken, RuntimeError)])
@@ -121,12 +302,172 @@ def test_an_error_after_a_whole_answer_changes_nothing_of_it() -> None:
     ]
 
 
+def test_an_answer_in_parts_is_whole_with_its_last() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send(START)
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        told_by(broken, request(), [])
+
+
 def test_headers_that_may_come_twice() -> None:
     twice = request()
     twice["headers"] += [(b"accept", b"a"), (b"accept", b"b")]
-    assert answer(told_by(_late, twice, [], request_seconds=0.01))[0] == 504
-    twice["headers"].append((b"host", b"evil.example"))
-    assert answer(told_by(_late, twice, []))[0] == 400
+    assert whole(told_by(Echo(), twice, [])) == YES
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "authorization", "content-type", "content-length", "if-match"])
+def test_headers_that_may_come_once(name: str) -> None:
+    twice = request(origin=f"http://127.0.0.1:{PORT}", content_type="a", content_length="2", if_match="x")
+    twice["headers"] += [(key, value) for key, value in twice["headers"] if key == name.encode()]
+    said = refused(400, "a header that may be given once is given twice", "send it once")
+    assert whole(told_by(_nobody, twice, [])) == said
+
+
+@pytest.mark.parametrize("host", ["", "127.0.0.1", "evil.example", f"evil.example:{PORT}", "\xff"])
+def test_another_name_for_this_machine_is_refused(host: str) -> None:
+    said = refused(403, "this service does not answer to that Host", "use the address that was printed")
+    assert whole(told_by(_nobody, request(host=host), [])) == said
+
+
+@pytest.mark.parametrize("origin", ["null", f"https://127.0.0.1:{PORT}", f"http://localhost:{PORT}", "\xff"])
+def test_a_page_of_another_origin_is_refused(origin: str) -> None:
+    said = refused(403, "this service does not answer pages of other origins", "use the page it serves itself")
+    assert whole(told_by(_nobody, request(origin=origin), [])) == said
+
+
+def test_names_are_the_same_in_capitals() -> None:
+    assert whole(told_by(Echo(), request(host=f"LocalHost:{PORT}", origin=f"HTTP://LOCALHOST:{PORT}"), [])) == YES
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "hosts", "everywhere"),
+    [
+        ("127.0.0.1", 8000, {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}, False),
+        ("Box.Local", 1, {"127.0.0.1:1", "localhost:1", "[::1]:1", "box.local:1"}, False),
+        ("fe80::1", 1, {"127.0.0.1:1", "localhost:1", "[::1]:1", "[fe80::1]:1"}, False),
+        ("0.0.0.0", 1, {"127.0.0.1:1", "localhost:1", "[::1]:1", "0.0.0.0:1"}, True),  # noqa: S104
+        ("::", 1, {"127.0.0.1:1", "localhost:1", "[::1]:1", "[::]:1"}, True),
+        (
+            "::1",
+            80,
+            {"127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "localhost:80", "[::1]:80"},
+            False,
+        ),
+    ],
+)
+def test_what_a_host_may_be_called(host: str, port: int, hosts: set[str], everywhere: bool) -> None:
+    assert rules("t", host, port) == Rules("t", port, frozenset(hosts), everywhere, 10.0, 60.0)
+    assert rules("t", host, port).cookie == f"fewnode-{port}"
+
+
+def test_where_all_interfaces_are_served_an_address_is_a_name() -> None:
+    everywhere = Gate(_nobody, rules(TOKEN, "::", 80), Desk(), Health(), Mock())
+    here = Gate(_nobody, rules(TOKEN, "127.0.0.1", 80), Desk(), Health(), Mock())
+    for name, host in (("10.1.2.3", "10.1.2.3:80"), ("fe80::1", "[fe80::1]:80")):
+        scope = {"server": (name, 80), "headers": []}
+        everywhere._check_origin({b"host": host.encode()}, scope)
+        for gate, other in ((here, host), (everywhere, "10.1.2.4:80"), (everywhere, host.replace("80", "81"))):
+            with pytest.raises(Refusal):
+                gate._check_origin({b"host": other.encode()}, scope)
+
+
+@pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN} ", f"BEARER {TOKEN}"])
+def test_the_token_opens(given: str) -> None:
+    assert whole(told_by(Echo(), request(authorization=given), [])) == YES
+
+
+@pytest.mark.parametrize(
+    "cookie", [f"fewnode-{PORT}={TOKEN}", f"a=b; fewnode-{PORT}={TOKEN};c", f"fewnode-{PORT}=x;fewnode-{PORT}={TOKEN}"]
+)
+def test_a_cookie_opens(cookie: str) -> None:
+    assert whole(told_by(Echo(), request(authorization="", cookie=cookie), [])) == YES
+    assert whole(told_by(Echo(), request(authorization="Basic eDp5", cookie=cookie), [])) == YES
+    assert told_by(_nobody, request(authorization="Bearer wrong", cookie=cookie), [])[0]["status"] == 401
+
+
+def test_a_token_may_hold_an_equals_sign() -> None:
+    gate = Gate(_nobody, rules("a=b=", "127.0.0.1", PORT), Desk(), Health(), Mock())
+    for value, known in ((b"a=b=", True), (b"a=b", False), (b"b=", False)):
+        assert gate._knows({b"cookie": b"fewnode-%d=%s" % (PORT, value)}) == known
+        assert gate._knows({b"authorization": b"Bearer " + value}) == known
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": ""},
+        {"authorization": "Bearer"},
+        {"authorization": f"Bearer {TOKEN[:-1]}"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": "Bearer \xff"},
+        {"authorization": "", "cookie": f"fewnode-{PORT + 1}={TOKEN}"},
+        {"authorization": "", "cookie": f"fewnode-{PORT}={TOKEN[1:]}"},
+        {"authorization": "", "cookie": f"fewnode-{PORT}"},
+    ],
+)
+def test_who_has_no_token_is_told_how_to_get_in(headers: dict[str, str]) -> None:
+    hint = "send Authorization: Bearer TOKEN, or open the link that fewnode serve printed"
+    said = refused(401, "the token is missing or wrong", hint, www_authenticate="Bearer")
+    for path in ("/api/x", "/health/ready", "/static/page.js", "/nothing"):
+        assert whole(told_by(_nobody, request(path=path, query=f"token={TOKEN}", **headers), [])) == said
+    for query in ("", "token=", "token=wrong", "token=%FF", f"Token={TOKEN}"):
+        page = whole(told_by(_nobody, request(path="/", query=query, **headers), []))
+        assert page == (401, ("text/html; charset=utf-8", LOCKED_OUT), {"cache-control": "no-store"})
+
+
+def test_the_printed_link_becomes_a_cookie() -> None:
+    sent = told_by(_nobody, request(path="/", query=f"a=b&token={TOKEN}", authorization=""), [])
+    cookie = f"fewnode-{PORT}={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
+    assert sent[1]["body"] == b""
+    assert whole(sent) == (303, None, {"location": "/", "set-cookie": cookie, "cache-control": "no-store"})
+
+
+@pytest.mark.parametrize(
+    ("scope", "verb", "route", "status"),
+    [
+        (request(path="/health/live"), "GET", "/health/live", 200),
+        (request("HEAD", path="/health/ready"), "HEAD", "/health/ready", 200),
+        (request("DELETE", path="/"), "DELETE", "/", 200),
+        (request(path="/nobody's/business"), "GET", "other", 200),
+        (request("BREW"), "other", "other", 200),
+        ({**request(), "route": Mock(path="/api/{name}")}, "GET", "/api/{name}", 200),
+        (posted(content_type=""), "POST", "other", 415),
+        ({**posted(content_type=""), "method": "PUT"}, "PUT", "other", 415),
+    ],
+)
+def test_each_request_is_counted_with_its_time(
+    scope: dict[str, Any], verb: str, route: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = Mock()
+    monkeypatch.setattr("fewnode.serve.gate.time", Mock(perf_counter=Mock(side_effect=[10.0, 12.5])))
+    told_by(Echo(), scope, [], metrics=metrics)
+    metrics.observe.assert_called_once_with(verb, route, status, 2.5)
+
+
+def test_who_asks_for_work_takes_a_turn_and_ends_it_with_the_answer() -> None:
+    desk, seen = Desk(), []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(desk.in_hand)
+        await send(START)
+        seen.append(desk.in_hand)
+        raise RuntimeError
+
+    for path in ("/api/x", "/apix", "/metrics"):
+        with pytest.raises(RuntimeError):
+            told_by(app, request(path=path), [], desk=desk)
+    assert seen == [1, 0, 0, 0, 0, 0]
+    told_by(Mock(side_effect=RuntimeError), request(), [], desk=desk)
+    assert desk.in_hand == 0
+
+
+def test_who_finds_the_queue_full_is_told_when_to_come_again() -> None:
+    said = refused(429, "too many requests at once", "come again in a second", retry_after="1")
+    assert whole(told_by(_nobody, request(), [], desk=Desk(burst=0))) == said
+    assert whole(told_by(Echo(), request(path="/metrics"), [], desk=Desk(burst=0))) == YES
 
 
 def test_who_gives_up_waiting_loses_nobody_elses_turn() -> None:
@@ -166,3 +507,145 @@ def test_a_full_queue_refuses_at_once() -> None:
         desk.close()
 
     asyncio.run(crowd())
+
+
+def test_a_queue_that_overflowed_is_short_until_few_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Mock()
+    monkeypatch.setattr("fewnode.serve.desk.time", clock)
+    desk = Desk(short=1, burst=3, calm=0.25)
+    for now, waiting, refused_ in (
+        (0.1, 2, False),
+        (7.0, 2, False),
+        (7.0, 3, True),  # from now on there is one place
+        (7.1, 1, True),
+        (7.24, 0, False),
+        (7.25, 1, True),  # 2 of 3 were refused: it stays so
+        (7.25, 0, False),
+        (7.49, 1, True),
+        (7.5, 1, True),  # 2 of 3 again
+        (7.5, 0, False),
+        (7.75, 2, False),  # 1 of 2: all is well again
+        (7.75, 3, True),
+        (7.76, 0, False),
+        (7.99, 1, True),
+        (7.99, 0, False),
+        (8.0, 2, False),  # 2 of 4, who were counted anew
+    ):
+        clock.monotonic.return_value = now
+        desk.in_hand = waiting
+        assert desk._refuse() == refused_, (now, waiting)
+    desk.close()
+
+
+def test_how_many_may_wait_unless_told_otherwise() -> None:
+    desk = Desk()
+    assert (desk.short, desk.burst, desk.long, desk.calm) == (1, 64, 8, 0.25)
+    assert (desk.in_hand, desk.in_thread) == (0, 0)
+    desk.close()
+
+
+def test_turns_come_in_the_order_of_asking() -> None:
+    async def one(desk: Desk, name: str, served: list[str]) -> None:
+        turn = await desk.turn()
+        served.append(f"{name} of {desk.in_hand}")
+        turn.end()
+
+    async def queue() -> list[str]:
+        desk, served = Desk(), list[str]()
+        await asyncio.gather(*(one(desk, name, served) for name in "abc"))
+        await asyncio.sleep(0)
+        await one(desk, "d", served)
+        desk.close()
+        return served
+
+    assert asyncio.run(queue()) == ["a of 3", "b of 2", "c of 1", "d of 1"]
+
+
+def test_one_is_served_at_a_time_whoever_leaves() -> None:
+    async def queue() -> None:
+        desk = Desk()
+        first = await desk.turn()
+        impatient, patient = (asyncio.create_task(desk.turn()) for _ in range(2))
+        await asyncio.sleep(0.01)
+        impatient.cancel()
+        await asyncio.sleep(0.01)
+        assert impatient.cancelled()
+        assert not patient.done()
+        first.end()
+        (await asyncio.wait_for(patient, 1)).end()
+        desk.close()
+
+    asyncio.run(queue())
+
+
+def test_long_work_is_done_aside_while_others_have_their_turns() -> None:
+    def work(start: threading.Event, *, name: str) -> str:
+        assert start.wait(5)
+        return f"{name} in {threading.current_thread().name.split('_')[0]}"
+
+    async def queue() -> None:
+        desk, start = Desk(long=2), threading.Event()
+        turn = await desk.turn()
+        first = asyncio.create_task(desk.aside(work, start, name="a"))
+        await asyncio.sleep(0)
+        assert (desk.in_hand, desk.in_thread) == (0, 1)
+        second = asyncio.create_task(desk.aside(work, start, name="b"))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await desk.aside(work, start, name="c")
+        (await asyncio.wait_for(desk.turn(), 1)).end()
+        turn.end()
+        assert (desk.in_hand, desk.in_thread) == (0, 2)
+        start.set()
+        assert [await first, await second] == ["a in long", "b in long"]
+        await asyncio.sleep(0.01)
+        assert desk.in_thread == 0
+        desk.close()
+
+    asyncio.run(queue())
+
+
+class Slow:
+    """Work that has begun, and goes on until it is told to end."""
+
+    def __init__(self) -> None:
+        self.begun, self.end, self.done = threading.Event(), threading.Event(), 0
+
+    def __call__(self) -> None:
+        self.begun.set()
+        assert self.end.wait(5)
+        self.done += 1
+
+
+def test_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() -> None:
+    async def queue() -> None:
+        desk, slow = Desk(long=1), Slow()
+        left = asyncio.create_task(desk.aside(slow))
+        await asyncio.to_thread(slow.begun.wait, 5)
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        with pytest.raises(Busy):
+            await desk.aside(int)
+        slow.end.set()
+        async with asyncio.timeout(5):
+            while desk.in_thread:
+                await asyncio.sleep(0.001)
+        assert await desk.aside(int) == 0
+        desk.close()
+
+    asyncio.run(queue())
+
+
+def test_a_desk_that_closes_ends_its_work_and_begins_no_other() -> None:
+    async def queue() -> int:
+        desk, slow = Desk(), Slow()
+        tasks = [asyncio.create_task(desk.aside(slow)) for _ in range(2)]
+        await asyncio.to_thread(slow.begun.wait, 5)
+        threading.Timer(0.02, slow.end.set).start()
+        desk.close()
+        done = slow.done
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return done
+
+    assert asyncio.run(queue()) == 1

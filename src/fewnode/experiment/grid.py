@@ -228,7 +228,7 @@ class Table:
         self.values: dict[str, Any] = values
         self.own: Mapping[str, Any] = values if own is None else own
         """What the table itself says, without defaults."""
-        for key in values if known is not None else ():
+        for key in values:
             if known is not None and key not in known:
                 self.wrong(f"unknown key {key!r}{closest(key, known)}; known are {', '.join(known)}")
 
@@ -274,8 +274,7 @@ class Table:
 
     def seeds(self) -> Sequence[int]:
         """A list of seeds, or how many: 0, 1, 2 …"""
-        found = self.values.get("seeds", 1)
-        if isinstance(found, list):
+        if isinstance(self.values.get("seeds"), list):
             return self.numbers("seeds", 0)
         return range(self.number("seeds", 1, 1))
 

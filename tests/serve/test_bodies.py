@@ -1,0 +1,108 @@
+"""What a request may say: each limit at both sides, and what holds when nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fewnode.serve.bodies import Attach, Body, Classify, NewNode, Progress, Put, Suggest, limits, plain
+
+
+@pytest.mark.parametrize("name", ["a", "a b", "Ω’\U0001f600", "...", ".a", "a/b"])
+def test_a_name_may_be_nearly_anything(name: str) -> None:
+    assert plain(name) == name
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["", " ", "\t", " a", "a ", "a\n"], "a name must not be blank, nor begin or end with a space"),
+        (["a\nb", "a\x00b", "a\u2028b", "a\u202eb"], "a name must not hold control characters"),
+        ([".", ".."], "a name must not be . or .., which mean something in an address"),
+    ],
+)
+def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> None:
+    for name in names:
+        with pytest.raises(ValueError, match="name") as error:
+            plain(name)
+        assert str(error.value) == said
+
+
+def test_the_limits_are_told() -> None:
+    assert limits() == {"classes": 200, "shots": 100, "nodes": 10_000}
+
+
+def many(count: int) -> list[str]:
+    return [f"n{i}" for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("body", "most", "least"),
+    [
+        (lambda n: Put(support=many(n)), 100, 1),
+        (lambda n: Put(support=["x" * n]), 800, 1),
+        (lambda n: Classify(nodes=many(n)), 10_000, 1),
+        (lambda n: Classify(all=True, limit=n), 10_000, 1),
+        (lambda n: Classify(all=True, support={name: ["x"] for name in many(n)}), 200, 1),
+        (lambda n: Classify(all=True, support={"x" * n: ["x"]}), 200, 1),
+        (lambda n: Suggest(count=n), 100, 1),
+        (lambda n: Suggest(exclude=many(n)), 10_000, 0),
+        (lambda n: NewNode(node="x" * n), 200, 1),
+        (lambda n: NewNode(node="x", attributes=dict.fromkeys(many(n), 1.0)), 1_000, 0),
+        (lambda n: NewNode(node="x", edges=many(n)), 1_000, 0),
+        (lambda n: Attach(nodes=[NewNode(node=name) for name in many(n)]), 1_000, 1),
+        (lambda n: Progress(truth={name: [] for name in many(n)}), 200, 0),
+    ],
+)
+def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
+    body(most)
+    body(least)
+    for beyond in (most + 1, *range(least)):
+        with pytest.raises(ValidationError):
+            body(beyond)
+
+
+def test_what_is_not_said_has_its_usual_value() -> None:
+    usual = {"all": False, "support": None, "mode": None, "open_set": False, "limit": 50, "explain": True}
+    assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
+    assert Suggest().model_dump() == {"count": 10, "support": None, "exclude": [], "known": False}
+    assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
+        "nodes": [{"node": "x", "attributes": {}, "edges": []}],
+        "classify": True,
+    }
+    assert Progress().model_dump() == {"truth": {}}
+
+
+@pytest.mark.parametrize("given", [{}, {"nodes": ["x"], "all": True}])
+def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as error:
+        Classify(**given)
+    assert [each["msg"] for each in error.value.errors()] == ['Value error, give either "nodes" or "all": true']
+    assert Classify(all=True).nodes is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (Put, {"support": ["x"], "Support": []}),
+        (Put, {"support": [1]}),
+        (Put, {"support": "x"}),
+        (Classify, {"all": 1}),
+        (Classify, {"all": True, "limit": "5"}),
+        (Classify, {"all": True, "mode": "inductive "}),
+        (Classify, {"all": True, "mode": "Inductive"}),
+        (NewNode, {"node": "x", "attributes": {"a": "1"}}),
+        (NewNode, {"node": "x", "attributes": {"a": float("inf")}}),
+        (NewNode, {"node": "x", "attributes": {"a": float("nan")}}),
+    ],
+)
+def test_nothing_is_guessed(kind: type[Body], given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        kind(**given)
+
+
+@pytest.mark.parametrize("kind", [Put, Classify, Suggest, Attach, Progress])
+def test_the_example_in_the_documentation_is_a_good_one(kind: type[Body]) -> None:
+    assert kind.model_validate(kind.model_json_schema()["example"])
