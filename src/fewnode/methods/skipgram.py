@@ -7,8 +7,8 @@ A block takes its negatives from its own part of the contexts. Parts are dealt a
 negative as often as its frequency says. A block is sequential: the number of threads changes nothing.
 
 Within a block the pairs of one centre come together, in groups that take one step: a context that is there three times
-is worked out once. Where there are many pairs, five of them share their negatives (as in Ji et al., 2016): then this is
-five times as fast, and each pair's expected step is still that of negatives of its own. The vectors of a part lie side
+is worked out once. Where there are many pairs, seven of them share their negatives (as in Ji et al., 2016): then this is
+six times as fast, and each pair's expected step is still that of negatives of its own. The vectors of a part lie side
 by side: scattered over all of them, they would need more pages than a core can keep the addresses of.
 """
 
@@ -35,7 +35,7 @@ CHUNK_PAIRS, GROUP = 1 << 24, 20
 """Pairs of a chunk (4 bytes each), about, and pairs of a centre that take one step, at most.
 
 With few and large steps vectors diverge: with 32 pairs that all shared their negatives they did."""
-UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (16, 5), 1 << 27
+UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (32, 7), 1 << 27
 """Tokens of a chunk for each node of the network, and pairs that share their negatives; and what counts as many.
 
 In haste vectors are about half a point of accuracy worse (docs/methods.md): with few pairs there is no need for it.
@@ -182,23 +182,25 @@ class Grid:
 
 
 def deal(walks: Nodes, reach: Nodes, part: Parts, parts: int, pool: ThreadPoolExecutor) -> Grid:
-    """Every pair (centre, context) of the walks to its centre and its block: count, then write. Parts are in order."""
+    """Every pair (centre, context) of the walks to its centre and its block. Parts are in order."""
     bounds = _edges(np.bincount(part, minlength=parts))
     seen = _edges(np.bincount(walks[walks >= 0], minlength=part.size))
     visits = np.empty(seen[-1], np.int64)
     _sort(walks.ravel(), seen[:-1].copy(), visits)
-    cursor = np.zeros((part.size, parts), np.int64)
-    context = np.empty(0, np.int32)
-
-    def deal_part(i: int) -> None:
-        _deal(walks, reach, visits, seen, part, bounds, i, cursor, context)
-
-    each(deal_part, parts, pool)
-    edges = _edges(cursor.ravel())
-    start, stop = (end.reshape(cursor.shape) for end in (edges[:-1], edges[1:]))
-    cursor, context = start.copy(), np.empty(edges[-1], np.int32)
-    each(deal_part, parts, pool)
+    first = _edges(pairs_of(walks, reach, part.size))
+    context = np.empty(first[-1], np.int32)
+    stop = np.empty((part.size, parts), np.int64)
+    each(lambda i: _deal(walks, reach, visits, seen, part, bounds, i, first, stop, context), parts, pool)
+    start = np.column_stack([first[:-1], stop[:, :-1]])
     return Grid([slice(a, b) for a, b in pairwise(bounds)], start, stop, context)
+
+
+def pairs_of(walks: Nodes, reach: Nodes, n: int) -> Ints:
+    """How many pairs each node is the centre of: those within its reach, as far as the walk goes."""
+    before = np.arange(walks.shape[1], dtype=np.int32)
+    after = np.count_nonzero(walks >= 0, axis=1).astype(np.int32)[:, None] - 1 - before
+    pairs = np.minimum(reach, before) + np.minimum(reach, after)
+    return np.bincount(walks[walks >= 0], pairs[walks >= 0], n).astype(np.int64)
 
 
 def _edges(counts: Ints) -> Ints:
@@ -226,12 +228,21 @@ def _deal(
     part: Parts,
     bounds: Ints,
     own: int,
-    cursor: Ints,
+    first: Ints,
+    stop: Ints,
     context: Nodes,
 ) -> None:
-    """Write each context where `cursor` is, and move it on; only count where there is nothing to write to."""
-    length = walks.shape[1]
+    """The contexts of each centre of a part, from first[u] on, by their parts: as they come, then counted and dealt.
+
+    A centre's own are few enough to stay near; its walks lie everywhere, and are read once.
+    """
+    length, parts = walks.shape[1], bounds.size - 1
+    most = 0
     for u in range(bounds[own], bounds[own + 1]):
+        most = max(most, first[u + 1] - first[u])
+    met, cursor = np.empty(most, np.uint32), np.empty(parts + 1, np.int64)  # unsigned: no index counts from the end
+    for u in range(bounds[own], bounds[own + 1]):
+        count, cursor[:] = 0, 0
         for visit in range(seen[u], seen[u + 1]):
             w, i = visits[visit] // length, visits[visit] % length
             for j in range(max(0, i - reach[w, i]), min(length, i + reach[w, i] + 1)):
@@ -239,9 +250,18 @@ def _deal(
                 if v < 0:
                     break
                 if i != j:
-                    if context.size > 0:
-                        context[cursor[u, part[v]]] = v - bounds[part[v]]
-                    cursor[u, part[v]] += 1
+                    met[count] = v
+                    count += 1
+        for k in range(count):
+            cursor[part[met[k]] + np.uint64(1)] += 1
+        cursor[0] = first[u]
+        for k in range(parts):
+            cursor[k + 1] += cursor[k]
+            stop[u, k] = cursor[k + 1]
+        for k in range(count):
+            at = part[met[k]]
+            context[np.uint64(cursor[at])] = np.int64(met[k]) - bounds[at]
+            cursor[at] += 1
 
 
 @compiled
