@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import Explanation
-from fewnode.predictions import NONE, Predictions, read_query, read_support
+from fewnode.predictions import NONE, Answerer, Predictions, read_query, read_support
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
 WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))
@@ -80,6 +81,61 @@ def test_json() -> None:
     assert {key: value for key, value in told["predictions"][0].items() if key != "nearest"} == plain["predictions"][0]
 
 
+@pytest.fixture(scope="module")
+def model(planted: Dataset) -> Estimator:
+    return Estimator("propagation", way=3, shot=2, steps=1, scaling="l2", centre=False, distance="cosine").fit(planted)
+
+
+def ask(model: Estimator, data: Dataset, **how: bool) -> tuple[Predictions, list[int], list[str], list[int]]:
+    """One node of each of two test classes against other nodes of theirs and of a third, named by hand."""
+    first, second, third = (np.flatnonzero(data.y == c).tolist() for c in data.split.test[:3])
+    support, labels, query = [*second[:1], *first[:2]], ["vpn", "mail", "mail"], [first[5], second[5], third[5]]
+    return Predictions.of(model, data, support, labels, query, **how), support, labels, query
+
+
+def test_an_answer_has_the_probabilities_of_the_model_under_the_names_of_the_tables(
+    model: Estimator, planted: Dataset
+) -> None:
+    told, support, labels, query = ask(model, planted)
+    assert told.classes == ["mail", "vpn"]
+    assert told.nodes == [planted.node_name(v) for v in query]
+    assert told.support == [(planted.node_name(v), label) for v, label in zip(support, labels, strict=True)]
+    assert told.why is None
+    expected = model.predict_proba(planted.graph, support, labels, query)
+    np.testing.assert_array_equal(told.probability, expected)
+    answerer = Answerer(model, planted, support, labels)
+    assert (answerer.nodes, answerer.data, answerer.classes) == (support, planted, ["mail", "vpn"])
+
+
+def test_an_answer_may_be_explained(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted, explain=True)
+    why = model.explain(planted.graph, support, labels, query)
+    assert told.why is not None
+    np.testing.assert_array_equal(told.why.beta, why.beta)
+    np.testing.assert_array_equal(told.why.nearest, why.nearest)
+
+
+def test_a_transductive_answer_is_that_of_the_model(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted, transductive=True)
+    expected = model.predict_proba(planted.graph, support, labels, query, transductive=True)
+    np.testing.assert_array_equal(told.probability, expected)
+    assert not np.array_equal(expected, ask(model, planted)[0].probability)
+
+
+def test_none_of_these_takes_what_is_not_familiar(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted, open_set=True)
+    familiar = model.familiar(planted.graph, support, labels, query)
+    assert told.classes == ["mail", "vpn", NONE]
+    np.testing.assert_array_equal(told.probability[:, 2], 1 - familiar)
+    np.testing.assert_allclose(told.probability[:, :2], familiar[:, None] * ask(model, planted)[0].probability)
+    assert told.nodes == [planted.node_name(v) for v in query]
+    with pytest.raises(
+        FewnodeError, match="^a class is called 'none of these' already; rename it, or leave --open-set"
+    ):
+        Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query, open_set=True)
+    assert NONE in Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query).classes
+
+
 def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
@@ -95,6 +151,7 @@ def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
         (read_support, "node,class\n", "no support node in it"),
         (read_query, "node\n", "no node in it"),
         (read_query, "node\nnode-1\nnobody\n", "line 3: unknown node 'nobody'"),
+        (read_support, "node,class\nnode-1,a\nnobody,a\n", "line 3: unknown node 'nobody'"),
     ],
 )
 def test_what_is_refused_is_named_with_its_line(
