@@ -1,8 +1,9 @@
 """What suggestions are worth: from 1 shot, four more labels a class, suggested or at random, on the same tasks.
 
-Labels are asked for in rounds of as many nodes as there are classes. The pool is every node of
-a class that training did not see: a node of another class is an answer too, of no use but that `suggest` is told of it.
-Then the same with nodes of the task's own classes only, which nobody could pick out beforehand.
+Labels are asked for in rounds of as many nodes as there are classes. The pool is every node that training has no label
+of, which is what `suggest` asks among: a node of another class, or of none, is an answer too, of no use but that
+`suggest` is told of it. Then the same among the nodes of all classes that tasks are drawn from, where others have no
+label; and among nodes of the task's own classes only, which nobody could pick out beforehand.
 
     python benchmarks/labelling.py debian ../shared/data/wikispeedia.npz
 """
@@ -39,15 +40,27 @@ def grown(data: Dataset, task: Episode, choose: Choose, pool: Ints) -> tuple[Int
     return labelled, np.array([int(np.flatnonzero(own == data.y[v])[0]) for v in labelled])
 
 
-def compare(model: Estimator, data: Dataset, part: str, tasks: int, wide: bool) -> dict[str, object]:
+POOLS = ("all that training has no label of", "all classes of the part", "the task's own classes")
+
+
+def pool_of(data: Dataset, name: str, part: str, task: Episode) -> Ints:
+    """Nodes that may be asked about."""
+    if name == POOLS[0]:
+        rest = [other for other in ("train", "valid", "test") if other != part]
+        inside = np.isin(data.y, [c for other in rest for c in data.split.part(other)], invert=True)
+    else:
+        inside = np.isin(data.y, data.split.part(part) if name == POOLS[1] else data.y[task.support])
+    return np.setdiff1d(np.flatnonzero(inside), np.concatenate([task.query, task.support]))
+
+
+def compare(model: Estimator, data: Dataset, part: str, tasks: int, name_of_pool: str) -> dict[str, object]:
     classes = data.split.part(part)
     sampler = EpisodeSampler(data, part, min(5, len(classes)), 1, 5)
     scores: dict[str, list[float]] = {"suggested": [], "random": []}
     useful: dict[str, list[int]] = {"suggested": [], "random": []}
     for t in range(tasks):
         task, rng = sampler[t], np.random.default_rng(t)
-        inside = np.isin(data.y, classes if wide else data.y[task.support])
-        pool = np.setdiff1d(np.flatnonzero(inside), np.concatenate([task.query, task.support]))
+        pool = pool_of(data, name_of_pool, part, task)
         choices: dict[str, Choose] = {
             "suggested": lambda s, y, pool, rejected, k: [
                 found.node for found in fewnode.suggest(model, data, s, y, k, pool.tolist(), rejected.tolist())
@@ -75,12 +88,11 @@ def main() -> None:
     for network in options.networks:
         data = fewnode.load(network)
         model = Estimator("gpn-plus").fit(data)
-        for wide in (True, False):
-            found: dict[str, object] = {
-                "network": data.name,
-                "pool": f"all {options.part} classes" if wide else "classes of the task",
-            }
-            found |= compare(model, data, options.part, options.tasks, wide)
+        for pool in POOLS:
+            everyone = data.split.train + data.split.valid + data.split.test
+            if pool == POOLS[1] and np.isin(data.y, everyone).all():
+                continue  # the same as the first
+            found = {"network": data.name, "pool": pool, **compare(model, data, options.part, options.tasks, pool)}
             print(json.dumps(found, ensure_ascii=False), flush=True)
 
 
