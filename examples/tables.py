@@ -21,7 +21,8 @@ x, words = data.graph.x, np.array(data.feature_names)
 new = np.flatnonzero(x[:, words == NEW].sum(axis=1) > 0)
 labelled = np.setdiff1d(np.arange(data.graph.n), new)
 sections = [labelled[data.y[labelled] == data.class_names.index(name)] for name in SECTIONS]
-chosen = np.concatenate([*(nodes[np.argsort(-data.graph.degree[nodes])][:EACH] for nodes in sections), new])
+by_degree = [nodes[np.argsort(-data.graph.degree[nodes], kind="stable")] for nodes in sections]  # ties: on any machine
+chosen = np.concatenate([*(nodes[:EACH] for nodes in by_degree), new])
 
 with open("nodes.csv", "w", newline="") as file:
     table = csv.writer(file)

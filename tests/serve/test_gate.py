@@ -12,6 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from fewnode.serve import desk as desk_module
+from fewnode.serve import gate as gate_module
 from fewnode.serve.desk import Busy, Desk
 from fewnode.serve.gate import ALWAYS, LOCKED_OUT, Gate, Health, Refusal, Rules, rules
 from service import PORT, TOKEN
@@ -442,7 +444,7 @@ def test_each_request_is_counted_with_its_time(
     scope: dict[str, Any], verb: str, route: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metrics = Mock()
-    monkeypatch.setattr("fewnode.serve.gate.time", Mock(perf_counter=Mock(side_effect=[10.0, 12.5])))
+    monkeypatch.setattr(gate_module, "time", Mock(perf_counter=Mock(side_effect=[10.0, 12.5])))
     told_by(Echo(), scope, [], metrics=metrics)
     metrics.observe.assert_called_once_with(verb, route, status, 2.5)
 
@@ -511,7 +513,7 @@ def test_a_full_queue_refuses_at_once() -> None:
 
 def test_a_queue_that_overflowed_is_short_until_few_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Mock()
-    monkeypatch.setattr("fewnode.serve.desk.time", clock)
+    monkeypatch.setattr(desk_module, "time", clock)
     desk = Desk(short=1, burst=3, calm=0.25)
     for now, waiting, refused_ in (
         (0.1, 2, False),
