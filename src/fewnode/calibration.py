@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
@@ -92,6 +91,8 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
         # where every answer is right, being ever surer would never end
         return float(value + 1e-3 * at @ at), shape.T @ by_power / label.size + 2e-3 * at
 
+    from scipy.optimize import minimize  # half a second to import, and only a fit needs it
+
     found = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 3).x
     return Temperature(*map(float, found))
 
@@ -129,6 +130,8 @@ def _logistic(near: NDArray[np.floating], shots: NDArray[np.floating], label: ND
         slope = -weight * sign * np.exp(-np.logaddexp(0, margin))
         value = weight @ np.logaddexp(0, -margin) + 1e-4 * at @ at
         return float(value), columns.T @ slope + 2e-4 * at
+
+    from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
     a, b, c = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B").x
     return Known(float(a / spread), float(b), float(c - a * middle / spread))

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -439,6 +438,8 @@ def mix_weights(
 
     m = closeness.shape[2]
     start, bounds = np.full(m, 10 / m), [(0, 100)] * m
+    from scipy.optimize import minimize  # half a second to import, and only a fit needs it
+
     found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return found
 
