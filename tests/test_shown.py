@@ -118,7 +118,8 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arrays = {"edge_index": np.stack(data.graph.adj.nonzero()), "y": data.y, **split}
     for name in ("amazon_clothing_test20", "coauthor_cs", "wikispeedia", "nell_partial", "network"):
         np.savez(world / f"{name}.npz", x=data.graph.x.toarray(), **arrays)
-    np.savez(world / "corafull_noattr.npz", **arrays)
+    for name in ("corafull_noattr", "amazon_electronics_noattr"):
+        np.savez(world / f"{name}.npz", **arrays)
     for folder, name in itertools.product(
         ("DATA", "data"), ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
     ):
