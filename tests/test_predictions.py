@@ -87,7 +87,7 @@ def model(planted: Dataset) -> Estimator:
 
 
 def ask(model: Estimator, data: Dataset, **how: bool) -> tuple[Predictions, list[int], list[str], list[int]]:
-    """One node of each of two test classes against other nodes of theirs and of a third, named by hand."""
+    """One node of a test class and two of another, against a node of each and of a third, named by hand."""
     first, second, third = (np.flatnonzero(data.y == c).tolist() for c in data.split.test[:3])
     support, labels, query = [*second[:1], *first[:2]], ["vpn", "mail", "mail"], [first[5], second[5], third[5]]
     return Predictions.of(model, data, support, labels, query, **how), support, labels, query

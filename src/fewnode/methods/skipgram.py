@@ -8,7 +8,7 @@ negative as often as its frequency says. A block is sequential: the number of th
 
 Within a block the pairs of one centre come together, in groups that take one step: a context that is there three times
 is worked out once. Where there are many pairs, seven of them share their negatives (as in Ji et al., 2016): then this
-is six times as fast, and each pair's expected step is still that of negatives of its own. The vectors of a part lie
+is five times as fast, and each pair's expected step is still that of negatives of its own. The vectors of a part lie
 side by side: scattered over all of them, they would need more pages than a core can keep the addresses of.
 """
 
