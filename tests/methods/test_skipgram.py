@@ -84,13 +84,16 @@ def test_weights_of_negatives_are_frequencies_to_the_power_of_three_quarters(mon
     assert np.allclose(weights[0], np.array([3, 2, 1, 0]) ** 0.75)  # few nodes: one part, in their own order
 
 
-def test_every_pair_within_reach_is_dealt_once_and_to_its_block(rng: np.random.Generator) -> None:
-    walks = rng.integers(0, 30, (40, 9)).astype(np.int32)
+@pytest.mark.parametrize(("length", "window"), [(9, 3), (60, 40)])
+def test_every_pair_within_reach_is_dealt_once_and_to_its_block(
+    rng: np.random.Generator, length: int, window: int
+) -> None:
+    walks = rng.integers(0, 30, (40, length)).astype(np.int32)
     walks[::3, 5:] = -1
-    reach = rng.integers(1, 4, walks.shape).astype(np.int32)
+    reach = rng.integers(1, window, walks.shape, endpoint=True).astype(np.int32)
     part = np.sort(rng.integers(0, 4, 30)).astype(np.uint8)
     with ThreadPoolExecutor(2) as pool:
-        grid = deal(walks, reach, part, 4, pool)
+        grid = deal(walks, reach, part, 4, rng, pool)
     assert [part[own].tolist() for own in grid.parts] == [[i] * (part == i).sum() for i in range(4)]
     blocks = [
         (u, j, v)

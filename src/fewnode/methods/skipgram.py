@@ -15,19 +15,19 @@ side by side: scattered over all of them, they would need more pages than a core
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.kernels import compiled, exchange_32, power
+from fewnode.kernels import compiled, exchange_32, power, prefetch
 
 MAX_PARTS, PART_NODES = 8, 512
 """No more parts than this, and none with fewer nodes on average; the vectors of 512 nodes take 256 kB."""
@@ -42,9 +42,13 @@ In haste vectors are about half a point of accuracy worse (docs/methods.md): wit
 """
 FINENESS = 4
 """Places of a table of negatives for each node."""
+COPIED, AHEAD = 16, 6
+"""Nodes that are copied at once (arrays have as much room behind their end), and visits that are asked for ahead."""
 COLUMNS, AT_ONCE = 32, 4
 """Columns that `exchange_32` works on, and products that are computed side by side."""
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Nodes = NDArray[np.int32]
 Parts = NDArray[np.uint8]
 Vectors = NDArray[np.float32]
@@ -55,6 +59,18 @@ def each(task: Callable[[int], object], count: int, pool: ThreadPoolExecutor) ->
     """task(0) … task(count - 1), side by side, until all are done."""
     for _ in pool.map(task, range(count)):
         pass
+
+
+def one_ahead(task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """task(item) of one item after the other, each by a thread of its own while the one before it is used."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = None
+        for item in items:
+            done, coming = coming, thread.submit(task, item)
+            if done:
+                yield done.result()
+        if coming:
+            yield coming.result()
 
 
 def cores() -> int:
@@ -109,18 +125,23 @@ def skip_gram(
     count = max(walks.size // max(1, tokens * n), walks.size * (window + 1) // CHUNK_PAIRS, 1)
     chunks = [chunk for chunk in np.array_split(walks, count) if chunk.size] * epochs
     weight = sum((np.bincount(chunk[chunk >= 0], minlength=n) for chunk in chunks), np.zeros(n)) ** 0.75
-    place = np.append(np.arange(n, dtype=np.int32), np.int32(-1))  # the last one is for the filling of walks
+    place, parts = np.arange(n), parts_for(n)
+
+    def ready(chunk: Nodes) -> tuple[Ints, Grid]:
+        part = rng.integers(parts, size=n, dtype=np.uint8)
+        reach = rng.integers(1, window, chunk.shape, dtype=np.int32, endpoint=True)
+        order = np.argsort(part, kind="stable")
+        position = np.full(n + 1, -1, np.int32)  # the last one is for the filling of walks
+        position[order] = np.arange(n)
+        return order, deal(position[chunk], reach, part[order], parts, rng, pool)
+
     with ThreadPoolExecutor(workers) as pool:
-        for c, chunk in enumerate(chunks):
+        for c, (order, grid) in enumerate(one_ahead(ready, chunks)):
             rate = np.float32(lr * (1 - (c + 0.5) / len(chunks)))
-            part = rng.integers(parts_for(n), size=n, dtype=np.uint8)
-            reach = rng.integers(1, window, chunk.shape, dtype=np.int32, endpoint=True)
-            order = np.argsort(part, kind="stable")
             z, out = pool.map(partial(np.take, indices=place[order], axis=0), (z, out))
             place[order] = np.arange(n)
-            grid = deal(place[chunk], reach, part[order], parts_for(n), pool)
-            grid.train(z, out, weight[order], negatives, shared, rate, rng, pool)
-    z = z[place[:n], :dimensions]
+            grid.train(z, out, weight[order], negatives, shared, rate, pool)
+    z = z[place, :dimensions]
     if not np.isfinite(z).all():
         raise FewnodeError(f"the node vectors diverged; try a smaller learning rate than {lr}")
     return z
@@ -147,13 +168,16 @@ def noise_table(weight: Weights, offset: float) -> Nodes:
 class Grid:
     """The pairs of a chunk: the contexts of centre u in part j are those from start[u, j] to stop[u, j].
 
-    Part i has the nodes parts[i]. A context is counted from the first node of its part.
+    Part i has the nodes parts[i]. A context is counted from the first node of its part. Negatives are drawn by
+    counter[i, j] from a table with offset[j].
     """
 
     parts: list[slice]
     start: Ints
     stop: Ints
     context: Nodes
+    counter: NDArray[np.uint64]
+    offset: NDArray[np.float64]
 
     def train(
         self,
@@ -163,44 +187,43 @@ class Grid:
         negatives: int,
         shared: int,
         lr: np.float32,
-        rng: np.random.Generator,
         pool: ThreadPoolExecutor,
     ) -> None:
         """Every block once: P rounds of P blocks, one in each row and in each column."""
         size = len(self.parts)
-        counter = rng.integers(1 << 63, size=(size, size), dtype=np.uint64)
-        noise = [noise_table(weight[own], rng.random()) for own in self.parts]
+        noise = [noise_table(weight[own], offset) for own, offset in zip(self.parts, self.offset, strict=True)]
 
         def train_block(shift: int, i: int) -> None:
             j = (i + shift) % size
             own, other = self.parts[i], self.parts[j]
             pairs = self.start[own, j], self.stop[own, j], self.context
-            train_pairs(z[own], out[other], *pairs, noise[j], negatives, shared, lr, counter[i, j])
+            train_pairs(z[own], out[other], *pairs, noise[j], negatives, shared, lr, self.counter[i, j])
 
         for shift in range(size):
             each(partial(train_block, shift), size, pool)
 
 
-def deal(walks: Nodes, reach: Nodes, part: Parts, parts: int, pool: ThreadPoolExecutor) -> Grid:
-    """Every pair (centre, context) of the walks to its centre and its block. Parts are in order."""
+def deal(
+    walks: Nodes, reach: Nodes, part: Parts, parts: int, rng: np.random.Generator, pool: ThreadPoolExecutor
+) -> Grid:
+    """Every pair (centre, context) of the walks to its centre and its block. Parts are in order, a power of two."""
     bounds = _edges(np.bincount(part, minlength=parts))
     seen = _edges(np.bincount(walks[walks >= 0], minlength=part.size))
     visits = np.empty(seen[-1], np.int64)
     _sort(walks.ravel(), seen[:-1].copy(), visits)
-    first = _edges(pairs_of(walks, reach, part.size))
+    before = np.minimum(reach, np.arange(walks.shape[1], dtype=np.int32))
+    after = np.minimum(reach, np.count_nonzero(walks >= 0, axis=1)[:, None] - 1 - np.arange(walks.shape[1]))
+    pairs = np.bincount(walks[walks >= 0], (before + after)[walks >= 0], part.size)
+    first = _edges(pairs.astype(np.int64))
+    name = np.append((np.arange(part.size) - bounds[part]) * parts + part, -1).astype(np.int32)
+    nodes = np.append(name[walks], np.zeros(COPIED, np.int32))
     context = np.empty(first[-1], np.int32)
     stop = np.empty((part.size, parts), np.int64)
-    each(lambda i: _deal(walks, reach, visits, seen, part, bounds, i, first, stop, context), parts, pool)
+    spans = before.ravel(), after.astype(np.int32).ravel()
+    each(lambda i: _deal(nodes, *spans, visits, seen, bounds, i, first, stop, context), parts, pool)
     start = np.column_stack([first[:-1], stop[:, :-1]])
-    return Grid([slice(a, b) for a, b in pairwise(bounds)], start, stop, context)
-
-
-def pairs_of(walks: Nodes, reach: Nodes, n: int) -> Ints:
-    """How many pairs each node is the centre of: those within its reach, as far as the walk goes."""
-    before = np.arange(walks.shape[1], dtype=np.int32)
-    after = np.count_nonzero(walks >= 0, axis=1).astype(np.int32)[:, None] - 1 - before
-    pairs = np.minimum(reach, before) + np.minimum(reach, after)
-    return np.bincount(walks[walks >= 0], pairs[walks >= 0], n).astype(np.int64)
+    counter, offset = rng.integers(1 << 63, size=(parts, parts), dtype=np.uint64), rng.random(parts)
+    return Grid([slice(a, b) for a, b in pairwise(bounds)], start, stop, context, counter, offset)
 
 
 def _edges(counts: Ints) -> Ints:
@@ -221,11 +244,11 @@ def _sort(nodes: Nodes, cursor: Ints, visits: Ints) -> None:
 
 @compiled
 def _deal(
-    walks: Nodes,
-    reach: Nodes,
+    nodes: Nodes,
+    before: Nodes,
+    after: Nodes,
     visits: Ints,
     seen: Ints,
-    part: Parts,
     bounds: Ints,
     own: int,
     first: Ints,
@@ -236,32 +259,43 @@ def _deal(
 
     A centre's own are few enough to stay near; its walks lie everywhere, and are read once.
     """
-    length, parts = walks.shape[1], bounds.size - 1
-    most = 0
+    parts, most = bounds.size - 1, 0
     for u in range(bounds[own], bounds[own + 1]):
         most = max(most, first[u + 1] - first[u])
-    met, cursor = np.empty(most, np.uint32), np.empty(parts + 1, np.int64)  # unsigned: no index counts from the end
+    met, cursor = np.empty(most + COPIED, np.int32), np.empty(parts + 1, np.int64)
+    last, bits = np.uint64(parts - 1), 0
+    while 1 << bits < parts:
+        bits += 1
     for u in range(bounds[own], bounds[own + 1]):
-        count, cursor[:] = 0, 0
+        count = 0
         for visit in range(seen[u], seen[u + 1]):
-            w, i = visits[visit] // length, visits[visit] % length
-            for j in range(max(0, i - reach[w, i]), min(length, i + reach[w, i] + 1)):
-                v = walks[w, j]
-                if v < 0:
-                    break
-                if i != j:
-                    met[count] = v
-                    count += 1
+            i, soon = visits[visit], visits[min(visit + AHEAD, visits.size - 1)]
+            prefetch(nodes, soon)
+            prefetch(before, soon)
+            prefetch(after, soon)
+            _copy(nodes, i - before[i], before[i], met, count)
+            count += before[i]
+            _copy(nodes, i + 1, after[i], met, count)
+            count += after[i]
+        cursor[:] = 0
         for k in range(count):
-            cursor[part[met[k]] + np.uint64(1)] += 1
+            cursor[(np.uint64(met[k]) & last) + np.uint64(1)] += 1
         cursor[0] = first[u]
         for k in range(parts):
             cursor[k + 1] += cursor[k]
             stop[u, k] = cursor[k + 1]
         for k in range(count):
-            at = part[met[k]]
-            context[np.uint64(cursor[at])] = np.int64(met[k]) - bounds[at]
+            at = np.uint64(met[k]) & last
+            context[np.uint64(cursor[at])] = met[k] >> bits
             cursor[at] += 1
+
+
+@compiled
+def _copy(source: Nodes, start: int, size: int, target: Nodes, at: int) -> None:
+    """source[start : start + size] to target[at :], and what follows, for it costs less than to stop in time."""
+    for k in range(0, size, COPIED):
+        for i in range(COPIED):
+            target[np.uint64(at + k + i)] = source[np.uint64(start + k + i)]
 
 
 @compiled
