@@ -10,6 +10,7 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn import functional as F
 
+from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Dataset, Graph
@@ -129,6 +130,34 @@ def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Datase
         before = fitted.predict_proba(planted.graph, *task, transductive=transductive)
         after = load_model(tmp_path / "run").predict_proba(planted.graph, *task, transductive=transductive)
         assert np.array_equal(before, after)
+
+
+def test_a_trust_is_that_of_the_nearest_number_of_shots_and_of_two_in_files_that_have_two(
+    fitted: Estimator, planted: Dataset
+) -> None:
+    def asked(method: plus.GPNPlus) -> list[float]:
+        samplers = (EpisodeSampler(planted, "test", 3, k_shot, 1) for k_shot in (1, 2, 3, 4, 9))
+        return [method._trust_for(sampler[0]) for sampler in samplers]
+
+    state = {**fitted.method_.state(), "trust": torch.tensor([2.0, 1.0, 0.0])}
+    assert asked(plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)) == [2, 1, 1, 0, 0]
+    state["trust"] = torch.tensor([2.0, 0.0])
+    assert asked(plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)) == [2, 2, 0, 0, 0]
+    state["trust"] = torch.zeros(4)
+    with pytest.raises(ValueError, match="trust"):
+        plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)
+
+
+def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
+    planted: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, valid = (EpisodeSampler(planted, part, 2, 1, 1) for part in ("train", "valid"))
+    seen: list[int] = []
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members, k_shot: seen.append(len(members)) or 0.0)
+    for way in (len(valid.members) + 1, len(valid.members)):
+        monkeypatch.setattr(plus, "WAY", way)
+        plus.GPNPlus(rank=32).fit(planted.graph, train, valid)
+    assert seen == 3 * [len(train.members) + len(valid.members)] + 3 * [len(valid.members)]
 
 
 def test_beta_are_shares_of_the_prototype(fitted: Estimator, planted: Dataset) -> None:

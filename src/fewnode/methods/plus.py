@@ -54,6 +54,8 @@ QUERY_WEIGHT, TRUSTS, LEAST_GAIN = 0.1, (0.0, 0.3, 1.0, WHOLLY), 0.0025
 
 Trusted wholly, unlabelled nodes weigh as much as labelled ones, and the answer is that of `rectify` itself.
 """
+FEW = (1, 3, 5)
+"""Shots that a trust is chosen for."""
 
 
 class GPNPlus(Prototypical):
@@ -98,11 +100,13 @@ class GPNPlus(Prototypical):
                 self.join_, blocks = replace(self.join_, metric=metric), after
         z = self._joined(blocks)
         self._cache = (graph, z, torch.zeros(graph.n))
-        self.trust_ = {k_shot: self._trust(z, valid.members, k_shot) for k_shot in SHOTS}
+        # of two or three classes there are no tasks as hard as those to come; no weight was trained on the others
+        enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
+        self.trust_ = {k_shot: self._trust(z, enough, k_shot) for k_shot in FEW}
         return self
 
     def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints], k_shot: int) -> float:
-        """How far the transductive mode may go at so many shots: the best of `TRUSTS` on validation classes.
+        """How far the transductive mode may go at so many shots: the best of `TRUSTS` on tasks of these classes.
 
         It must lose on neither balanced nor long-tailed queries, and gain enough not to be chance; 0 is inductive.
         """
@@ -228,7 +232,7 @@ class GPNPlus(Prototypical):
     def _trust_for(self, task: Episode) -> float:
         """That of the nearest number of shots it was chosen for."""
         shots = task.support.size / task.n_way
-        return self.trust_[min(SHOTS, key=lambda k_shot: abs(np.log(shots / k_shot)))]
+        return self.trust_[min(self.trust_, key=lambda k_shot: abs(np.log(shots / k_shot)))]
 
     def _answer(self, z: Float[Tensor, "n d"], task: Episode, trust: float) -> Float[Tensor, "q n"]:
         """Probabilities of a task: inductive with no trust in its unlabelled nodes, else transductive."""
@@ -255,7 +259,7 @@ class GPNPlus(Prototypical):
         tau = torch.zeros(len(VIEWS), len(POWERS))
         for (name, power), weight in self.weight_.items():
             tau[list(VIEWS).index(name), POWERS.index(power)] = weight
-        found = {"tau": tau, "mean": self.mean_, "trust": torch.tensor([self.trust_[k_shot] for k_shot in SHOTS])}
+        found = {"tau": tau, "mean": self.mean_, "trust": torch.tensor(list(self.trust_.values()))}
         if self.axes_ is not None:
             found["scaling"] = torch.tensor(SCALINGS.index(self.axes_.scaling))
             found["directions"] = torch.from_numpy(self.axes_.directions)
@@ -272,7 +276,11 @@ class GPNPlus(Prototypical):
     def _shapes(self, n_features: int, state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
         """The tensors there must be, given how many directions attributes are read along, and the lenses there are."""
         d = state["mean"].numel()
-        shapes: dict[str, tuple[int, ...]] = {"tau": (len(VIEWS), len(POWERS)), "mean": (d,), "trust": (len(SHOTS),)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "tau": (len(VIEWS), len(POWERS)),
+            "mean": (d,),
+            "trust": (len(_trusted(state)),),
+        }
         if n_features:
             one = state["scaling"].shape[:1] if state["scaling"].numel() == 1 else ()  # a file has no tensor of no axis
             shapes |= {"scaling": tuple(one), "directions": (n_features, d), "idf": (n_features,)}
@@ -293,7 +301,7 @@ class GPNPlus(Prototypical):
         places = torch.nonzero(state["tau"] > 0).tolist()
         self.weight_ = {(names[i], POWERS[j]): float(state["tau"][i, j]) for i, j in places}
         self.axes_, self.mean_ = None, state["mean"]
-        self.trust_ = dict(zip(SHOTS, state["trust"].tolist(), strict=True))
+        self.trust_ = dict(zip(_trusted(state), state["trust"].tolist(), strict=True))
         if n_features:
             self.axes_ = Axes(
                 SCALINGS[int(state["scaling"])], state["directions"].numpy(), state["idf"].numpy()
@@ -309,6 +317,11 @@ class GPNPlus(Prototypical):
             self.join_ = Join(state["join.mean"], state["join.projection"], state.get("join.metric"))
         self._cache = None
         return self
+
+
+def _trusted(state: Mapping[str, Tensor]) -> tuple[int, ...]:
+    """The shots that a file has a trust for: once those of `SHOTS` alone."""
+    return SHOTS if state["trust"].numel() == len(SHOTS) else FEW
 
 
 def _softmax(
