@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
+from fewnode import labelling
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
@@ -16,10 +19,32 @@ def test_the_centre_of_the_uncovered_group_comes_first() -> None:
     """Two groups in one class; the labelled node is in the first, so the middle of the second is worth most."""
     angle = torch.tensor([0.0, 0.1, -0.1, 1.4, 1.5, 1.6])
     z = torch.stack([angle.cos(), angle.sin()], dim=1)
-    picked, gains = cover(z, z[:1], torch.full((6,), 1 / 6), 2)
+    picked, gains = cover(z, z[:1], torch.full((6,), 1 / 6), torch.ones(6), 2)
     assert int(picked[0]) == 4
     assert gains[0] > 5 * gains[1]
     assert len(set(picked.tolist())) == 2
+    doubtful = torch.tensor([1, 1, 1, 1, 0.5, 1])
+    assert int(cover(z, z[:1], torch.full((6,), 1 / 6), doubtful, 1)[0]) in (3, 5)
+    assert sorted(cover(z, z[:1], torch.full((6,), 1 / 6), torch.zeros(6), 6)[0].tolist()) == list(range(6))
+
+
+def test_the_more_was_rejected_the_more_a_node_must_look_like_a_member(
+    model: Estimator, planted: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    def watched(*given: Any) -> tuple[torch.Tensor, list[float]]:
+        seen.append(given[3])
+        return cover(*given)
+
+    monkeypatch.setattr(labelling, "cover", watched)
+    support = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:2]]
+    strangers = np.flatnonzero(planted.y == planted.split.test[2]).tolist()
+    for rejected in ([], strangers[:2], strangers[:6]):
+        suggest(model, planted, support, ["a", "b"], 1, strangers[6:], rejected)
+    assert torch.equal(seen[0], torch.ones(len(seen[0])))
+    assert seen[0].mean() > seen[1].mean() + 0.1
+    assert seen[1].mean() > 2 * seen[2].mean()
 
 
 def test_of_too_many_nodes_the_likely_are_drawn() -> None:

@@ -1,4 +1,8 @@
-"""Which nodes to label next: those that stand for many nodes of the classes that no labelled node stands for yet."""
+"""Which nodes to label next: those that stand for many nodes of the classes that no labelled node stands for yet.
+
+A node far from all labelled ones teaches most, if it is in one of the classes at all. How much that "if" counts is
+learned from the answers: the more of them were "none of these", the more a node has to look like a member.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +76,8 @@ def suggest(
     weight = (share / share.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
-    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, count)
+    caution = share[kept].sum(dim=1) ** (len(others) / len(given))
+    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, caution, count)
     return [
         Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
         for i, gain in zip(kept[picked].tolist(), gains, strict=True)
@@ -97,12 +102,16 @@ def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor,
 
 
 def cover(
-    z: Float[Tensor, "q d"], labelled: Float[Tensor, "k d"], weight: Float[Tensor, " q"], count: int
+    z: Float[Tensor, "q d"],
+    labelled: Float[Tensor, "k d"],
+    weight: Float[Tensor, " q"],
+    caution: Float[Tensor, " q"],
+    count: int,
 ) -> tuple[Tensor, list[float]]:
     """Greedy facility location: each node is stood for by the labelled node most like it.
 
-    A node adds what it improves on that, over all nodes by their weight. The greedy choice is within 1 - 1/e of the
-    best (Nemhauser et al., 1978).
+    A node adds what it improves on that, over all nodes by their weight; it is chosen by that times its caution.
+    Without any, the greedy choice is within 1 - 1/e of the best (Nemhauser et al., 1978).
     """
     like = (z @ z.T).clamp(min=0)
     covered = (z @ labelled.T).clamp(min=0).amax(dim=1)
@@ -110,8 +119,9 @@ def cover(
     gains: list[float] = []
     for _ in range(min(count, z.shape[0])):
         gain = weight @ (like - covered[:, None]).clamp(min=0)
-        gain[picked] = -1
-        best = int(gain.argmax())
+        worth = gain * caution
+        worth[picked] = -1
+        best = int(worth.argmax())
         picked.append(best)
         gains.append(float(gain[best]))
         covered = torch.maximum(covered, like[:, best])
