@@ -40,11 +40,13 @@ def test_the_more_was_rejected_the_more_a_node_must_look_like_a_member(
     monkeypatch.setattr(labelling, "cover", watched)
     support = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:2]]
     strangers = np.flatnonzero(planted.y == planted.split.test[2]).tolist()
-    for rejected in ([], strangers[:2], strangers[:6]):
+    for rejected, power in (([], 0.0), (strangers[:2], 0.5), (strangers[:6], 0.75)):
         suggest(model, planted, support, ["a", "b"], 1, strangers[6:], rejected)
-    assert torch.equal(seen[0], torch.ones(len(seen[0])))
-    assert seen[0].mean() > seen[1].mean() + 0.1
-    assert seen[1].mean() > 2 * seen[2].mean()
+        given, label = [*support, *rejected], list(range(2 + len(rejected)))
+        member = model.predict_proba(planted.graph, given, label, strangers[6:])[:, :2].sum(axis=1)
+        member *= model.familiar(planted.graph, given, label, strangers[6:])
+        assert np.allclose(seen[-1], member**power, rtol=1e-4)
+        assert member.mean() < 0.7
 
 
 def test_of_too_many_nodes_the_likely_are_drawn() -> None:
