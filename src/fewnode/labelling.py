@@ -76,8 +76,8 @@ def suggest(
     weight = (share / share.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
-    caution = share[kept].sum(dim=1) ** (len(others) / len(given))
-    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, caution, count)
+    chance = share[kept].sum(dim=1) ** (len(others) / len(given))
+    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count)
     return [
         Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
         for i, gain in zip(kept[picked].tolist(), gains, strict=True)
@@ -105,13 +105,13 @@ def cover(
     z: Float[Tensor, "q d"],
     labelled: Float[Tensor, "k d"],
     weight: Float[Tensor, " q"],
-    caution: Float[Tensor, " q"],
+    chance: Float[Tensor, " q"],
     count: int,
 ) -> tuple[Tensor, list[float]]:
     """Greedy facility location: each node is stood for by the labelled node most like it.
 
-    A node adds what it improves on that, over all nodes by their weight; it is chosen by that times its caution.
-    Without any, the greedy choice is within 1 - 1/e of the best (Nemhauser et al., 1978).
+    A node adds what it improves on that, over all nodes by their weight; it is chosen by that times its chance.
+    Where all chances are 1, the greedy choice is within 1 - 1/e of the best (Nemhauser et al., 1978).
     """
     like = (z @ z.T).clamp(min=0)
     covered = (z @ labelled.T).clamp(min=0).amax(dim=1)
@@ -119,7 +119,7 @@ def cover(
     gains: list[float] = []
     for _ in range(min(count, z.shape[0])):
         gain = weight @ (like - covered[:, None]).clamp(min=0)
-        worth = gain * caution
+        worth = gain * chance
         worth[picked] = -1
         best = int(worth.argmax())
         picked.append(best)

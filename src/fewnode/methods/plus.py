@@ -100,7 +100,7 @@ class GPNPlus(Prototypical):
                 self.join_, blocks = replace(self.join_, metric=metric), after
         z = self._joined(blocks)
         self._cache = (graph, z, torch.zeros(graph.n))
-        # of two or three classes there are no tasks as hard as those to come; no weight was trained on the others
+        # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.trust_ = {k_shot: self._trust(z, enough, k_shot) for k_shot in FEW}
         return self

@@ -207,20 +207,23 @@ def deal(
     walks: Nodes, reach: Nodes, part: Parts, parts: int, rng: np.random.Generator, pool: ThreadPoolExecutor
 ) -> Grid:
     """Every pair (centre, context) of the walks to its centre and its block. Parts are in order, a power of two."""
+    there, at = walks >= 0, np.arange(walks.shape[1], dtype=np.int32)
     bounds = _edges(np.bincount(part, minlength=parts))
-    seen = _edges(np.bincount(walks[walks >= 0], minlength=part.size))
+    seen = _edges(np.bincount(walks[there], minlength=part.size))
     visits = np.empty(seen[-1], np.int64)
     _sort(walks.ravel(), seen[:-1].copy(), visits)
-    before = np.minimum(reach, np.arange(walks.shape[1], dtype=np.int32))
-    after = np.minimum(reach, np.count_nonzero(walks >= 0, axis=1)[:, None] - 1 - np.arange(walks.shape[1]))
-    pairs = np.bincount(walks[walks >= 0], (before + after)[walks >= 0], part.size)
-    first = _edges(pairs.astype(np.int64))
+    before = np.minimum(reach, at)
+    after = np.minimum(reach, there.sum(axis=1, dtype=np.int32)[:, None] - 1 - at)
+    first = _edges(np.bincount(walks[there], (before + after)[there], part.size).astype(np.int64))
     name = np.append((np.arange(part.size) - bounds[part]) * parts + part, -1).astype(np.int32)
     nodes = np.append(name[walks], np.zeros(COPIED, np.int32))
     context = np.empty(first[-1], np.int32)
     stop = np.empty((part.size, parts), np.int64)
-    spans = before.ravel(), after.astype(np.int32).ravel()
-    each(lambda i: _deal(nodes, *spans, visits, seen, bounds, i, first, stop, context), parts, pool)
+    each(
+        lambda i: _deal(nodes, before.ravel(), after.ravel(), visits, seen, bounds, i, first, stop, context),
+        parts,
+        pool,
+    )
     start = np.column_stack([first[:-1], stop[:, :-1]])
     counter, offset = rng.integers(1 << 63, size=(parts, parts), dtype=np.uint64), rng.random(parts)
     return Grid([slice(a, b) for a, b in pairwise(bounds)], start, stop, context, counter, offset)
