@@ -1,13 +1,13 @@
 """A method of your own in the same table: two functions are all it needs.
 
-fewnode train --data debian --method examples/my_method.py:WordOverlap --out run
+fewnode train --data debian --method examples/my_method.py:MyMethod --out run
 fewnode evaluate --run run
 """
 
 import numpy as np
 
 
-class WordOverlap:
+class MyMethod:
     """Classify a node by the cosine between its own words and the words of each class's support nodes."""
 
     def __init__(self, power: float = 0.5) -> None:

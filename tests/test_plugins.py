@@ -23,12 +23,12 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_example_is_a_method_of_thirty_lines(planted: Dataset) -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 30
-    model = Estimator(f"{EXAMPLE}:WordOverlap", way=3, shot=3, power=1.0).fit(planted)
+    model = Estimator(f"{EXAMPLE}:MyMethod", way=3, shot=3, power=1.0).fit(planted)
     assert evaluate(model, planted, 5, 5, tasks=30).accuracy.mean > 0.5
 
 
 def test_a_run_comes_back_for_its_author_and_is_fitted_again(planted: Dataset, tmp_path: Path) -> None:
-    model = Estimator(f"{EXAMPLE}:WordOverlap", way=3, shot=3).fit(planted)
+    model = Estimator(f"{EXAMPLE}:MyMethod", way=3, shot=3).fit(planted)
     model.save(tmp_path / "run")
     again = load_model(tmp_path / "run")
     assert again.needs_fit
@@ -42,20 +42,20 @@ def test_a_strangers_run_runs_nothing(planted: Dataset, tmp_path: Path, monkeypa
     plugin = tmp_path / "evil.py"
     plugin.write_text(EXAMPLE.read_text() + f"\nopen({str(canary)!r}, 'w').close()\n")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
-    Estimator(f"{plugin}:WordOverlap", way=3, shot=3).fit(planted).save(tmp_path / "run")
+    Estimator(f"{plugin}:MyMethod", way=3, shot=3).fit(planted).save(tmp_path / "run")
     canary.unlink()
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     with pytest.raises(FewnodeError, match="which is code; name the file"):
         load_model(tmp_path / "run")
     assert not canary.exists()
-    load_model(tmp_path / "run", method=f"{plugin}:WordOverlap")
+    load_model(tmp_path / "run", method=f"{plugin}:MyMethod")
     assert canary.exists(), "naming the file is consent"
 
 
 def test_a_changed_file_is_no_longer_trusted(planted: Dataset, tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(EXAMPLE.read_text())
-    Estimator(f"{plugin}:WordOverlap", way=3, shot=3).fit(planted).save(tmp_path / "run")
+    Estimator(f"{plugin}:MyMethod", way=3, shot=3).fit(planted).save(tmp_path / "run")
     load_model(tmp_path / "run")
     plugin.write_text(EXAMPLE.read_text() + "\n# changed\n")
     with pytest.raises(FewnodeError, match="which is code"):
