@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import io
@@ -44,6 +45,15 @@ from graphs import planted as make
 from sizes import Figure, in_child, sizes
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_own_garbage() -> Iterator[None]:
+    """What is timed here collects none of the garbage of the tests before, which takes longer than a refusal."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module")
 def small() -> Dataset:
     """Small enough that every byte can be damaged."""
@@ -59,6 +69,7 @@ def kept(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 LOADERS: dict[str, Callable[[Path], object]] = {"run": load_model, "data": load_dataset}
+DEAR = 0.05  # processor seconds that no damaged file may cost
 
 
 def refusal(read: Callable[[], object]) -> float:
@@ -67,6 +78,16 @@ def refusal(read: Callable[[], object]) -> float:
     with pytest.raises(FewnodeError):
         read()
     return time.process_time() - start
+
+
+def cost(read: Callable[[], object]) -> float:
+    """Processor seconds of a refusal, the least of three where it took long.
+
+    Something else in this process may take its time during one of them; a file that costs its reader dearly does so
+    each time.
+    """
+    seconds = refusal(read)
+    return seconds if seconds < DEAR else min(seconds, refusal(read), refusal(read))
 
 
 @sizes(400, 10_000, 200_000)
@@ -83,10 +104,10 @@ def test_every_flipped_bit_is_noticed(kept: Path, tmp_path: Path, figure: Figure
         place = rng.randrange(8 * len(bad))
         bad[place // 8] ^= 1 << place % 8
         path.write_bytes(bad)
-        slowest = max(slowest, refusal(lambda: LOADERS[what](out)))
+        slowest = max(slowest, cost(lambda: LOADERS[what](out)))
         path.write_bytes(good[path])
     LOADERS[what](out)
-    assert slowest < 0.05
+    assert slowest < DEAR
     figure(f"files.flips.{what}", f"{count:,} flipped bits: all refused, the slowest in {1000 * slowest:.0f} ms")
 
 
@@ -99,9 +120,9 @@ def test_every_truncation_is_noticed(kept: Path, tmp_path: Path, figure: Figure,
         good = path.read_bytes()
         for length in range(0, len(good), count):
             path.write_bytes(good[:length])
-            slowest, tried = max(slowest, refusal(lambda: LOADERS[what](out))), tried + 1
+            slowest, tried = max(slowest, cost(lambda: LOADERS[what](out))), tried + 1
         path.write_bytes(good)
-    assert slowest < 0.05
+    assert slowest < DEAR
     figure(f"files.cuts.{what}", f"{tried:,} truncations: all refused, the slowest in {1000 * slowest:.0f} ms")
 
 
