@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn import functional as F
 
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Dataset, Graph
@@ -22,7 +22,7 @@ def test_ridge_prototypes_are_scikit_learns(rng: np.random.Generator) -> None:
     for k, d in ((6, 20), (40, 5)):  # in the dual and in the primal form
         z = torch.from_numpy(rng.normal(size=(k, d))).float()
         y = torch.arange(k) % 3
-        weight = class_weights(torch.cat([y[:-1], torch.tensor([0])]), 3)
+        weight = class_weights(F.one_hot(torch.cat([y[:-1], torch.tensor([0])]), 3).float())
         p = ridge_prototypes(z, F.one_hot(y, 3).float(), weight)
         oracle = Ridge(alpha=plus.RIDGE, fit_intercept=False)
         oracle.fit(z, F.one_hot(y, 3).float() - 1 / 3, sample_weight=weight)
@@ -44,9 +44,16 @@ def test_a_support_node_given_twice_counts_less_than_twice() -> None:
 
 
 def test_classes_of_unequal_shots_count_the_same() -> None:
-    weight = class_weights(torch.tensor([0, 1, 1, 1]), 2)
+    weight = class_weights(F.one_hot(torch.tensor([0, 1, 1, 1])).float())
     assert weight[0] == pytest.approx(float(weight[1:].sum()))
-    assert torch.equal(class_weights(torch.tensor([0, 0, 1, 1]), 2), torch.ones(4))
+    assert torch.equal(class_weights(F.one_hot(torch.tensor([0, 0, 1, 1])).float()), torch.ones(4))
+
+
+def test_nodes_that_are_partly_in_a_class_count_partly() -> None:
+    """One labelled node each, and three that are most of all in the second class: by hand, 1.5 and 3.5 of mass."""
+    counted = torch.tensor([[1.0, 0], [0, 1], [0.2, 0.8], [0.2, 0.8], [0.1, 0.9]])
+    by_hand = [a / 1.5 + b / 3.5 for a, b in counted.tolist()]
+    assert torch.allclose(class_weights(counted), 2.5 * torch.tensor(by_hand))
 
 
 def test_mix_finds_the_view_that_tells(rng: np.random.Generator) -> None:
@@ -132,20 +139,37 @@ def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Datase
         assert np.array_equal(before, after)
 
 
-def test_a_trust_is_that_of_the_nearest_number_of_shots_and_of_two_in_files_that_have_two(
-    fitted: Estimator, planted: Dataset
+@pytest.mark.parametrize("trust", [[0.0], [0, 0, 0], [1.0], [2, 0], [0.3, 0, 0]])
+def test_files_with_a_trust_for_each_of_several_shots_are_read(
+    fitted: Estimator, planted: Dataset, trust: list[float]
 ) -> None:
-    def asked(method: plus.GPNPlus) -> list[float]:
-        samplers = (EpisodeSampler(planted, "test", 3, k_shot, 1) for k_shot in (1, 2, 3, 4, 9))
-        return [method._trust_for(sampler[0]) for sampler in samplers]
+    state = {**fitted.method_.state(), "trust": torch.tensor(trust)}
+    read = plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)
+    assert read.trust_ == (max(trust) > 0)
+    assert read.state()["trust"].shape == (1,)
 
-    state = {**fitted.method_.state(), "trust": torch.tensor([2.0, 1.0, 0.0])}
-    assert asked(plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)) == [2, 1, 1, 0, 0]
-    state["trust"] = torch.tensor([2.0, 0.0])
-    assert asked(plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)) == [2, 2, 0, 0, 0]
-    state["trust"] = torch.zeros(4)
+
+@pytest.mark.parametrize("trust", [torch.zeros(0), torch.zeros(4), torch.zeros(1, 1)])
+def test_a_trust_that_is_none_is_refused(fitted: Estimator, planted: Dataset, trust: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="trust"):
-        plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)
+        plus.GPNPlus(rank=32).restore(planted.graph.n_features, {**fitted.method_.state(), "trust": trust})
+
+
+@pytest.mark.parametrize(("better", "trusted"), [((0.1, 0.1), True), ((0.1, -0.1), False), ((-0.1, 0.1), False)])
+def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_queries(
+    planted: Dataset, monkeypatch: pytest.MonkeyPatch, better: tuple[float, float], trusted: bool
+) -> None:
+    members = EpisodeSampler(planted, "valid", 2, 1, 1).members
+
+    def answer(self: plus.GPNPlus, z: torch.Tensor, task: Episode, transductive: bool) -> torch.Tensor:
+        """Right half of the time alone; together a few more or fewer, as the kind of queries asks for."""
+        tail = int(np.unique(np.bincount(task.query_y, minlength=task.n_way)).size > 1)
+        right = np.arange(task.query.size) < task.query.size * (0.5 + transductive * better[tail])
+        found = np.where(right, task.query_y, (task.query_y + 1) % task.n_way)
+        return F.one_hot(torch.from_numpy(found), task.n_way).float()
+
+    monkeypatch.setattr(plus.GPNPlus, "_answer", answer)
+    assert plus.GPNPlus()._trust(torch.zeros(planted.graph.n, 1), members) == trusted
 
 
 def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
@@ -153,11 +177,66 @@ def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
 ) -> None:
     train, valid = (EpisodeSampler(planted, part, 2, 1, 1) for part in ("train", "valid"))
     seen: list[int] = []
-    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members, k_shot: seen.append(len(members)) or 0.0)
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(len(members)) or False)
     for way in (len(valid.members) + 1, len(valid.members)):
         monkeypatch.setattr(plus, "WAY", way)
         plus.GPNPlus(rank=32).fit(planted.graph, train, valid)
-    assert seen == 3 * [len(train.members) + len(valid.members)] + 3 * [len(valid.members)]
+    assert seen == [len(train.members) + len(valid.members), len(valid.members)]
+
+
+# --- the transductive mode -------------------------------------------------------------------------------------------
+
+
+def two_clouds(first: int, second: int, spread: float) -> tuple[torch.Tensor, Episode]:
+    """Nodes along two directions that are not far apart, the first of each labelled, and that of the first far off."""
+    torch.manual_seed(0)
+    centre = torch.eye(8)[:2] + 0.4
+    z = torch.cat([centre[0] + spread * torch.randn(first + 1, 8), centre[1] + spread * torch.randn(second + 1, 8)])
+    z[0] = centre[0] + 0.8 * (centre[1] - centre[0])
+    query = np.array([i for i in range(len(z)) if i not in (0, first + 1)])
+    return F.normalize(z), Episode(np.array([0, first + 1]), np.array([0, 1]), query, (query > first).astype(np.int64))
+
+
+@pytest.mark.parametrize("sizes", [(20, 20), (30, 4), (4, 30)])
+def test_unlabelled_nodes_make_up_for_a_bad_example(sizes: tuple[int, int]) -> None:
+    """And a class that few of them are in is not drawn to the other."""
+    z, task = two_clouds(*sizes, 0.1)
+    right = []
+    for transductive in (False, True):
+        found = plus.GPNPlus()._answer(z, task, transductive).numpy().argmax(axis=1)
+        right.append(np.mean([np.mean(found[task.query_y == c] == c) for c in (0, 1)]))
+    assert right[0] < 0.9
+    assert right[1] > 0.97
+
+
+def test_a_round_of_rectified_prototypes_is_a_ridge_regression_on_three_kinds_of_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    z, task = two_clouds(10, 5, 0.3)
+    label, share = torch.eye(2), torch.rand(15, 2)
+    query = z[torch.from_numpy(task.query)]
+    means = [F.normalize(z[s] + (share[:, c, None] * query).sum(dim=0), dim=0) for c, s in enumerate(task.support)]
+    weight = class_weights(torch.cat([label, plus.QUERY_WEIGHT * share]))
+    oracle = Ridge(alpha=plus.RIDGE, fit_intercept=False).fit(
+        torch.cat([z[task.support], query, torch.stack(means)]),
+        torch.cat([label, share / share.sum(dim=1, keepdim=True), label]) - 0.5,
+        sample_weight=torch.cat([weight, torch.full((2,), plus.MEAN_WEIGHT)]),
+    )
+    monkeypatch.setattr(plus, "ROUNDS", 1)
+    p = plus.rectified_prototypes(z[task.support], label, query, share)
+    assert np.allclose(p.T, oracle.coef_, atol=1e-4)
+
+
+def test_strangers_do_not_move_prototypes() -> None:
+    """Nodes that count in no class are as good as absent."""
+    z, task = two_clouds(10, 5, 0.3)
+    query, share = z[torch.from_numpy(task.query)], torch.rand(15, 2)
+    stranger, none = F.normalize(torch.randn(20, 8)), torch.zeros(20, 2)
+    without = plus.rectified_prototypes(z[task.support], torch.eye(2), query, share)
+    among = plus.rectified_prototypes(
+        z[task.support], torch.eye(2), torch.cat([query, stranger]), torch.cat([share, none])
+    )
+    assert torch.allclose(without, among, atol=1e-5)
 
 
 def test_beta_are_shares_of_the_prototype(fitted: Estimator, planted: Dataset) -> None:

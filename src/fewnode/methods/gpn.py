@@ -214,12 +214,12 @@ def rectify(
     n_way: int,
     distance: str,
     known: Known | None = None,
-) -> tuple[Float[Tensor, "q n"], Float[Tensor, " n"]]:
+) -> Float[Tensor, "q n"]:
     """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
 
     Expectation-maximisation. A query counts in class c with its probability of being in it, times that of being in
     any of them if `known` can tell. Proportions of classes are estimated too: without them, a class with few queries
-    would be drawn into its neighbour. Returns what each query counts in each class, and the log proportions.
+    would be drawn into its neighbour. Returns what each query counts in each class.
     """
     shots = torch.bincount(y, minlength=n_way).to(z.dtype)
     base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
@@ -232,7 +232,7 @@ def rectify(
         share = torch.softmax(nearness(query, every, p, distance) + log_share, dim=1) * familiar
         p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
         log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
-    return share, log_share
+    return share
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class Prototypical(ABC):
         z, asked = self._asked(graph, task.query)
         ready, y = self.ready(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
         with torch.inference_mode():
-            share, _ = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known)
+            share = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
 
     def nearness(self, graph: Graph, ready: Ready, query: Ints) -> Float[Tensor, "q n"]:

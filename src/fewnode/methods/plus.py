@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -48,14 +49,10 @@ KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
-WHOLLY = 2.0
-QUERY_WEIGHT, TRUSTS, LEAST_GAIN = 0.1, (0.0, 0.3, 1.0, WHOLLY), 0.0025
-"""The transductive mode: the weight of an unlabelled node in a prototype, where a labelled one has 1, times a trust.
-
-Trusted wholly, unlabelled nodes weigh as much as labelled ones, and the answer is that of `rectify` itself.
-"""
+QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3
+"""The transductive mode: what an unlabelled node and the mean of a class weigh, where a labelled node weighs 1."""
 FEW = (1, 3, 5)
-"""Shots that a trust is chosen for."""
+"""Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
 
 class GPNPlus(Prototypical):
@@ -102,27 +99,23 @@ class GPNPlus(Prototypical):
         self._cache = (graph, z, torch.zeros(graph.n))
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
-        self.trust_ = {k_shot: self._trust(z, enough, k_shot) for k_shot in FEW}
+        self.trust_ = self._trust(z, enough)
         return self
 
-    def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints], k_shot: int) -> float:
-        """How far the transductive mode may go at so many shots: the best of `TRUSTS` on tasks of these classes.
-
-        It must lose on neither balanced nor long-tailed queries, and gain enough not to be chance; 0 is inductive.
+    def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints]) -> bool:
+        """Whether the transductive mode may differ from the inductive one: it must lose neither if queries are
+        balanced over classes nor if they are long-tailed, on tasks of these classes.
         """
-        large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
-        if len(large) < 2:
-            return 0.0
-        gains: dict[float, list[float]] = {trust: [] for trust in TRUSTS}
-        for long_tail in (False, True):
+        gain = {False: 0.0, True: 0.0}
+        for long_tail, k_shot in itertools.product(gain, FEW):
+            large = [nodes for nodes in members if nodes.size >= k_shot + QUERIES]
+            if len(large) < 2:
+                continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
-            tasks = sampler.take(TASKS // 2)
-            for trust in TRUSTS:
-                right = [(self._answer(z, task, trust).numpy().argmax(axis=1) == task.query_y) for task in tasks]
-                gains[trust].append(float(np.concatenate(right).mean()))
-        gain = {trust: np.subtract(gains[trust], gains[0.0]) for trust in TRUSTS}
-        safe = [trust for trust in TRUSTS if gain[trust].min() >= 0 and gain[trust].mean() > LEAST_GAIN]
-        return max(safe, key=lambda trust: float(gain[trust].mean()), default=0.0)
+            for task in sampler.take(TASKS // 2):
+                alone, together = (self._answer(z, task, mode).numpy().argmax(axis=1) for mode in (False, True))
+                gain[long_tail] += np.mean(together == task.query_y) - np.mean(alone == task.query_y)
+        return min(gain.values()) >= 0
 
     def _weigh(self, graph: Graph, practice: Sequence[Tasks]) -> dict[tuple[str, float], float]:
         """τ of each view at each power; the heaviest `KEPT` of them."""
@@ -210,7 +203,8 @@ class GPNPlus(Prototypical):
             return plain
         y, n_way = torch.from_numpy(support_y), plain.prototypes.shape[0]
         with torch.inference_mode():
-            label, weight = F.one_hot(y, n_way).float(), class_weights(y, n_way)
+            label = F.one_hot(y, n_way).float()
+            weight = class_weights(label)
             own = ridge_weights(plain.z, label, weight)[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
             beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
             return replace(plain, beta=beta, ridge=ridge_prototypes(plain.z, label, weight))
@@ -227,30 +221,17 @@ class GPNPlus(Prototypical):
             return super().predict_tasks(graph, tasks, transductive)
         z, _ = self.embedding(graph)
         with torch.inference_mode():
-            return [self._answer(z, task, self._trust_for(task) if transductive else 0.0).numpy() for task in tasks]
+            return [self._answer(z, task, transductive and self.trust_).numpy() for task in tasks]
 
-    def _trust_for(self, task: Episode) -> float:
-        """That of the nearest number of shots it was chosen for."""
-        shots = task.support.size / task.n_way
-        return self.trust_[min(self.trust_, key=lambda k_shot: abs(np.log(shots / k_shot)))]
-
-    def _answer(self, z: Float[Tensor, "n d"], task: Episode, trust: float) -> Float[Tensor, "q n"]:
-        """Probabilities of a task: inductive with no trust in its unlabelled nodes, else transductive."""
+    def _answer(self, z: Float[Tensor, "n d"], task: Episode, transductive: bool) -> Float[Tensor, "q n"]:
         support, y = torch.from_numpy(task.support), torch.from_numpy(task.support_y)
         query, label = torch.from_numpy(task.query), F.one_hot(y, task.n_way).float()
-        rows, weight = z[support], class_weights(y, task.n_way)
-        log_share = torch.zeros(task.n_way)
-        if trust:
-            beta = 1 / torch.bincount(y)[y]
-            share, log_share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.known)
-            certain = share.sum(dim=1, keepdim=True)
-            if trust == WHOLLY:
-                return share / certain
-            rows, label = torch.cat([rows, z[query]]), torch.cat([label, share / certain])
-            weight = torch.cat([weight, trust * QUERY_WEIGHT * certain.squeeze(1)])
-            log_share = trust * log_share
-        p = ridge_prototypes(rows, label, weight)
-        return _softmax(z, query, p, log_share)
+        if transductive:
+            share = rectify(z[support], 1 / torch.bincount(y)[y], y, z[query], task.n_way, self.distance, self.known)
+            p = rectified_prototypes(z[support], label, z[query], share)
+        else:
+            p = ridge_prototypes(z[support], label, class_weights(label))
+        return _softmax(z, query, p)
 
     # --- files ---
 
@@ -259,7 +240,7 @@ class GPNPlus(Prototypical):
         tau = torch.zeros(len(VIEWS), len(POWERS))
         for (name, power), weight in self.weight_.items():
             tau[list(VIEWS).index(name), POWERS.index(power)] = weight
-        found = {"tau": tau, "mean": self.mean_, "trust": torch.tensor(list(self.trust_.values()))}
+        found = {"tau": tau, "mean": self.mean_, "trust": torch.tensor([float(self.trust_)])}
         if self.axes_ is not None:
             found["scaling"] = torch.tensor(SCALINGS.index(self.axes_.scaling))
             found["directions"] = torch.from_numpy(self.axes_.directions)
@@ -276,11 +257,8 @@ class GPNPlus(Prototypical):
     def _shapes(self, n_features: int, state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
         """The tensors there must be, given how many directions attributes are read along, and the lenses there are."""
         d = state["mean"].numel()
-        shapes: dict[str, tuple[int, ...]] = {
-            "tau": (len(VIEWS), len(POWERS)),
-            "mean": (d,),
-            "trust": (len(_trusted(state)),),
-        }
+        trusts = min(max(state["trust"].numel(), 1), 3)  # older files have one for each of several numbers of shots
+        shapes: dict[str, tuple[int, ...]] = {"tau": (len(VIEWS), len(POWERS)), "mean": (d,), "trust": (trusts,)}
         if n_features:
             one = state["scaling"].shape[:1] if state["scaling"].numel() == 1 else ()  # a file has no tensor of no axis
             shapes |= {"scaling": tuple(one), "directions": (n_features, d), "idf": (n_features,)}
@@ -300,8 +278,7 @@ class GPNPlus(Prototypical):
         names = list(VIEWS)
         places = torch.nonzero(state["tau"] > 0).tolist()
         self.weight_ = {(names[i], POWERS[j]): float(state["tau"][i, j]) for i, j in places}
-        self.axes_, self.mean_ = None, state["mean"]
-        self.trust_ = dict(zip(_trusted(state), state["trust"].tolist(), strict=True))
+        self.axes_, self.mean_, self.trust_ = None, state["mean"], bool((state["trust"] > 0).any())
         if n_features:
             self.axes_ = Axes(
                 SCALINGS[int(state["scaling"])], state["directions"].numpy(), state["idf"].numpy()
@@ -319,16 +296,8 @@ class GPNPlus(Prototypical):
         return self
 
 
-def _trusted(state: Mapping[str, Tensor]) -> tuple[int, ...]:
-    """The shots that a file has a trust for: once those of `SHOTS` alone."""
-    return SHOTS if state["trust"].numel() == len(SHOTS) else FEW
-
-
-def _softmax(
-    z: Float[Tensor, "n d"], query: Int[Tensor, " q"], p: Float[Tensor, "d n"], log_share: Tensor | float = 0.0
-) -> Float[Tensor, "q n"]:
-    parts = chunks(query, 1, z.shape[1])
-    return torch.cat([torch.softmax(SCALE * (z[part] @ p) + log_share, dim=1) for part in parts])
+def _softmax(z: Float[Tensor, "n d"], query: Int[Tensor, " q"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:
+    return torch.cat([torch.softmax(SCALE * (z[part] @ p), dim=1) for part in chunks(query, 1, z.shape[1])])
 
 
 # --- a view, and views joined ---------------------------------------------------------------------------------------
@@ -489,10 +458,13 @@ def _root(matrix: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
 # --- prototypes ------------------------------------------------------------------------------------------------------
 
 
-def class_weights(y: Int[Tensor, " k"], n_way: int) -> Float[Tensor, " k"]:
-    """A weight for each support node, so that classes of unequal shots count the same; all 1 with equal shots."""
-    count = torch.bincount(y, minlength=n_way).float()
-    return count.mean() / count[y]
+def class_weights(counted: Float[Tensor, "k n"]) -> Float[Tensor, " k"]:
+    """A weight for each node, so that classes count the same; all 1 with equal shots.
+
+    Row i is what node i counts in each class: a labelled one 1 in its own.
+    """
+    mass = counted.sum(dim=0)
+    return (counted / mass).sum(dim=1) * mass.mean()
 
 
 def ridge_weights(
@@ -519,4 +491,26 @@ def ridge_prototypes(
     second = weighted.T @ z
     second.diagonal().add_(RIDGE)
     p: Tensor = torch.linalg.solve(second, weighted.T @ (label - 1 / label.shape[1]))
+    return p
+
+
+def rectified_prototypes(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], query: Float[Tensor, "q d"], share: Float[Tensor, "q n"]
+) -> Float[Tensor, "d n"]:
+    """Prototypes that unlabelled nodes have moved; `share` is what each counts in each class to begin with.
+
+    In turns: ridge regression on labelled nodes, on unlabelled ones as what they seem to be, and on the means of the
+    classes over both; and what unlabelled ones seem to be by its prototypes. Classes count the same, however many nodes
+    seem to be in them: else the tail of a long-tailed batch would be drawn to its head.
+    """
+    n_way, familiar = label.shape[1], share.sum(dim=1, keepdim=True)
+    for _ in range(ROUNDS):
+        counted = torch.cat([label, QUERY_WEIGHT * share])
+        mean = F.normalize(label.T @ z + share.T @ query)
+        p = ridge_prototypes(
+            torch.cat([z, query, mean]),
+            torch.cat([F.normalize(counted, p=1), torch.eye(n_way)]),
+            torch.cat([class_weights(counted), torch.full((n_way,), MEAN_WEIGHT)]),
+        )
+        share = familiar * torch.softmax(SCALE * (query @ p), dim=1)
     return p
