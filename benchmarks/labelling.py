@@ -5,12 +5,13 @@ of, which is what `suggest` asks among: a node of another class, or of none, is 
 `suggest` is told of it. Then the same among the nodes of all classes that tasks are drawn from, where others have no
 label; and among nodes of the task's own classes only, which nobody could pick out beforehand.
 
-    python benchmarks/labelling.py debian ../shared/data/wikispeedia.npz
+    python benchmarks/labelling.py debian ../shared/data/wikispeedia.npz --splits 0 1 2
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator
 from fewnode.evaluation import Interval, interval
 from fewnode.graph import Dataset, Ints
+from flagship import split_of
 
 ROUNDS = 4
 Choose = Callable[[Ints, Ints, Ints, Ints, int], list[int]]
@@ -83,16 +85,18 @@ def main() -> None:
     parser.add_argument("networks", nargs="+")
     parser.add_argument("--tasks", type=int, default=50)
     parser.add_argument("--part", choices=["valid", "test"], default="test")
+    parser.add_argument("--splits", type=int, nargs="+", default=[0], help="0 is the file's own, others are dealt anew")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for network in options.networks:
-        data = fewnode.load(network)
+    for network, split in itertools.product(options.networks, options.splits):
+        data = split_of(fewnode.load(network), split)
         model = Estimator("gpn-plus").fit(data)
         for pool in POOLS:
             everyone = data.split.train + data.split.valid + data.split.test
             if pool == POOLS[1] and np.isin(data.y, everyone).all():
                 continue  # the same as the first
-            found = {"network": data.name, "pool": pool, **compare(model, data, options.part, options.tasks, pool)}
+            found = {"network": data.name, "split": split, "pool": pool}
+            found |= compare(model, data, options.part, options.tasks, pool)
             print(json.dumps(found, ensure_ascii=False), flush=True)
 
 
