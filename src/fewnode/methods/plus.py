@@ -50,7 +50,7 @@ KEPT = 8
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
 QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3
-"""The transductive mode: what an unlabelled node and the mean of a class weigh, where a labelled node weighs 1."""
+"""The transductive mode: what an unlabelled node and the mean of a class weigh, where a labelled node weighs 1; turns."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
@@ -103,8 +103,9 @@ class GPNPlus(Prototypical):
         return self
 
     def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints]) -> bool:
-        """Whether the transductive mode may differ from the inductive one: it must lose neither if queries are
-        balanced over classes nor if they are long-tailed, on tasks of these classes.
+        """Whether the transductive mode may differ from the inductive one.
+
+        It must lose neither where queries are balanced over classes nor where they are long-tailed, on their tasks.
         """
         gain = {False: 0.0, True: 0.0}
         for long_tail, k_shot in itertools.product(gain, FEW):
@@ -224,13 +225,15 @@ class GPNPlus(Prototypical):
             return [self._answer(z, task, transductive and self.trust_).numpy() for task in tasks]
 
     def _answer(self, z: Float[Tensor, "n d"], task: Episode, transductive: bool) -> Float[Tensor, "q n"]:
-        support, y = torch.from_numpy(task.support), torch.from_numpy(task.support_y)
-        query, label = torch.from_numpy(task.query), F.one_hot(y, task.n_way).float()
+        """Probabilities of a task's queries: each on its own, or all together."""
+        y, query = torch.from_numpy(task.support_y), torch.from_numpy(task.query)
+        rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
         if transductive:
-            share = rectify(z[support], 1 / torch.bincount(y)[y], y, z[query], task.n_way, self.distance, self.known)
-            p = rectified_prototypes(z[support], label, z[query], share)
+            asked = z[query]
+            share = rectify(rows, 1 / torch.bincount(y)[y], y, asked, task.n_way, self.distance, self.known)
+            p = rectified_prototypes(rows, label, asked, share)
         else:
-            p = ridge_prototypes(z[support], label, class_weights(label))
+            p = ridge_prototypes(rows, label, class_weights(label))
         return _softmax(z, query, p)
 
     # --- files ---
