@@ -123,6 +123,7 @@ def test_rectifying_moves_a_bad_prototype_to_its_class(rng: np.random.Generator)
     query = torch.cat([torch.randn(30, 2) * 0.3 + torch.tensor([-2.0, 0.0]), torch.randn(30, 2) * 0.3 + 2.0])
     support, y = torch.tensor([[-0.2, 0.3], [2.0, 2.0]]), torch.tensor([0, 1])
     share = rectify(support, torch.ones(2), y, query, 2, "sqeuclidean")
+    assert share is not None
     assert share[:30, 0].min() > 0.9
     assert share[30:, 1].min() > 0.9
 
@@ -131,18 +132,48 @@ def test_rectifying_learns_how_common_a_class_is() -> None:
     """A node as near to the one as to the other is what most are; ten of each are imagined beside them."""
     query = torch.cat([torch.full((4500, 1), -3.0), torch.full((500, 1), 3.0), torch.zeros(1, 1)])
     share = rectify(torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.tensor([0, 1]), query, 2, "sqeuclidean")
+    assert share is not None
     assert share[-1, 0] / share[-1, 1] == pytest.approx((4500 + 10) / (500 + 10), rel=0.05)
 
 
 def test_rectifying_leaves_strangers_out() -> None:
     """Fifty nodes of no class lie between; with a sense for strangers the prototypes stay where they are."""
-    query = torch.cat([torch.tensor([[-3.0], [3.0]]), torch.full((50, 1), 0.5)])
+    members = torch.tensor([[-3.0], [3.0]]).repeat(20, 1)
+    query = torch.cat([members, torch.full((50, 1), 0.5)])
     given = (torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.tensor([0, 1]), query, 2, "sqeuclidean")
-    with_all = rectify(*given)
-    careful = rectify(*given, Known(4.0, 0.0, 4.0))
-    assert with_all[2:].sum() > 40
-    assert careful[2:].sum() < 1
-    assert careful[:2].sum() > 1.9
+    with_all, careful = rectify(*given), rectify(*given, Known(4.0, 0.0, 4.0))
+    assert with_all is not None
+    assert careful is not None
+    assert with_all[40:].sum() > 40
+    assert careful[40:].sum() < 1
+    assert careful[:40].sum() > 39
+
+
+def test_nodes_asked_together_tell_how_many_of_them_are_members() -> None:
+    """Logistic data with one member in five; learned as if every second were one."""
+    rng = np.random.default_rng(0)
+    member = np.arange(5000) % 5 == 0
+    near = torch.from_numpy(rng.normal(np.where(member, 1.0, -1.0))).float()[:, None]
+    known, shots = Known(2.0, 0.0, 0.0), torch.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
+    assert known.probability(near, shots).mean() > 0.25
+    among = known.among(near, shots)
+    assert among.mean() == pytest.approx(0.2, abs=0.01)
+    right = (near[:, 0] + np.log(0.2 / 0.8) / 2) * 2  # Bayes' rule, by hand
+    assert torch.allclose(among, torch.sigmoid(right), atol=0.01)
+    assert known.among(near[member], shots).mean() > 0.95
+    assert torch.isfinite(known.among(torch.tensor([[9.0]]), shots)).all()
+
+
+@pytest.mark.parametrize("name", ["propagation", "gpn-plus"])
+def test_among_strangers_each_query_is_answered_on_its_own(name: str, planted: Dataset) -> None:
+    model = Estimator(name, 3, 3, rank=16).fit(planted)
+    model.method_.known = Known(4.0, 0.0, -50.0)  # nothing is near enough
+    support, label = np.arange(10), planted.y[:10]
+    alone, together = (
+        model.predict_proba(planted.graph, support, label, np.arange(10, 60), transductive=mode).argmax(axis=1)
+        for mode in (False, True)
+    )
+    assert np.array_equal(alone, together)
 
 
 def test_transductive_is_better_at_one_shot_and_queries_may_be_few(model: Estimator, planted: Dataset) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fewnode import labelling
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
-from fewnode.labelling import Suggestion, cover, draw, suggest, unlabelled
+from fewnode.labelling import Suggestion, cover, draw, known_size, likeliest, suggest, unlabelled
 
 
 def test_the_centre_of_the_uncovered_group_comes_first() -> None:
@@ -55,7 +56,39 @@ def test_of_too_many_nodes_the_likely_are_drawn() -> None:
     assert kept.max() < 50
     assert len(set(kept.tolist())) == 20
     assert torch.allclose(counted, torch.full((20,), 0.05))
-    assert torch.equal(draw(weight, 200)[1], weight)
+    few, counted = draw(weight, 200)
+    assert few.tolist() == list(range(50))
+    assert torch.equal(counted, weight[:50])
+    assert draw(torch.zeros(3), 20)[0].tolist() == [0, 1, 2]
+
+
+def test_a_class_has_its_likeliest_nodes_only(planted: Dataset) -> None:
+    share = torch.tensor([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])
+    assert torch.equal(likeliest(share, 3), share)
+    assert likeliest(share, 2).tolist() == [[pytest.approx(0.9), 0], [0, pytest.approx(0.3)], [0.5, pytest.approx(0.4)]]
+    sizes = [int((planted.y == c).sum()) for c in planted.split.train + planted.split.valid]
+    assert known_size(planted) == sorted(sizes)[len(sizes) // 2]
+    assert known_size(replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
+
+
+def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
+    model: Estimator, planted: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def watched(*given: Any) -> tuple[torch.Tensor, list[float]]:
+        asked.append(given[0].shape[0])
+        return cover(*given)
+
+    monkeypatch.setattr(labelling, "cover", watched)
+    monkeypatch.setattr(labelling, "LARGER", 1)
+    own = planted.split.test[:2]
+    support = [int(np.flatnonzero(planted.y == c)[0]) for c in own]
+    found = suggest(model, planted, support, ["a", "b"], 10, range(planted.graph.n))
+    assert asked == [2 * known_size(planted)]
+    assert np.isin(planted.y[[s.node for s in found]], own).all()
+    suggest(model, planted, support, ["a", "b"], 50, range(planted.graph.n))
+    assert 50 <= asked[1] <= 100  # as many as are wanted, however small classes are
 
 
 @pytest.fixture(name="model", scope="module")

@@ -1,7 +1,8 @@
 """Which nodes to label next: those that stand for many nodes of the classes that no labelled node stands for yet.
 
 A node far from all labelled ones teaches most, if it is in one of the classes at all. How much that "if" counts is
-learned from the answers: the more of them were "none of these", the more a node has to look like a member.
+learned from the answers: the more of them were "none of these", the more a node has to look like a member. And a new
+class is hardly many times as large as the classes that are known: beyond its likeliest nodes there are only strangers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from fewnode.methods.gpn import Prototypical
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
+
+LARGER = 3
+"""A new class has at most so many times the nodes that a known one has."""
 
 REJECTED = 200
 """Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
@@ -73,7 +77,8 @@ def suggest(
     share = probability
     if model.method_.known is not None:
         share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
-    weight = (share / share.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
+    counted = likeliest(share, max(count, LARGER * known_size(data)))
+    weight = (counted / counted.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
     chance = share[kept].sum(dim=1) ** (len(others) / len(given))
@@ -93,10 +98,25 @@ def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
     return np.flatnonzero(~seen | seen[support].any()).tolist()
 
 
+def known_size(data: Dataset) -> int:
+    """How many nodes a class of training or validation has, the middle one of them; all there are if none is known."""
+    sizes = [np.count_nonzero(data.y == c) for c in data.split.train + data.split.valid]
+    return int(np.median(sizes)) if any(sizes) else data.graph.n
+
+
+def likeliest(share: Float[Tensor, "q n"], count: int) -> Float[Tensor, "q n"]:
+    """What each node counts in each class, and nothing where it is not one of the class's `count` likeliest."""
+    if share.shape[0] <= count:
+        return share
+    best = share.topk(count, dim=0).indices
+    return torch.zeros_like(share).scatter(0, best, share.gather(0, best))
+
+
 def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor, " k"]]:
-    """All rows with their weights or, of too many, some drawn by weight, which then count the same."""
-    if weight.numel() <= count:
-        return torch.arange(weight.numel()), weight
+    """The rows that have a weight, with it or, of too many, some drawn by weight, which then count the same."""
+    some = weight.nonzero().flatten() if weight.any() else torch.arange(weight.numel())
+    if some.numel() <= count:
+        return some, weight[some]
     kept = torch.multinomial(weight.double(), count, generator=torch.Generator().manual_seed(0)).sort().values
     return kept, torch.full((count,), 1 / count)
 

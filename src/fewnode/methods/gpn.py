@@ -202,8 +202,9 @@ def chunks(query: Int[Tensor, " q"], compared: int, width: int) -> tuple[Int[Ten
     return parts
 
 
-STEPS, IMAGINED = 5, 10.0
-"""Of `rectify`: how often it looks again, and the queries it imagines in every class before it has seen any."""
+STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
+"""Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
+of them that must seem to be in the classes."""
 
 
 def rectify(
@@ -214,12 +215,13 @@ def rectify(
     n_way: int,
     distance: str,
     known: Known | None = None,
-) -> Float[Tensor, "q n"]:
+) -> Float[Tensor, "q n"] | None:
     """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
 
     Expectation-maximisation. A query counts in class c with its probability of being in it, times that of being in
     any of them if `known` can tell. Proportions of classes are estimated too: without them, a class with few queries
-    would be drawn into its neighbour. Returns what each query counts in each class.
+    would be drawn into its neighbour. Returns what each query counts in each class; None if most seem to be in none of
+    them: so many strangers would move a prototype further than its own nodes do.
     """
     shots = torch.bincount(y, minlength=n_way).to(z.dtype)
     base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
@@ -227,7 +229,9 @@ def rectify(
     familiar = z.new_ones(query.shape[0], 1)
     every = torch.arange(query.shape[0], device=query.device)
     if known is not None:
-        familiar = known.probability(nearness(query, every, p, distance), shots)[:, None]
+        familiar = known.among(nearness(query, every, p, distance), shots)[:, None]
+        if familiar.mean() < LEAST:
+            return None
     for _ in range(STEPS):
         share = torch.softmax(nearness(query, every, p, distance) + log_share, dim=1) * familiar
         p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
@@ -244,8 +248,25 @@ class Known:
     intercept: float
 
     def probability(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"]) -> Float[Tensor, " q"]:
+        """Of a node on its own, as if every second one were a member: so it was learned."""
+        return torch.sigmoid(self._log_odds(near, shots))
+
+    def among(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], steps: int = 50) -> Float[Tensor, " q"]:
+        """Of nodes asked about together, which tell what share of them are members.
+
+        The share that makes them likeliest, by expectation-maximisation (Saerens et al., 2002); one member and one
+        stranger are imagined, so that it is neither 0 nor 1.
+        """
+        odds = self._log_odds(near, shots)
+        share = odds.new_tensor(0.5)
+        for _ in range(steps):
+            member = torch.sigmoid(odds + share.logit())
+            share = (member.sum() + 1) / (member.numel() + 2)
+        return member
+
+    def _log_odds(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"]) -> Float[Tensor, " q"]:
         top, place = near.max(dim=1)
-        return torch.sigmoid(self.slope * top + self.by_shots * shots.log()[place] + self.intercept)
+        return self.slope * top + self.by_shots * shots.log()[place] + self.intercept
 
 
 @dataclass(frozen=True)
@@ -344,6 +365,8 @@ class Prototypical(ABC):
         ready, y = self.ready(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
         with torch.inference_mode():
             share = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known)
+            if share is None:
+                return self.answer(graph, ready, task.query)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
 
     def nearness(self, graph: Graph, ready: Ready, query: Ints) -> Float[Tensor, "q n"]:

@@ -50,7 +50,7 @@ KEPT = 8
 RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
 QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3
-"""The transductive mode: what an unlabelled node and the mean of a class weigh, where a labelled node weighs 1; turns."""
+"""The transductive mode: what an unlabelled node and a class mean weigh, where a labelled node weighs 1; turns."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
@@ -228,12 +228,13 @@ class GPNPlus(Prototypical):
         """Probabilities of a task's queries: each on its own, or all together."""
         y, query = torch.from_numpy(task.support_y), torch.from_numpy(task.query)
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
+        share = None
         if transductive:
-            asked = z[query]
-            share = rectify(rows, 1 / torch.bincount(y)[y], y, asked, task.n_way, self.distance, self.known)
-            p = rectified_prototypes(rows, label, asked, share)
-        else:
+            share = rectify(rows, 1 / torch.bincount(y)[y], y, z[query], task.n_way, self.distance, self.known)
+        if share is None:
             p = ridge_prototypes(rows, label, class_weights(label))
+        else:
+            p = rectified_prototypes(rows, label, z[query], share)
         return _softmax(z, query, p)
 
     # --- files ---
