@@ -3,6 +3,7 @@
 A node far from all labelled ones teaches most, if it is in one of the classes at all. How much that "if" counts is
 learned from the answers: the more of them were "none of these", the more a node has to look like a member. And a new
 class is hardly many times as large as the classes that are known: beyond its likeliest nodes there are only strangers.
+Nodes whose class is in doubt have most to gain: each counts by the root of the probability that its answer is wrong.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def suggest(
     share = probability
     if model.method_.known is not None:
         share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
-    counted = likeliest(share, max(count, LARGER * known_size(data)))
+    wrong = 1 - probability.amax(dim=1, keepdim=True) / probability.sum(dim=1, keepdim=True).clamp(min=1e-12)
+    counted = likeliest(share, max(count, LARGER * known_size(data))) * wrong.clamp(min=1e-3).sqrt()
     weight = (counted / counted.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     z = F.normalize(model.embedding(data.graph))
