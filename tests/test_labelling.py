@@ -13,7 +13,7 @@ from fewnode import labelling
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
-from fewnode.labelling import Suggestion, cover, draw, known_size, likeliest, suggest, unlabelled
+from fewnode.labelling import Suggestion, cover, draw, likeliest, reach, suggest, unlabelled
 
 
 def test_the_centre_of_the_uncovered_group_comes_first() -> None:
@@ -66,9 +66,16 @@ def test_a_class_has_its_likeliest_nodes_only(planted: Dataset) -> None:
     share = torch.tensor([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])
     assert torch.equal(likeliest(share, 3), share)
     assert likeliest(share, 2).tolist() == [[pytest.approx(0.9), 0], [0, pytest.approx(0.3)], [0.5, pytest.approx(0.4)]]
-    sizes = [int((planted.y == c).sum()) for c in planted.split.train + planted.split.valid]
-    assert known_size(planted) == sorted(sizes)[len(sizes) // 2]
-    assert known_size(replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
+
+
+def test_one_looks_as_far_as_known_classes_are_scattered(planted: Dataset) -> None:
+    known = planted.split.train + planted.split.valid
+    size = int(np.median([(planted.y == c).sum() for c in known]))
+    together = torch.eye(int(planted.y.max()) + 1)[torch.from_numpy(planted.y)]
+    assert reach(together, planted) == 3 * size
+    scattered = torch.nn.functional.normalize(torch.randn(planted.graph.n, 8, generator=torch.manual_seed(0)))
+    assert reach(scattered, planted) == pytest.approx(planted.graph.n / 2, rel=0.2)
+    assert reach(together, replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
 
 
 def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
@@ -81,11 +88,11 @@ def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
         return cover(*given)
 
     monkeypatch.setattr(labelling, "cover", watched)
-    monkeypatch.setattr(labelling, "LARGER", 1)
+    monkeypatch.setattr(labelling, "reach", lambda z, data: 30)
     own = planted.split.test[:2]
     support = [int(np.flatnonzero(planted.y == c)[0]) for c in own]
     found = suggest(model, planted, support, ["a", "b"], 10, range(planted.graph.n))
-    assert asked == [2 * known_size(planted)]
+    assert asked == [60]
     assert np.isin(planted.y[[s.node for s in found]], own).mean() > 0.5  # a sixth of all nodes are
     suggest(model, planted, support, ["a", "b"], 50, range(planted.graph.n))
     assert 50 <= asked[1] <= 100  # as many as are wanted, however small classes are

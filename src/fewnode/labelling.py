@@ -2,7 +2,7 @@
 
 A node far from all labelled ones teaches most, if it is in one of the classes at all. How much that "if" counts is
 learned from the answers: the more of them were "none of these", the more a node has to look like a member. And a new
-class is hardly many times as large as the classes that are known: beyond its likeliest nodes there are only strangers.
+class is as large as known ones, and as scattered: beyond its likeliest nodes there are only strangers.
 Nodes whose class is in doubt have most to gain: each counts by the root of the probability that its answer is wrong.
 """
 
@@ -26,7 +26,9 @@ CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
 
 LARGER = 3
-"""A new class has at most so many times the nodes that a known one has."""
+"""Of a new class, so many times the nodes that a known one has are looked at, at least: the likeliest."""
+LOOKS = 60
+"""Nodes of known classes that tell how far one has to look."""
 
 REJECTED = 200
 """Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
@@ -79,10 +81,10 @@ def suggest(
     if model.method_.known is not None:
         share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
     wrong = 1 - probability.amax(dim=1, keepdim=True) / probability.sum(dim=1, keepdim=True).clamp(min=1e-12)
-    counted = likeliest(share, max(count, LARGER * known_size(data))) * wrong.clamp(min=1e-3).sqrt()
+    z = F.normalize(model.embedding(data.graph))
+    counted = likeliest(share, max(count, reach(z, data))) * wrong.clamp(min=1e-3).sqrt()
     weight = (counted / counted.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
-    z = F.normalize(model.embedding(data.graph))
     chance = share[kept].sum(dim=1) ** (len(others) / len(given))
     picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count)
     return [
@@ -100,10 +102,22 @@ def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
     return np.flatnonzero(~seen | seen[support].any()).tolist()
 
 
-def known_size(data: Dataset) -> int:
-    """How many nodes a class of training or validation has, the middle one of them; all there are if none is known."""
-    sizes = [np.count_nonzero(data.y == c) for c in data.split.train + data.split.valid]
-    return int(np.median(sizes)) if any(sizes) else data.graph.n
+def reach(z: Float[Tensor, "n d"], data: Dataset) -> int:
+    """How many nodes to look at for a class: three times the size of a known one, or more where classes lie scattered.
+
+    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes; all
+    nodes if no class is known.
+    """
+    members = [np.flatnonzero(data.y == c) for c in data.split.train + data.split.valid]
+    members = [nodes for nodes in members if nodes.size > 1]
+    if not members:
+        return data.graph.n
+    rng = np.random.default_rng(0)
+    asked = [members[turn % len(members)] for turn in range(LOOKS)]
+    like = z @ z[[int(rng.choice(nodes)) for nodes in asked]].T
+    half = torch.stack([column[nodes].median() for column, nodes in zip(like.T, asked, strict=True)])
+    passed = int((like > half).sum(dim=0).median())
+    return max(passed, LARGER * int(np.median([nodes.size for nodes in members])))
 
 
 def likeliest(share: Float[Tensor, "q n"], count: int) -> Float[Tensor, "q n"]:
