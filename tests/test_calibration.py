@@ -174,6 +174,9 @@ def test_among_strangers_each_query_is_answered_on_its_own(name: str, planted: D
         for mode in (False, True)
     )
     assert np.array_equal(alone, together)
+    task = EpisodeSampler(planted, "test", 3, 1, 10)[0]
+    raw = [model.method_.predict_tasks(planted.graph, [task], mode)[0] for mode in (False, True)]
+    assert np.allclose(*raw, atol=1e-6)
 
 
 def test_transductive_is_better_at_one_shot_and_queries_may_be_few(model: Estimator, planted: Dataset) -> None:

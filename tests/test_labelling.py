@@ -62,19 +62,24 @@ def test_of_too_many_nodes_the_likely_are_drawn() -> None:
     assert draw(torch.zeros(3), 20)[0].tolist() == [0, 1, 2]
 
 
-def test_a_class_has_its_likeliest_nodes_only(planted: Dataset) -> None:
+def test_a_class_has_its_likeliest_nodes_only() -> None:
     share = torch.tensor([[0.9, 0.1], [0.2, 0.3], [0.5, 0.4]])
     assert torch.equal(likeliest(share, 3), share)
     assert likeliest(share, 2).tolist() == [[pytest.approx(0.9), 0], [0, pytest.approx(0.3)], [0.5, pytest.approx(0.4)]]
 
 
-def test_one_looks_as_far_as_known_classes_are_scattered(planted: Dataset) -> None:
+def test_one_looks_as_far_as_known_classes_are_scattered(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     known = planted.split.train + planted.split.valid
     size = int(np.median([(planted.y == c).sum() for c in known]))
     together = torch.eye(int(planted.y.max()) + 1)[torch.from_numpy(planted.y)]
     assert reach(together, planted) == 3 * size
-    scattered = torch.nn.functional.normalize(torch.randn(planted.graph.n, 8, generator=torch.manual_seed(0)))
-    assert reach(scattered, planted) == pytest.approx(planted.graph.n / 2, rel=0.2)
+    scattered = torch.nn.functional.normalize(
+        torch.randn(planted.graph.n, 8, generator=torch.Generator().manual_seed(0))
+    )
+    far = reach(scattered, planted)
+    assert far == pytest.approx(planted.graph.n / 2, rel=0.2)
+    monkeypatch.setattr(labelling, "BLOCK", 50)
+    assert reach(scattered, planted) == pytest.approx(far, abs=1)  # the last bits may differ
     assert reach(together, replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
 
 

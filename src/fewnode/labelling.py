@@ -29,6 +29,8 @@ LARGER = 3
 """Of a new class, so many times the nodes that a known one has are looked at, at least: the likeliest."""
 LOOKS = 60
 """Nodes of known classes that tell how far one has to look."""
+BLOCK = 100_000
+"""Nodes that are compared with them at a time: there may be millions."""
 
 REJECTED = 200
 """Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
@@ -114,9 +116,10 @@ def reach(z: Float[Tensor, "n d"], data: Dataset) -> int:
         return data.graph.n
     rng = np.random.default_rng(0)
     asked = [members[turn % len(members)] for turn in range(LOOKS)]
-    like = z @ z[[int(rng.choice(nodes)) for nodes in asked]].T
-    half = torch.stack([column[nodes].median() for column, nodes in zip(like.T, asked, strict=True)])
-    passed = int((like > half).sum(dim=0).median())
+    seen = z[[int(rng.choice(nodes)) for nodes in asked]]
+    half = torch.stack([(z[nodes] @ one).median() for nodes, one in zip(asked, seen, strict=True)])
+    nearer = torch.stack([(part @ seen.T > half).sum(dim=0) for part in z.split(BLOCK)]).sum(dim=0)
+    passed = int(nearer.median())
     return max(passed, LARGER * int(np.median([nodes.size for nodes in members])))
 
 
