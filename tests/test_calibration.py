@@ -55,6 +55,44 @@ def test_a_temperature_undoes_overconfidence_of_each_number_of_classes(rng: np.r
     assert powers == sorted(powers)
 
 
+def test_a_temperature_undoes_overconfidence_far_from_labelled_nodes(rng: np.random.Generator) -> None:
+    """Probabilities that are right where a query is near, and cubed where it is far: the powers found are 1 and 1/3."""
+    tasks, answers, near = [], [], []
+    for task in tasks_of(rng, 2, count=120):
+        p, far = rng.dirichlet([1, 1, 1], 20), rng.random(20) < 0.5
+        tasks.append(replace(task, query_y=np.array([rng.choice(3, p=row) for row in p])))
+        told = p ** np.where(far, 3, 1)[:, None]
+        answers.append((told / told.sum(axis=1, keepdims=True)).astype(np.float32))
+        near.append(np.where(far, 2.0, 7.0))
+    found = fit_temperature(answers, tasks, near)
+    power = found.power(tasks[0].support_y, np.array([2.0, 7.0]))
+    assert power == pytest.approx([1 / 3, 1], abs=0.08)
+    blind = fit_temperature(answers, tasks)
+    assert blind.by_nearness == 0
+    assert blind.power(tasks[0].support_y) == blind.power(tasks[0].support_y, 9.0)
+    sure = [found(p, task.support_y, s) for p, task, s in zip(answers, tasks, near, strict=True)]
+    once = [blind(p, task.support_y) for p, task in zip(answers, tasks, strict=True)]
+    assert calibration_error(sure, tasks) < calibration_error(once, tasks)
+    assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, sure, strict=True))
+
+
+@pytest.mark.parametrize("transductive", [False, True])
+def test_an_answer_is_as_sure_as_its_query_is_near(model: Estimator, planted: Dataset, transductive: bool) -> None:
+    """The power of each query by hand: its cosine to the support node most like it."""
+    task = EpisodeSampler(planted, "test", 3, 2, 5)[0]
+    z = torch.nn.functional.normalize(model.embedding(planted.graph)).numpy()
+    near = 10 * (z[task.query] @ z[task.support].T).max(axis=1)
+    constants = model.trained_["temperature"]["transductive" if transductive else "inductive"]
+    assert constants["by_nearness"] != 0
+    raw = model.method_.predict_tasks(planted.graph, [task], transductive)[0].astype(np.float64)
+    level = constants["level"] + constants["by_shots"] * np.log(2) + constants["by_ways"] * np.log(3)
+    right = raw ** np.exp(level + constants["by_nearness"] * near)[:, None]
+    right /= right.sum(axis=1, keepdims=True)
+    assert np.allclose(model.predict_tasks(planted.graph, [task], transductive)[0], right, atol=1e-5)
+    again = model.predict_proba(planted.graph, task.support, task.support_y, task.query, transductive)
+    assert np.allclose(again, right, atol=1e-5)
+
+
 def test_calibration_error_by_hand() -> None:
     task = Episode(np.array([0, 1]), np.array([0, 1]), np.arange(4), np.array([0, 0, 1, 1]))
     p = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], np.float32)

@@ -19,28 +19,33 @@ from fewnode.graph import Graph, Ints
 from fewnode.methods.gpn import Known, Prototypical
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
+Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """p raised to exp(level + by_shots log K + by_ways log N) and normalised; K is the harmonic mean of the shots."""
+    """p raised to exp(level + by_shots log K + by_ways log N + by_nearness s) and normalised.
+
+    K is the harmonic mean of the shots; s is how near a query is to the labelled node nearest to it. A node like none
+    of them is still a little more like one than like another, and its scores do not show that this is chance.
+    """
 
     level: float = 0.0
     by_shots: float = 0.0
     by_ways: float = 0.0
+    by_nearness: float = 0.0
 
-    def power(self, support_y: Ints) -> float:
-        return float(np.exp(np.array([self.level, self.by_shots, self.by_ways]) @ _shape(support_y)))
+    def power(self, support_y: Ints, near: Floats | float = 0.0) -> Floats:
+        """Of each query, or of all if `near` is one number."""
+        task = np.array([self.level, self.by_shots, self.by_ways]) @ _shape(support_y)
+        return np.exp(task + self.by_nearness * np.asarray(near, np.float64))
 
-    def __call__(self, probability: Probabilities, support_y: Ints) -> Probabilities:
-        return tempered(probability, self.power(support_y))
-
-
-def tempered(probability: Probabilities, power: float) -> Probabilities:
-    score = power * np.log(np.maximum(probability, 1e-30, dtype=np.float64))
-    weight = np.exp(score - score.max(axis=1, keepdims=True))
-    found: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
-    return found
+    def __call__(self, probability: Probabilities, support_y: Ints, near: Floats | float = 0.0) -> Probabilities:
+        power = np.broadcast_to(self.power(support_y, near), probability.shape[:1])[:, None]
+        score = power * np.log(np.maximum(probability, 1e-30, dtype=np.float64))
+        weight = np.exp(score - score.max(axis=1, keepdims=True))
+        found: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
+        return found
 
 
 def mean_shots(support_y: Ints) -> float:
@@ -70,15 +75,23 @@ def accuracy_by_shots(answers: Sequence[Probabilities], tasks: Sequence[Episode]
     return {shots: float(np.mean(shares)) for shots, shares in right.items()}
 
 
-def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) -> Temperature:
-    """The temperature that minimises the negative log-likelihood; none if there is no task to learn from."""
+def fit_temperature(
+    answers: Sequence[Probabilities], tasks: Sequence[Episode], near: Sequence[Floats] | None = None
+) -> Temperature:
+    """The temperature that minimises the negative log-likelihood; none if there is no task to learn from.
+
+    `near`: of each task, how near its queries are to the labelled node nearest to them, if that is to count.
+    """
     if not tasks:
         return Temperature()
     width = max(task.n_way for task in tasks)
     padded = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
     score = np.log(np.maximum(np.concatenate(padded).astype(np.float64), 1e-30))
     label = np.concatenate([task.query_y for task in tasks])
+    closest = np.zeros(label.size) if near is None else np.concatenate(near).astype(np.float64)
+    middle, spread = closest.mean(), closest.std() + 1e-12
     shape = np.concatenate([np.tile(_shape(task.support_y), (task.query.size, 1)) for task in tasks])
+    shape = np.column_stack([shape, (closest - middle) / spread])
     rows = np.arange(label.size)
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -93,8 +106,11 @@ def fit_temperature(answers: Sequence[Probabilities], tasks: Sequence[Episode]) 
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 3).x
-    return Temperature(*map(float, found))
+    level, by_shots, by_ways, slope = map(
+        float, minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 4).x
+    )
+    by_nearness = slope / float(spread) if near is not None else 0.0
+    return Temperature(level - by_nearness * float(middle), by_shots, by_ways, by_nearness)
 
 
 def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:

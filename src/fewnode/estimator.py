@@ -23,7 +23,6 @@ from fewnode.calibration import (
     calibration_tasks,
     fit_known,
     fit_temperature,
-    tempered,
 )
 from fewnode.card import model_card
 from fewnode.episodes import Episode, EpisodeSampler
@@ -164,8 +163,10 @@ class Estimator:
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         tasks = [task for way in ways for task in calibration_tasks(members, way, count=TASKS // len(ways))]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
+        # only where z of all nodes is at hand: else every query would be embedded twice
+        near = [method.closest(graph, task.support, task.query) for task in tasks] if method.kept else None
         return {
-            "temperature": {mode: asdict(fit_temperature(given, tasks)) for mode, given in answers.items()},
+            "temperature": {mode: asdict(fit_temperature(given, tasks, near)) for mode, given in answers.items()},
             "known": asdict(method.known) if method.known else None,
             "validated": accuracy_by_shots(method.predict_tasks(graph, unseen), unseen),
         }
@@ -187,12 +188,19 @@ class Estimator:
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
         if not self.trained_["temperature"]:
             return answers
-        temperature = self._temperature(transductive)
-        return [temperature(answer, task.support_y) for answer, task in zip(answers, tasks, strict=True)]
+        return [
+            self._tempered(graph, answer, task.support, task.support_y, task.query, transductive)
+            for answer, task in zip(answers, tasks, strict=True)
+        ]
 
-    def _temperature(self, transductive: bool) -> Temperature:
-        found = self.trained_["temperature"]
-        return Temperature(**found[MODES[transductive]]) if found else Temperature()
+    def _tempered(
+        self, graph: Graph, answer: Probabilities, support: Ints, support_y: Ints, query: Ints, transductive: bool
+    ) -> Probabilities:
+        """An answer, as sure as answers of its kind have been right."""
+        temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
+        if not temperature.by_nearness:
+            return temperature(answer, support_y)
+        return temperature(answer, support_y, self.method_.closest(self._read(graph), support, query))
 
     def familiar(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes), calibrated on validation classes; under 0.5 means none."""
@@ -323,7 +331,6 @@ class Recogniser:
         self._method = model._method(graph)
         self._read = model._read(graph)
         self._support, self._support_y = _support(graph, support, support_y)
-        self._temper = model._temperature(False).power(self._support_y)
 
     @cached_property
     def _ready(self) -> gpn.Ready | None:
@@ -337,7 +344,8 @@ class Recogniser:
         if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
             task = Episode(self._support, self._support_y, asked, np.zeros_like(asked))
             return self.model.predict_tasks(self.graph, [task], transductive)[0]
-        return tempered(self._method.answer(self._read, self._ready, asked), self._temper)
+        answer = self._method.answer(self._read, self._ready, asked)
+        return self.model._tempered(self.graph, answer, self._support, self._support_y, asked, transductive)
 
     def familiar(self, query: Nodes) -> Probabilities:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:

@@ -172,6 +172,9 @@ def nearness(
     z: Float[Tensor, "m d"], query: Int[Tensor, " q"], p: Float[Tensor, "n d"], distance: str
 ) -> Float[Tensor, "q n"]:
     """How near each query node is to the same n prototypes, or to n other nodes."""
+    if distance == "cosine":
+        unit = F.normalize(p)
+        return torch.cat([10 * F.normalize(z[part]) @ unit.T for part in chunks(query, 1, z.shape[1])])
     found = [closeness(z[part], p.expand(part.numel(), -1, -1), distance) for part in chunks(query, *p.shape)]
     return torch.cat(found) if len(found) > 1 else found[0]
 
@@ -374,6 +377,12 @@ class Prototypical(ABC):
         z, asked = self._asked(graph, query)
         with torch.inference_mode():
             return nearness(z, asked, ready.prototypes, self.distance)
+
+    def closest(self, graph: Graph, support: Ints, query: Ints) -> NDArray[np.float32]:
+        """How near each query is to the support node nearest to it: what being sure depends on."""
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return nearness(z, asked, self._valued(graph, support)[0], self.distance).amax(dim=1).cpu().numpy()
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes)."""
