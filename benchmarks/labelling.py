@@ -1,9 +1,9 @@
 """What suggestions are worth: from 1 shot, four more labels a class, suggested or at random, on the same tasks.
 
-Labels are asked for in rounds of as many nodes as there are classes. The pool is every node that training has no label
-of, which is what `suggest` asks among: a node of another class, or of none, is an answer too, of no use but that
-`suggest` is told of it. Then the same among the nodes of all classes that tasks are drawn from, where others have no
-label; and among nodes of the task's own classes only, which nobody could pick out beforehand.
+Labels are asked for in rounds of as many nodes as there are classes, or all at once (`--rounds 1`). The pool is every
+node that training has no label of, which is what `suggest` asks among: a node of another class, or of none, is an
+answer too, of no use but that `suggest` is told of it. Then the same among the nodes of all classes that tasks are
+drawn from, where others have no label; and among nodes of the task's own classes only, so that every label counts.
 
     python benchmarks/labelling.py debian ../shared/data/wikispeedia.npz --splits 0 1 2
 """
@@ -25,37 +25,41 @@ from fewnode.evaluation import Interval, interval
 from fewnode.graph import Dataset, Ints
 from flagship import split_of
 
-ROUNDS = 4
+LABELS = 4
+"""Nodes asked about for each class, in all."""
 Choose = Callable[[Ints, Ints, Ints, Ints, int], list[int]]
 
 
-def grown(data: Dataset, task: Episode, choose: Choose, pool: Ints) -> tuple[Ints, Ints]:
+def grown(data: Dataset, task: Episode, choose: Choose, pool: Ints, rounds: int) -> tuple[Ints, Ints]:
     """The support set after all rounds."""
     own = data.y[task.support]
     labelled, rejected = task.support, np.zeros(0, np.int64)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         label = np.array([int(np.flatnonzero(own == data.y[v])[0]) for v in labelled])
-        picked = np.array(choose(labelled, label, np.setdiff1d(pool, [*labelled, *rejected]), rejected, task.n_way))
+        left, count = np.setdiff1d(pool, [*labelled, *rejected]), LABELS * task.n_way // rounds
+        picked = np.array(choose(labelled, label, left, rejected, count))
         useful = np.isin(data.y[picked], own)
         labelled = np.concatenate([labelled, picked[useful]])
         rejected = np.concatenate([rejected, picked[~useful]])
     return labelled, np.array([int(np.flatnonzero(own == data.y[v])[0]) for v in labelled])
 
 
-POOLS = ("all that training has no label of", "all classes of the part", "the task's own classes")
+POOLS = {"all": "all that training has no label of", "part": "all classes of the part", "own": "the task's own classes"}
 
 
 def pool_of(data: Dataset, name: str, part: str, task: Episode) -> Ints:
     """Nodes that may be asked about."""
-    if name == POOLS[0]:
+    if name == "all":
         rest = [other for other in ("train", "valid", "test") if other != part]
         inside = np.isin(data.y, [c for other in rest for c in data.split.part(other)], invert=True)
     else:
-        inside = np.isin(data.y, data.split.part(part) if name == POOLS[1] else data.y[task.support])
+        inside = np.isin(data.y, data.split.part(part) if name == "part" else data.y[task.support])
     return np.setdiff1d(np.flatnonzero(inside), np.concatenate([task.query, task.support]))
 
 
-def compare(model: Estimator, data: Dataset, part: str, tasks: int, name_of_pool: str) -> dict[str, object]:
+def compare(
+    model: Estimator, data: Dataset, part: str, tasks: int, name_of_pool: str, rounds: int
+) -> dict[str, object]:
     classes = data.split.part(part)
     sampler = EpisodeSampler(data, part, min(5, len(classes)), 1, 5)
     scores: dict[str, list[float]] = {"suggested": [], "random": []}
@@ -70,7 +74,7 @@ def compare(model: Estimator, data: Dataset, part: str, tasks: int, name_of_pool
             "random": lambda s, y, pool, rejected, k, rng=rng: rng.choice(pool, k, replace=False).tolist(),  # type: ignore[misc]
         }
         for name, choose in choices.items():
-            support, label = grown(data, task, choose, pool)
+            support, label = grown(data, task, choose, pool, rounds)
             p = model.predict_proba(data.graph, support, label, task.query)
             scores[name].append(float((p.argmax(axis=1) == task.query_y).mean()))
             useful[name].append(len(support) - task.n_way)
@@ -86,17 +90,19 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=50)
     parser.add_argument("--part", choices=["valid", "test"], default="test")
     parser.add_argument("--splits", type=int, nargs="+", default=[0], help="0 is the file's own, others are dealt anew")
+    parser.add_argument("--pools", nargs="+", choices=list(POOLS), default=list(POOLS))
+    parser.add_argument("--rounds", type=int, default=LABELS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for network, split in itertools.product(options.networks, options.splits):
         data = split_of(fewnode.load(network), split)
         model = Estimator("gpn-plus").fit(data)
-        for pool in POOLS:
+        for pool in options.pools:
             everyone = data.split.train + data.split.valid + data.split.test
-            if pool == POOLS[1] and np.isin(data.y, everyone).all():
+            if pool == "part" and np.isin(data.y, everyone).all():
                 continue  # the same as the first
-            found = {"network": data.name, "split": split, "pool": pool}
-            found |= compare(model, data, options.part, options.tasks, pool)
+            found = {"network": data.name, "split": split, "pool": POOLS[pool], "rounds": options.rounds}
+            found |= compare(model, data, options.part, options.tasks, pool, options.rounds)
             print(json.dumps(found, ensure_ascii=False), flush=True)
 
 

@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, mean_shots
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import calibration_error, evaluate, strangers
-from fewnode.graph import ClassSplit, Dataset
-from fewnode.methods.gpn import Known, rectify
+from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.methods import gpn
+from fewnode.methods.gpn import Known, closeness, crowding, rectify
+from fewnode.methods.propagation import Propagation
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
@@ -80,7 +83,7 @@ def test_a_temperature_undoes_overconfidence_far_from_labelled_nodes(rng: np.ran
 def test_an_answer_is_as_sure_as_its_query_is_near(model: Estimator, planted: Dataset, transductive: bool) -> None:
     """The power of each query by hand: its cosine to the support node most like it."""
     task = EpisodeSampler(planted, "test", 3, 2, 5)[0]
-    z = torch.nn.functional.normalize(model.embedding(planted.graph)).numpy()
+    z = F.normalize(model.embedding(planted.graph)).numpy()
     near = 10 * (z[task.query] @ z[task.support].T).max(axis=1)
     constants = model.trained_["temperature"]["transductive" if transductive else "inductive"]
     assert constants["by_nearness"] != 0
@@ -125,9 +128,11 @@ def test_strangers_are_of_classes_outside_the_task_and_of_test_classes_first(pla
         assert set(planted.y[found]) <= set(part) - set(planted.y[task.support])
 
 
-def test_too_few_validation_classes_leave_strangers_unknown(planted: Dataset) -> None:
-    split = ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test)
-    model = Estimator("propagation", 2, 2, rank=16).fit(replace(planted, split=split))
+def test_too_few_classes_leave_strangers_unknown(planted: Dataset) -> None:
+    """Training classes count where nothing was trained on them."""
+    few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test))
+    assert Estimator("propagation", 2, 2, rank=16).fit(few).method_.known is not None
+    model = Estimator("gpn", 2, 2, episodes=20).fit(few)
     assert model.method_.known is None
     with pytest.raises(FewnodeError, match="three are needed"):
         model.familiar(planted.graph, [0, 1], [0, 1], [2])
@@ -140,6 +145,36 @@ def test_a_nearer_node_is_likelier_known(model: Estimator, planted: Dataset) -> 
     near = torch.tensor([[1.0, 0.0], [5.0, 0.0]])
     p = Known(1.0, 0.0, -2.0).probability(near, torch.ones(2))
     assert torch.allclose(p, torch.sigmoid(torch.tensor([-1.0, 3.0])))
+
+
+def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
+    """Classes of two kinds: close together, where strangers are near as well, and far apart."""
+    near, crowd = torch.tensor([[4.0], [4.0]]), torch.tensor([0.0, 3.0])
+    p = Known(1.0, 0.0, -2.0, -1.0).probability(near, torch.ones(1), crowd)
+    assert torch.allclose(p, torch.sigmoid(torch.tensor([2.0, -1.0])))
+    centre = F.normalize(torch.from_numpy(rng.normal(size=(12, 8))).float())
+    centre[6:] = F.normalize(centre[6] + 0.3 * centre[6:])  # half of the classes are alike
+    z = F.normalize(centre.repeat_interleave(40, 0) + 0.15 * torch.from_numpy(rng.normal(size=(480, 8))).float())
+    method = Propagation()
+    method.distance, graph = "cosine", Graph.from_edges(np.zeros((2, 0), np.int64), 480)
+    method.remember(graph, z, torch.zeros(480))
+    found = fit_known(method, graph, list(np.arange(480).reshape(12, 40)), 5)
+    assert found is not None
+    assert found.slope > 0 > found.by_crowd
+
+
+def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z = torch.from_numpy(rng.normal(size=(30, 4))).float()  # few enough for all to be drawn
+    query = torch.tensor([3, 7, 3])
+    tenth = closeness(z[query], z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
+    assert torch.allclose(crowding(z, query), tenth, atol=1e-5)
+    assert crowding(z[:4], query[:1]).shape == (1,)
+    monkeypatch.setattr(gpn, "CHUNK", 1)  # one node at a time
+    assert torch.allclose(crowding(z, query), tenth, atol=1e-5)
+    many = z.repeat(40, 1)
+    assert torch.equal(crowding(many, query), crowding(many, query))
 
 
 def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:

@@ -117,7 +117,7 @@ def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: 
     """Logistic regression of being in the task on closeness, over queries and as many nodes of classes left out."""
     if len(members) < 3:
         return None
-    near, shots, label = [], [], []
+    near, shots, crowds, label = [], [], [], []
     everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
     for c, nodes in enumerate(members):
         class_of[nodes] = c
@@ -127,18 +127,21 @@ def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: 
         asked = np.concatenate([task.query, strangers])
         ready = method.ready(graph, task.support, task.support_y)
         top, place = method.nearness(graph, ready, asked).max(dim=1)
+        crowd = method.crowd(graph, asked)
         near.append(top.numpy())
         shots.append(ready.shots.log()[place].numpy())
+        crowds.append(np.zeros(asked.size) if crowd is None else crowd.numpy())
         label.append(np.arange(asked.size) < task.query.size)
     if not near:
         return None
-    return _logistic(np.concatenate(near), np.concatenate(shots), np.concatenate(label))
+    return _logistic(np.concatenate(near), np.concatenate(shots), np.concatenate(crowds), np.concatenate(label))
 
 
-def _logistic(near: NDArray[np.floating], shots: NDArray[np.floating], label: NDArray[np.bool_]) -> Known:
+def _logistic(near: Floats, shots: Floats, crowd: Floats, label: NDArray[np.bool_]) -> Known:
     """Both kinds of nodes count the same, however many there are: 0.5 is the threshold that favours neither."""
-    middle, spread = near.mean(), near.std() + 1e-12
-    columns = np.stack([(near - middle) / spread, shots, np.ones_like(near)], axis=1).astype(np.float64)
+    given = np.stack([near, crowd], axis=1).astype(np.float64)
+    middle, spread = given.mean(axis=0), given.std(axis=0) + 1e-12
+    columns = np.column_stack([(given - middle) / spread, shots, np.ones_like(near)]).astype(np.float64)
     sign, weight = np.where(label, 1.0, -1.0), np.where(label, 0.5 / label.sum(), 0.5 / max(1, (~label).sum()))
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -149,5 +152,7 @@ def _logistic(near: NDArray[np.floating], shots: NDArray[np.floating], label: ND
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    a, b, c = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B").x
-    return Known(float(a / spread), float(b), float(c - a * middle / spread))
+    found = minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x
+    slope, by_crowd = found[:2] / spread
+    intercept = found[3] - found[:2] @ (middle / spread)
+    return Known(float(slope), float(found[2]), float(intercept), float(by_crowd))

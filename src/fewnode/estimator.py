@@ -149,17 +149,17 @@ class Estimator:
     def _calibrate(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
         """What validation classes say about being sure, and about nodes of none of the classes.
 
-        How sure to be depends on how hard the classes are, and the more of them are asked the better: also training
-        classes, if the method is no surer of them than of others.
+        Both depend on how hard the classes are, and the more of them are asked the better: also training classes, if
+        the method is no surer of them than of others.
         """
         method = self.method_
         if not isinstance(method, gpn.Prototypical):
             history = getattr(method, "history_", None)
             validated = {str(self.shot): history.best.accuracy} if history else {}
             return {"temperature": None, "known": None, "validated": validated}
-        method.known = fit_known(method, graph, valid.members, self.way)
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
+        method.known = fit_known(method, graph, members, self.way)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         tasks = [task for way in ways for task in calibration_tasks(members, way, count=TASKS // len(ways))]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}

@@ -8,7 +8,18 @@ import oracle
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
-from fewnode.methods.gpn import GPN, Batch, Networks, Valuator, aggregate_scores, centrality, log_prob, prototypes
+from fewnode.methods.gpn import (
+    GPN,
+    Batch,
+    Networks,
+    Valuator,
+    aggregate_scores,
+    centrality,
+    closeness,
+    log_prob,
+    nearness,
+    prototypes,
+)
 from fewnode.nn import GCN, Prepared
 from fewnode.train import Journal
 from graphs import random_graph
@@ -119,6 +130,15 @@ def test_log_prob_by_hand() -> None:
     assert torch.allclose(log_prob(z, p, "euclidean"), torch.log_softmax(torch.tensor([[-1.0, -2.0]]), 1), atol=1e-6)
     z, p = torch.tensor([[1.0, 0.0]]), torch.tensor([[[3.0, 0.0], [0.0, 2.0]]])
     assert torch.allclose(log_prob(z, p, "cosine"), torch.log_softmax(torch.tensor([[10.0, 0.0]]), 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "sqeuclidean", "euclidean"])
+def test_nearness_to_shared_prototypes_is_closeness_to_each(distance: str) -> None:
+    """Also of a node that nothing is known of: zeros are like nothing."""
+    z, p = torch.cat([torch.randn(5, 3), torch.zeros(1, 3)]), torch.randn(4, 3)
+    query = torch.tensor([5, 0, 2, 2])
+    each = closeness(z[query], p.expand(4, -1, -1), distance)
+    assert torch.allclose(nearness(z, query, p, distance), each, atol=1e-5)
 
 
 def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:

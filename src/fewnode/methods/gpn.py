@@ -179,6 +179,18 @@ def nearness(
     return torch.cat(found) if len(found) > 1 else found[0]
 
 
+DRAWN, CLOSE = 500, 10
+"""Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
+
+
+def crowding(z: Float[Tensor, "n d"], query: Int[Tensor, " q"]) -> Float[Tensor, " q"]:
+    """How close nodes lie around each query node: how near the `CLOSE`th nearest is of some drawn from all."""
+    drawn = np.random.default_rng(0).choice(z.shape[0], min(DRAWN, z.shape[0]), replace=False)
+    some, close = z[torch.from_numpy(drawn)], min(CLOSE, drawn.size)
+    parts = [nearness(z, part, some, "cosine").topk(close, dim=1) for part in chunks(query, *some.shape)]
+    return torch.cat([part.values[:, -1] for part in parts])
+
+
 def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
     """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13)."""
     return F.log_softmax(closeness(z, p, distance), dim=1)
@@ -218,6 +230,7 @@ def rectify(
     n_way: int,
     distance: str,
     known: Known | None = None,
+    crowd: Float[Tensor, " q"] | None = None,
 ) -> Float[Tensor, "q n"] | None:
     """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
 
@@ -232,7 +245,7 @@ def rectify(
     familiar = z.new_ones(query.shape[0], 1)
     every = torch.arange(query.shape[0], device=query.device)
     if known is not None:
-        familiar = known.among(nearness(query, every, p, distance), shots)[:, None]
+        familiar = known.among(nearness(query, every, p, distance), shots, crowd)[:, None]
         if familiar.mean() < LEAST:
             return None
     for _ in range(STEPS):
@@ -244,32 +257,47 @@ def rectify(
 
 @dataclass(frozen=True)
 class Known:
-    """P(a node is in one of the given classes): logistic in how near the nearest one is, and its shots."""
+    """P(a node is in one of the given classes): logistic in how near the nearest one is, its shots, and the crowd.
+
+    Where nodes lie close together, being near to a class says less: so are many that are not in it.
+    """
 
     slope: float
     by_shots: float
     intercept: float
+    by_crowd: float = 0.0
 
-    def probability(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"]) -> Float[Tensor, " q"]:
+    def probability(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
+    ) -> Float[Tensor, " q"]:
         """Of a node on its own, as if every second one were a member: so it was learned."""
-        return torch.sigmoid(self._log_odds(near, shots))
+        return torch.sigmoid(self._log_odds(near, shots, crowd))
 
-    def among(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], steps: int = 50) -> Float[Tensor, " q"]:
+    def among(
+        self,
+        near: Float[Tensor, "q n"],
+        shots: Float[Tensor, " n"],
+        crowd: Float[Tensor, " q"] | None = None,
+        steps: int = 50,
+    ) -> Float[Tensor, " q"]:
         """Of nodes asked about together, which tell what share of them are members.
 
         The share that makes them likeliest, by expectation-maximisation (Saerens et al., 2002); one member and one
         stranger are imagined, so that it is neither 0 nor 1.
         """
-        odds = self._log_odds(near, shots)
+        odds = self._log_odds(near, shots, crowd)
         share = odds.new_tensor(0.5)
         for _ in range(steps):
             member = torch.sigmoid(odds + share.logit())
             share = (member.sum() + 1) / (member.numel() + 2)
         return member
 
-    def _log_odds(self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"]) -> Float[Tensor, " q"]:
+    def _log_odds(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
+    ) -> Float[Tensor, " q"]:
         top, place = near.max(dim=1)
-        return self.slope * top + self.by_shots * shots.log()[place] + self.intercept
+        odds = self.slope * top + self.by_shots * shots.log()[place] + self.intercept
+        return odds if crowd is None else odds + self.by_crowd * crowd
 
 
 @dataclass(frozen=True)
@@ -367,7 +395,8 @@ class Prototypical(ABC):
         z, asked = self._asked(graph, task.query)
         ready, y = self.ready(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
         with torch.inference_mode():
-            share = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known)
+            crowd = self.crowd(graph, task.query)
+            share = rectify(ready.z, ready.beta, y, z[asked], task.n_way, self.distance, self.known, crowd)
             if share is None:
                 return self.answer(graph, ready, task.query)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
@@ -384,6 +413,14 @@ class Prototypical(ABC):
         with torch.inference_mode():
             return nearness(z, asked, self._valued(graph, support)[0], self.distance).amax(dim=1).cpu().numpy()
 
+    def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
+        """`crowding` of the queries; None where z of all nodes is not at hand."""
+        if not self.kept:
+            return None
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return crowding(z, asked)
+
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes)."""
         return self.familiar_to(graph, self.ready(graph, support, support_y), query)
@@ -391,7 +428,8 @@ class Prototypical(ABC):
     def familiar_to(self, graph: Graph, ready: Ready, query: Ints) -> NDArray[np.float32]:
         if self.known is None:
             raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
-        return self.known.probability(self.nearness(graph, ready, query), ready.shots).cpu().numpy()
+        near, crowd = self.nearness(graph, ready, query), self.crowd(graph, query)
+        return self.known.probability(near, ready.shots, crowd).cpu().numpy()
 
     def explain(self, graph: Graph, ready: Ready, query: Ints, nearest: int = 3) -> Explanation:
         z, asked = self._asked(graph, query)
