@@ -16,7 +16,7 @@ from fewnode.estimator import Estimator
 from fewnode.evaluation import calibration_error, evaluate, strangers
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.methods import gpn
-from fewnode.methods.gpn import Known, closeness, crowding, rectify
+from fewnode.methods.gpn import Known, closeness, rectify
 from fewnode.methods.propagation import Propagation
 
 
@@ -167,14 +167,14 @@ def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     z = torch.from_numpy(rng.normal(size=(30, 4))).float()  # few enough for all to be drawn
-    query = torch.tensor([3, 7, 3])
+    query, method = torch.tensor([3, 7, 3]), Propagation()
     tenth = closeness(z[query], z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
-    assert torch.allclose(crowding(z, query), tenth, atol=1e-5)
-    assert crowding(z[:4], query[:1]).shape == (1,)
+    assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
+    assert method.crowding(z[:4], query[:1]).shape == (1,)  # another network, of fewer nodes than ten
     monkeypatch.setattr(gpn, "CHUNK", 1)  # one node at a time
-    assert torch.allclose(crowding(z, query), tenth, atol=1e-5)
+    assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
     many = z.repeat(40, 1)
-    assert torch.equal(crowding(many, query), crowding(many, query))
+    assert torch.equal(method.crowding(many, query), Propagation().crowding(many, query))
 
 
 def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:

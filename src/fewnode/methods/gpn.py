@@ -179,18 +179,6 @@ def nearness(
     return torch.cat(found) if len(found) > 1 else found[0]
 
 
-DRAWN, CLOSE = 500, 10
-"""Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
-
-
-def crowding(z: Float[Tensor, "n d"], query: Int[Tensor, " q"]) -> Float[Tensor, " q"]:
-    """How close nodes lie around each query node: how near the `CLOSE`th nearest is of some drawn from all."""
-    drawn = np.random.default_rng(0).choice(z.shape[0], min(DRAWN, z.shape[0]), replace=False)
-    some, close = z[torch.from_numpy(drawn)], min(CLOSE, drawn.size)
-    parts = [nearness(z, part, some, "cosine").topk(close, dim=1) for part in chunks(query, *some.shape)]
-    return torch.cat([part.values[:, -1] for part in parts])
-
-
 def log_prob(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str = "sqeuclidean") -> Float[Tensor, "q n"]:
     """log p(c|v*) of each query node against the n prototypes of its own task: Eq. (13)."""
     return F.log_softmax(closeness(z, p, distance), dim=1)
@@ -216,6 +204,9 @@ def chunks(query: Int[Tensor, " q"], compared: int, width: int) -> tuple[Int[Ten
     parts: tuple[Tensor, ...] = query.split(size)
     return parts
 
+
+DRAWN, CLOSE = 500, 10
+"""Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
 
 STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
 """Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
@@ -331,6 +322,7 @@ class Prototypical(ABC):
     kept = False
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
+    _drawn: tuple[Tensor, Tensor] | None = None
 
     @abstractmethod
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
@@ -419,7 +411,17 @@ class Prototypical(ABC):
             return None
         z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            return crowding(z, asked)
+            return self.crowding(z, asked)
+
+    def crowding(self, z: Float[Tensor, "n d"], query: Int[Tensor, " q"]) -> Float[Tensor, " q"]:
+        """How close nodes lie around each query node: how near the `CLOSE`th nearest is of some drawn from all."""
+        if self._drawn is None or self._drawn[0] is not z:
+            drawn = np.random.default_rng(0).choice(z.shape[0], min(DRAWN, z.shape[0]), replace=False)
+            self._drawn = (z, F.normalize(z[torch.from_numpy(drawn)]))
+        some = self._drawn[1]
+        close = min(CLOSE, some.shape[0])
+        parts = [10 * F.normalize(z[part]) @ some.T for part in chunks(query, 1, max(some.shape))]
+        return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes)."""

@@ -27,7 +27,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
-from fewnode.methods.gpn import Prototypical, Ready, chunks, crowding, rectify
+from fewnode.methods.gpn import Prototypical, Ready, chunks, rectify
 from fewnode.train import need_shapes
 
 VIEWS: dict[str, Diffusion] = {
@@ -230,7 +230,7 @@ class GPNPlus(Prototypical):
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
         share = None
         if transductive:
-            beta, crowd = 1 / torch.bincount(y)[y], crowding(z, query)
+            beta, crowd = 1 / torch.bincount(y)[y], self.crowding(z, query)
             share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.known, crowd)
         if share is None:
             p = ridge_prototypes(rows, label, class_weights(label))
