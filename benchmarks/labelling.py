@@ -23,6 +23,7 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator
 from fewnode.evaluation import Interval, interval
 from fewnode.graph import Dataset, Ints
+from fewnode.labelling import may_have_class
 from flagship import split_of
 
 LABELS = 4
@@ -52,6 +53,7 @@ def pool_of(data: Dataset, name: str, part: str, task: Episode) -> Ints:
     if name == "all":
         rest = [other for other in ("train", "valid", "test") if other != part]
         inside = np.isin(data.y, [c for other in rest for c in data.split.part(other)], invert=True)
+        inside &= may_have_class(data, task.support)
     else:
         inside = np.isin(data.y, data.split.part(part) if name == "part" else data.y[task.support])
     return np.setdiff1d(np.flatnonzero(inside), np.concatenate([task.query, task.support]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from fewnode import labelling
@@ -81,6 +82,23 @@ def test_one_looks_as_far_as_known_classes_are_scattered(planted: Dataset, monke
     monkeypatch.setattr(labelling, "BLOCK", 50)
     assert reach(scattered, planted) == pytest.approx(far, abs=1)  # the last bits may differ
     assert reach(together, replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_nodes_of_a_kind_that_has_no_classes_are_not_asked_about(planted: Dataset, dense: bool) -> None:
+    """Nodes without attributes, unless a labelled node is one of them."""
+    bare = planted.split.test[0]
+    has = (planted.y != bare)[:, None]
+    x = planted.graph.x.toarray() * has if dense else sp.csr_array(planted.graph.x.multiply(has))
+    if not dense:
+        x.eliminate_zeros()
+    data = replace(planted, graph=replace(planted.graph, x=x))
+    other, one = (int(np.flatnonzero(planted.y == c)[0]) for c in (planted.split.test[1], bare))
+    unseen = np.isin(planted.y, planted.split.train + planted.split.valid, invert=True)
+    assert unlabelled(data, [other]) == np.flatnonzero(unseen & has[:, 0]).tolist()
+    assert unlabelled(data, [other, one]) == np.flatnonzero(unseen).tolist()
+    nothing = replace(planted, graph=replace(planted.graph, x=np.zeros((planted.graph.n, 0), np.float32)))
+    assert unlabelled(nothing, [other]) == np.flatnonzero(unseen).tolist()
 
 
 def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, Labels, Nodes, classes
-from fewnode.graph import Dataset
+from fewnode.graph import Dataset, is_sparse
 from fewnode.methods.gpn import Prototypical
 
 CANDIDATES = 1500
@@ -96,12 +97,22 @@ def suggest(
 
 
 def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
-    """The nodes whose class training did not see.
+    """The nodes whose class training did not see, of the kind that has classes.
 
     All nodes if it saw that of a support node: then the classes asked about cut across those of the dataset.
     """
     seen = np.isin(data.y, data.split.train + data.split.valid)
-    return np.flatnonzero(~seen | seen[support].any()).tolist()
+    return np.flatnonzero((~seen | seen[support].any()) & may_have_class(data, support)).tolist()
+
+
+def may_have_class(data: Dataset, support: Sequence[int]) -> NDArray[np.bool_]:
+    """Where every labelled node has attributes, nodes without any are of another kind, such as relations of things."""
+    x = data.graph.x
+    bare: NDArray[np.bool_] = np.diff(x.indptr) == 0 if is_sparse(x) else ~np.any(x, axis=1)
+    labelled = np.isin(data.y, data.split.train + data.split.valid)
+    labelled[support] = True
+    found: NDArray[np.bool_] = ~bare | bare[labelled].any()
+    return found
 
 
 def reach(z: Float[Tensor, "n d"], data: Dataset) -> int:
