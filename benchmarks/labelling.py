@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["valid", "test"], default="test")
     parser.add_argument("--splits", type=int, nargs="+", default=[0], help="0 is the file's own, others are dealt anew")
     parser.add_argument("--pools", nargs="+", choices=list(POOLS), default=list(POOLS))
-    parser.add_argument("--rounds", type=int, default=LABELS)
+    parser.add_argument("--rounds", type=int, choices=(1, 2, LABELS), default=LABELS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for network, split in itertools.product(options.networks, options.splits):

@@ -78,7 +78,7 @@ def suggest(
     gone = {*own, *(int(v) for v in rejected)}
     pool = np.array([v for v in (unlabelled(data, own) if among is None else among) if v not in gone], np.int64)
     if pool.size == 0:
-        raise FewnodeError("there is no node left to suggest")
+        raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
     probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
     share = probability
     if model.method_.known is not None:

@@ -184,6 +184,17 @@ def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
     assert seen == [len(train.members) + len(valid.members), len(valid.members)]
 
 
+def test_a_second_fit_does_not_see_what_the_first_knew_of_strangers(
+    planted: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(self.known) or True)
+    model = Estimator("gpn-plus", 3, 3, rank=16).fit(planted)
+    assert model.method_.known is not None
+    model.fit(planted)
+    assert seen == [None, None]
+
+
 # --- the transductive mode -------------------------------------------------------------------------------------------
 
 

@@ -227,7 +227,8 @@ def suggest(
     The output has one row a node, the most worthwhile first: its name, the class it seems to be in and how surely,
     and the share of the classes' nodes that labelling it would cover. Put the right class of each into the support
     table and predict, or ask again. Nodes that turned out to be in none of the classes go into a table of their own
-    (`--rejected`): what is like them is not asked about again.
+    (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that have no attributes are
+    left out where every labelled node has some.
 
     \b
     Example:

@@ -417,10 +417,10 @@ class Prototypical(ABC):
         """How close nodes lie around each query node: how near the `CLOSE`th nearest is of some drawn from all."""
         if self._drawn is None or self._drawn[0] is not z:
             drawn = np.random.default_rng(0).choice(z.shape[0], min(DRAWN, z.shape[0]), replace=False)
-            self._drawn = (z, F.normalize(z[torch.from_numpy(drawn)]))
+            self._drawn = (z, z[torch.from_numpy(drawn)])
         some = self._drawn[1]
         close = min(CLOSE, some.shape[0])
-        parts = [10 * F.normalize(z[part]) @ some.T for part in chunks(query, 1, max(some.shape))]
+        parts = [nearness(z, part, some, "cosine") for part in chunks(query, 1, max(some.shape))]
         return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:

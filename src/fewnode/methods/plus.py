@@ -81,6 +81,7 @@ class GPNPlus(Prototypical):
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPNPlus:
         """Weigh the views, then the directions within them, on tasks of training and validation classes."""
+        self.known = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = _practice([*train.members, *valid.members], self.seed)
         self.axes_ = read_along(graph.x, self.rank, self.seed) if graph.n_features else None
         self.mean_ = mean_direction(self._attributes(graph))
