@@ -9,9 +9,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "kernels", "memory"},
+    {"client", "kernels", "manifest", "memory"},
     {"graph"},
     {"attributes", "io", "episodes", "nn"},
+    {"signing"},
     {"blocks", "plugins", "sampling"},
     {"datasets", "train", "evaluation"},
     {"methods"},

@@ -19,6 +19,8 @@ from fewnode.graph import Graph, Ints
 from fewnode.methods.gpn import Known, Prototypical
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
+MAX_LOG_POWER = 30.0
+"""A power beyond leaves no probability but 0 and 1, or makes all the same."""
 Floats = NDArray[np.floating]
 
 
@@ -38,7 +40,8 @@ class Temperature:
     def power(self, support_y: Ints, near: Floats | float = 0.0) -> Floats:
         """Of each query, or of all if `near` is one number."""
         task = np.array([self.level, self.by_shots, self.by_ways]) @ _shape(support_y)
-        return np.exp(task + self.by_nearness * np.asarray(near, np.float64))
+        power = task + self.by_nearness * np.asarray(near, np.float64)
+        return np.exp(np.clip(power, -MAX_LOG_POWER, MAX_LOG_POWER))
 
     def __call__(self, probability: Probabilities, support_y: Ints, near: Floats | float = 0.0) -> Probabilities:
         power = np.broadcast_to(self.power(support_y, near), probability.shape[:1])[:, None]

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
 from fewnode.io import one_line, read_record, write_record
+from fewnode.manifest import check_model, check_options
 from fewnode.methods import gpn
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
@@ -38,7 +39,7 @@ from fewnode.methods.gpn import Explanation, Known
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
-from fewnode.plugins import is_plugin, is_trusted, load_class, resolved, sign
+from fewnode.plugins import Plugin, is_plugin, read, recall
 from fewnode.train import ALONE, QUIET, Journal, Team
 
 Nodes: TypeAlias = Sequence[int] | Ints
@@ -46,8 +47,6 @@ Labels: TypeAlias = Sequence[Hashable] | Ints
 
 MODES = ("inductive", "transductive")
 TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
-
-C = TypeVar("C")
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     name: (method, options(name))
@@ -79,7 +78,7 @@ class Estimator:
 
     def __init__(
         self,
-        method: str = "gpn",
+        method: str | Plugin = "gpn",
         way: int = 5,
         shot: int = 5,
         query: int | None = None,
@@ -87,10 +86,12 @@ class Estimator:
         features: str | None = None,
         **options: Any,
     ) -> None:
-        self.method, self.features = resolved(method), features
+        # a file is read once: what is saved, signed and made again with another seed are the bytes that ran
+        self._made_by = read(method) if isinstance(method, str) and is_plugin(method) else method
+        self.method, self.features = str(self._made_by), features
         self.way, self.shot, self.query, self.seed = way, shot, query or shot, seed
         self.options = options
-        self.method_: Any = _build(method, seed, options)
+        self.method_: Any = _build(self._made_by, seed, options)
         self.trained_: dict[str, Any] = {}
         self.needs_fit = True
         self._featured: tuple[Graph, Graph] | None = None
@@ -186,12 +187,12 @@ class Estimator:
         if transductive and not isinstance(method, gpn.Prototypical):
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
-        if not self.trained_["temperature"]:
-            return answers
-        return [
-            self._tempered(graph, answer, task.support, task.support_y, task.query, transductive)
-            for answer, task in zip(answers, tasks, strict=True)
-        ]
+        if self.trained_["temperature"]:
+            answers = [
+                self._tempered(graph, answer, task.support, task.support_y, task.query, transductive)
+                for answer, task in zip(answers, tasks, strict=True)
+            ]
+        return [_finite(answer) for answer in answers]
 
     def _tempered(
         self, graph: Graph, answer: Probabilities, support: Ints, support_y: Ints, query: Ints, transductive: bool
@@ -256,18 +257,23 @@ class Estimator:
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that make an estimator like this one."""
-        return {**self.all_settings(), "options": self.options}
+        return {**self.all_settings(), "method": self._made_by, "options": self.options}
 
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""
-        return Estimator(self.method, self.way, self.shot, self.query, seed, self.features, **self.options)
+        return Estimator(self._made_by, self.way, self.shot, self.query, seed, self.features, **self.options)
 
     def _read(self, graph: Graph) -> Graph:
         """The graph as the method is given it: with attributes made from its structure, if `features` says so."""
         if self.features is None:
             return graph
         if self._featured is None or self._featured[0] is not graph:
-            self._featured = (graph, structural_features(graph, self.features, self.seed))
+            made = structural_features(graph, self.features, self.seed)
+            if self.trained_ and made.n_features != self.trained_["width"]:
+                raise FewnodeError(
+                    f"{self.features} makes {made.n_features} attributes here, the model reads {self.trained_['width']}"
+                )
+            self._featured = (graph, made)
         return self._featured[1]
 
     def _method(self, graph: Graph) -> Predictor:
@@ -281,7 +287,8 @@ class Estimator:
 
     def all_settings(self) -> dict[str, Any]:
         """What defines the model, defaults included."""
-        options = {**_class_of(self.method)[1], **self.options}  # all of them: defaults may change, a model may not
+        preset = METHODS[self.method][1] if self.method in METHODS else {}
+        options = {**preset, **self.options}  # all of them: defaults may change, a model may not
         if isinstance(options.get("encoder"), nn.Module):
             options["encoder"] = f"a {type(options['encoder']).__name__}"
         shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
@@ -296,8 +303,8 @@ class Estimator:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
         meta = {**self.all_settings(), "trained": self.trained_}
-        if is_plugin(self.method):
-            meta["signature"] = sign(self.method)
+        if isinstance(self._made_by, Plugin):
+            meta["plugin"] = self._made_by.signed()
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         write_record(directory, "model", meta, arrays, {"README.md": model_card(meta)})
 
@@ -345,12 +352,12 @@ class Recogniser:
             task = Episode(self._support, self._support_y, asked, np.zeros_like(asked))
             return self.model.predict_tasks(self.graph, [task], transductive)[0]
         answer = self._method.answer(self._read, self._ready, asked)
-        return self.model._tempered(self.graph, answer, self._support, self._support_y, asked, transductive)
+        return _finite(self.model._tempered(self.graph, answer, self._support, self._support_y, asked, transductive))
 
     def familiar(self, query: Nodes) -> Probabilities:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
             raise FewnodeError(f"{self.model.method} has no prototypes: it cannot tell a node of no given class")
-        return self._method.familiar_to(self._read, self._ready, _rows(self.graph, query))
+        return _finite(self._method.familiar_to(self._read, self._ready, _rows(self.graph, query)))
 
     def explain(self, query: Nodes) -> Explanation:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
@@ -403,17 +410,21 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
     meta, state = read_record(directory, "model")
     try:
-        _check_manifest(meta)
+        check_model(meta)
         options = dict(meta["options"])
         if encoder is not None:
             options["encoder"] = encoder
         elif str(options.get("encoder")).startswith("a "):
             raise FewnodeError(f"was trained with {options['encoder']} as encoder; pass load_model(…, encoder=…)")
-        if method is None and is_plugin(meta["method"]) and not is_trusted(meta["method"], meta.get("signature")):
+        source: str | Plugin | None = method or meta["method"]
+        if method is None and is_plugin(meta["method"]):
+            source = recall(meta["method"], meta.get("plugin"))
+        if source is None:
             raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
-        name = method or meta["method"]
+        if source in METHODS:
+            check_options(METHODS[source][0], meta["options"])
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-        model = GPN(*shape, **options) if name == "gpn" else Estimator(name, *shape, **options)
+        model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
         for tensor, array in state.items():
             if array.dtype.name not in TENSOR_TYPES:
                 raise FewnodeError(f"tensor {tensor!r} is {array.dtype}, expected {', '.join(TENSOR_TYPES)}")
@@ -425,9 +436,9 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             model.method_.restore(model.trained_["width"], tensors)
             model.needs_fit = False
         if model.trained_["known"]:
-            model.method_.known = _constants(Known, model.trained_["known"])
+            model.method_.known = Known(**model.trained_["known"])
         for mode in MODES if model.trained_["temperature"] else ():
-            _constants(Temperature, model.trained_["temperature"][mode])
+            Temperature(**model.trained_["temperature"][mode])
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None
     except (LookupError, ValueError, TypeError, RuntimeError, AttributeError, OverflowError) as error:
@@ -435,36 +446,14 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     return model
 
 
-MAX_COUNT = 1 << 24
-"""Attributes, ways, shots: what a manifest may claim before anything is made of it."""
-
-
-def _check_manifest(meta: Mapping[str, Any]) -> None:
-    """Refuse a manifest whose checksum is right, because a stranger made it, and whose content is not."""
-    trained = meta["trained"]
-    counts = {name: meta[name] for name in ("way", "shot", "query")}
-    counts |= {name: trained[name] for name in ("n_features", "width")}
-    for name, count in counts.items():
-        if type(count) is not int or not 0 <= count <= MAX_COUNT:
-            raise FewnodeError(f"{name} is {count!r}, expected a whole number up to {MAX_COUNT}")
-    if type(meta["seed"]) is not int or not 0 <= meta["seed"] < 1 << 63:
-        raise FewnodeError(f"seed is {meta['seed']!r}, expected a whole number from 0")
-    kinds = {"method": str, "options": dict, "trained": dict}
-    kinds_below = {"data": dict, "classes": dict, "feature_names": list | None, "temperature": dict | None}
-    for found, expected in ((meta, kinds), (trained, {**kinds_below, "known": dict | None})):
-        for name, kind in expected.items():
-            if not isinstance(found[name], kind):
-                raise FewnodeError(f"{name} is a {type(found[name]).__name__}, expected {kind}")
-    names = trained["feature_names"]
-    if names is not None and (len(names) != trained["n_features"] or not all(isinstance(name, str) for name in names)):
-        raise FewnodeError(f"{len(names)} names of attributes, expected {trained['n_features']}")
-
-
-def _constants(kind: type[C], found: Mapping[str, Any]) -> C:
-    """A record of finite numbers."""
-    if not all(isinstance(value, int | float) and np.isfinite(value) for value in found.values()):
-        raise FewnodeError(f"{kind.__name__} is {found}, expected numbers")
-    return kind(**found)
+def _finite(probability: Probabilities) -> Probabilities:
+    """Probabilities as they leave: one that is no number is never shown as an answer."""
+    if not np.isfinite(probability).all():
+        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
+        raise FewnodeError(
+            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
+        )
+    return probability
 
 
 def _hub() -> Any:
@@ -504,21 +493,23 @@ def _rows(graph: Graph, nodes: Nodes) -> Ints:
     return array
 
 
-def has_option(name: str, option: str) -> bool:
+def has_option(method: str | Plugin, option: str) -> bool:
     """Whether a method takes that option."""
-    return option in inspect.signature(_class_of(name)[0]).parameters
+    return option in inspect.signature(_class_of(method)[0]).parameters
 
 
-def _class_of(name: str) -> tuple[type, dict[str, Any]]:
+def _class_of(method: str | Plugin) -> tuple[type, dict[str, Any]]:
     """The class of a method and the options that make it that method."""
-    if is_plugin(name):
-        return load_class(name), {}
-    if name in METHODS:
-        return METHODS[name]
-    raise FewnodeError(f"unknown method {name!r}{closest(name, METHODS)}; known are {', '.join(METHODS)}")
+    if isinstance(method, str) and is_plugin(method):
+        method = read(method)
+    if isinstance(method, Plugin):
+        return method.load(), {}
+    if method in METHODS:
+        return METHODS[method]
+    raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
 
 
-def _build(name: str, seed: int, options: Mapping[str, Any]) -> Any:
+def _build(name: str | Plugin, seed: int, options: Mapping[str, Any]) -> Any:
     method, preset = _class_of(name)
     known = list(inspect.signature(method).parameters)
     for option in options:

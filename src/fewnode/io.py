@@ -34,6 +34,7 @@ from torch import Tensor
 from fewnode import memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
+from fewnode.manifest import DIGEST, check_dataset
 
 MAX_MANIFEST_BYTES = 1 << 25
 MAX_TABLE_BYTES = 1 << 28
@@ -186,8 +187,9 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
     """
     meta = _read_manifest(directory / f"{kind}.json", f"fewnode-{kind}-1")
     path = directory / f"{kind}.safetensors"
+    DIGEST(meta["sha256"].get(path.name), f"{directory / kind}.json: the checksum of {path.name}")
     with readable(path) as file:
-        if check and hashlib.file_digest(file, "sha256").hexdigest() != meta["sha256"].get(path.name):
+        if check and hashlib.file_digest(file, "sha256").hexdigest() != meta["sha256"][path.name]:
             raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one in {kind}.json")
     return meta, map_safetensors(path)
 
@@ -315,6 +317,7 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
     """The dataset of a directory, memory-mapped. Without `check` it is one that this user has just opened elsewhere."""
     meta, arrays = read_record(directory, "dataset", check)
     try:
+        check_dataset(meta)
         n, width = meta["x_shape"]
         indices = arrays["adj.indices"]
         ones = np.broadcast_to(np.float32(1), indices.shape)  # no memory for what is known

@@ -6,7 +6,6 @@ that a network cannot give (10-way with 6 classes) is impossible, which is a fin
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -20,7 +19,7 @@ from fewnode.estimator import METHODS, Estimator
 from fewnode.experiment.grid import Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.graph import Dataset
-from fewnode.plugins import is_plugin, resolved
+from fewnode.plugins import Plugin, is_plugin, read
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")
 """Walks look at no task, and GPN-plus draws its own from the nodes of a class: a test holds them to it."""
@@ -35,7 +34,8 @@ class Planned:
     id: str
     cell: Cell
     source: str
-    method: str
+    method: str | Plugin
+    """One's own goes to the workers as it was read: what runs is what the identity says."""
     identity: dict[str, Any]
     impossible: str | None
 
@@ -69,7 +69,7 @@ class Planner:
         self.folders = folders
         self._sources: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self._methods: dict[str, tuple[str | Plugin, str, dict[str, Any]]] = {}
         self._reasons: dict[tuple[str, int, int, int, str], str | None] = {}
 
     def plan(self, cells: Sequence[Cell]) -> list[Planned]:
@@ -101,23 +101,23 @@ class Planner:
         how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
         raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
 
-    def _method(self, cell: Cell) -> tuple[str, str, dict[str, Any]]:
-        """Where the method is, its name (with the hash of its file if it is somebody's own), and all its options."""
+    def _method(self, cell: Cell) -> tuple[str | Plugin, str, dict[str, Any]]:
+        """The method, its name (with the hash of its files if it is somebody's own), and all its options."""
         key = f"{cell.method} {sorted(cell.options.items())}"
         if key not in self._methods:
-            path = self._file(cell.method) if is_plugin(cell.method) else cell.method
-            Estimator(path, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
-            name, preset = cell.method, METHODS[path][1] if path in METHODS else {}
-            if is_plugin(path):
-                file = Path(path.rpartition(":")[0])
-                name = f"{Path(cell.method).name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
-            self._methods[key] = path, name, {**preset, **cell.options}
+            method = read(self._file(cell.method)) if is_plugin(cell.method) else cell.method
+            Estimator(method, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
+            if isinstance(method, Plugin):
+                name, preset = f"{Path(cell.method).name} {method.sha256}", {}
+            else:
+                name, preset = method, METHODS[method][1]
+            self._methods[key] = method, name, {**preset, **cell.options}
         return self._methods[key]
 
     def _file(self, name: str) -> str:
         for folder in self.folders:
             if Path(folder / name.rpartition(":")[0]).is_file():
-                return resolved(str(folder / name))
+                return str(folder / name)
         return name
 
     def _reason(self, source: str, cell: Cell) -> str | None:
