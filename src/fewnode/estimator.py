@@ -421,7 +421,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             source = recall(meta["method"], meta.get("plugin"))
         if source is None:
             raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
-        if source in METHODS:
+        if isinstance(source, str) and source in METHODS:
             check_options(METHODS[source][0], meta["options"])
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
