@@ -37,13 +37,13 @@ def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path
     assert np.array_equal(*asked)
 
 
-@pytest.mark.parametrize("harm", ["cut", "flip", "key", "rows", "width", "infinite", "type", "folder", "gone", "names"])
+@pytest.mark.parametrize("harm", ["cut", "flip", "signature", "rows", "width", "infinite", "type", "folder", "gone", "names"])
 def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path: Path, harm: str) -> None:
     model = load_model(run)
     keep(tmp_path, model, planted)
     meta, arrays = read_record(tmp_path, kept.KIND)
     path, own = tmp_path / "embedding.safetensors", {name: array.copy() for name, array in arrays.items()}
-    blob, key = path.read_bytes(), meta["key"]
+    blob, signature = path.read_bytes(), meta["signature"]
     if harm in ("cut", "flip"):
         path.write_bytes(blob[:-1] + (bytes([blob[-1] ^ 1]) if harm == "flip" else b""))
     elif harm in ("folder", "gone"):
@@ -55,10 +55,35 @@ def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path:
         z[0, 0] = np.inf if harm == "infinite" else z[0, 0]
         own["z"] = {"rows": z[:-1], "width": z[:, 0].copy(), "type": z.astype(np.float64)}.get(harm, z)
         own = {"y": own["z"]} if harm == "names" else own
-        write_record(tmp_path, kept.KIND, {"key": "another" if harm == "key" else key}, own)
+        write_record(tmp_path, kept.KIND, {"signature": 64 * "0" if harm == "signature" else signature}, own)
     again = load_model(run)
     assert not recall(tmp_path, again, planted)
     assert torch.equal(again.embedding(planted.graph), model.embedding(planted.graph))
+
+
+@pytest.mark.parametrize("forge", ["classes", "not a number", "narrow", "importance"])
+def test_a_strangers_embedding_changes_no_answer(
+    run: Path, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: str
+) -> None:
+    """With the right key of model and network, and right checksums: everybody can compute those."""
+    model, support, y = load_model(run), np.arange(6), np.arange(6) % 3
+    right = model.predict_proba(planted.graph, support, y, np.arange(6, 60))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
+    keep(tmp_path, model, planted)
+    meta, arrays = read_record(tmp_path, kept.KIND)
+    own = {name: array.copy() for name, array in arrays.items()}
+    if forge == "classes":
+        own["z"] = own["z"][::-1].copy()
+    elif forge == "narrow":
+        own["z"] = own["z"][:, :1].copy()
+    else:
+        own["importance" if forge == "importance" else "z"][:] = np.nan
+    write_record(tmp_path, kept.KIND, meta, own)
+    for home in ("user", "stranger"):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / home))
+        again = load_model(run)
+        assert not recall(tmp_path, again, planted)
+        assert np.array_equal(again.predict_proba(planted.graph, support, y, np.arange(6, 60)), right)
 
 
 @pytest.mark.parametrize("method", ["gpn-plus", "propagation"])

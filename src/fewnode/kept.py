@@ -1,6 +1,8 @@
 """The embedding of all nodes, kept in a directory: it depends on the model and the network alone, and may take long.
 
 `fewnode train` keeps it with the run, so that `predict`, `suggest` and `serve` begin at once. It can be deleted.
+Answers depend on it alone, so it counts only if this user wrote it: it is signed, together with the model's weights
+and the network. One that comes with a stranger's run is computed anew.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import fewnode
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
-from fewnode.io import read_record, write_record
+from fewnode.io import Arrays, read_record, write_record
 from fewnode.methods.gpn import Prototypical
 from fewnode.nn import as_tensor
+from fewnode.signing import is_signed, sign
 
 KIND = "embedding"
 
@@ -29,25 +32,32 @@ def keep(directory: Path, model: Estimator, data: Dataset) -> None:
     if _is_worth_it(model):
         z, importance = model.embedded(data.graph)
         with suppress(OSError):
-            arrays = {"z": z.numpy(), "importance": importance.numpy()}
-            write_record(directory, KIND, {"key": fingerprint(model, data)}, arrays)
+            arrays = {"z": z.contiguous().numpy(), "importance": importance.contiguous().numpy()}
+            write_record(directory, KIND, {"signature": sign(KIND, *_signed(model, data, arrays))}, arrays)
 
 
 def recall(directory: Path, model: Estimator, data: Dataset) -> bool:
-    """Let the model have the embedding that `keep` wrote, if it is this model's of this network, and whole."""
+    """Let the model have the embedding that this user's `keep` wrote for this model and this network."""
     if not _is_worth_it(model):
         return False
     try:
-        meta, arrays = read_record(directory, KIND)
+        meta, arrays = read_record(directory, KIND, check=False)  # the signature covers every number
         z, importance = arrays["z"], arrays["importance"]
     except (FewnodeError, OSError, KeyError):
         return False
-    n = data.graph.n
-    whole = z.ndim == 2 and z.shape[0] == n and importance.shape == (n,) and z.dtype == importance.dtype == np.float32
-    if not whole or meta.get("key") != fingerprint(model, data) or not np.isfinite(z).all():
+    if z.ndim != 2 or z.shape[0] != data.graph.n or importance.shape != z.shape[:1]:
+        return False
+    if z.dtype != np.float32 or importance.dtype != np.float32:
+        return False
+    if not is_signed(meta.get("signature"), KIND, *_signed(model, data, arrays)):
         return False
     model.remember(data.graph, as_tensor(z), as_tensor(importance))
     return True
+
+
+def _signed(model: Estimator, data: Dataset, arrays: Arrays) -> tuple[bytes | memoryview, ...]:
+    shape = str(arrays["z"].shape)
+    return fingerprint(model, data).encode(), shape.encode(), arrays["z"].data, arrays["importance"].data
 
 
 def _is_worth_it(model: Estimator) -> bool:
