@@ -1,5 +1,6 @@
 """Shapes in signatures are checked while testing; every test runs on one thread, as the command line does."""
 
+import os
 from collections.abc import Callable
 
 from jaxtyping import install_import_hook
@@ -15,6 +16,12 @@ from graphs import planted, star  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is signed in a test is signed with a key of its own, also by the processes that it starts."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(name="star")

@@ -37,7 +37,9 @@ def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path
     assert np.array_equal(*asked)
 
 
-@pytest.mark.parametrize("harm", ["cut", "flip", "signature", "rows", "width", "infinite", "type", "folder", "gone", "names"])
+@pytest.mark.parametrize(
+    "harm", ["cut", "flip", "signature", "rows", "width", "infinite", "type", "folder", "gone", "names"]
+)
 def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path: Path, harm: str) -> None:
     model = load_model(run)
     keep(tmp_path, model, planted)

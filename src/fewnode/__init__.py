@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from fewnode.errors import FewnodeError
 
+TYPE_CHECKING = False  # `typing` takes half of the time until an interrupt is quiet (`__main__`)
 if TYPE_CHECKING:
+    from typing import Any
+
     from fewnode.client import Client
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
@@ -56,6 +56,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import on first use (PEP 562): torch takes a second, and `fewnode --help` does not need it."""
+    import importlib
+
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(home), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -25,6 +24,8 @@ def visible(text: str) -> str:
 
 def closest(word: str, known: Iterable[str]) -> str:
     """` (did you mean X?)` if some known word is near `word` or contains it, else an empty string."""
+    import difflib  # which most commands never need
+
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.75)
     if not near and len(word) >= 3:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 import typer
 
@@ -11,6 +13,8 @@ from fewnode.cli import bench, data, demo, experiment, run, serve, train, tune
 from fewnode.errors import FewnodeError, visible
 
 MAX_LINE = 1000
+INTERRUPTED, UNREAD = 130, 141
+"""As shells have it: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
 app = typer.Typer(
     name="fewnode",
@@ -55,14 +59,21 @@ def _fewnode(
 
 
 def main() -> None:
-    """Exit 0: done. 2: the input or the arguments are wrong. 3: the machine failed us. 1: a bug."""
+    """Exit 0: done. 2: the input or the arguments are wrong. 3: the machine failed us. 1: a bug.
+
+    130: interrupted (Ctrl-C). 141: whoever read what is printed has gone. Both print nothing more.
+    """
+    _open_streams()
     try:
-        sys.exit(app(standalone_mode=False) or 0)
-    except typer.Abort:
-        sys.exit(130)
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(130)
+        code = _run()
+        sys.stdout.flush()  # here, where a full disk can still be told
+        sys.exit(code)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        for stream in (1, 2):  # what is left to be written goes nowhere, and nobody is left to be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        sys.exit(UNREAD)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         place = context.command_path if context else "fewnode"
@@ -71,14 +82,32 @@ def main() -> None:
     except FewnodeError as error:
         _complain(str(error))
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away: nobody is left to be told
-        sys.exit(0)
     except (OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not _is_lack_of_memory(error):
             raise
         _complain(_machine(error))
         sys.exit(3)
+
+
+def _run() -> int:
+    try:
+        return app(standalone_mode=False) or 0
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # which typer turns into an exit by 1, a bug to us
+            raise end.__context__ from None
+        raise
+
+
+def _open_streams() -> None:
+    """A stream that the shell has closed (`>&-`) leads nowhere. Left closed, the next file would take its place."""
+    for stream in range(3):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest place that is free, which is this one
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _is_lack_of_memory(error: RuntimeError) -> bool:
@@ -95,4 +124,5 @@ def _machine(error: OSError | MemoryError | RuntimeError) -> str:
 
 def _complain(message: str) -> None:
     text = visible(" ".join(message.split()))
-    typer.echo(f"fewnode: {text if len(text) <= MAX_LINE else text[:MAX_LINE] + ' …'}", err=True)
+    with suppress(OSError):  # where nobody can read it, the exit code says enough
+        typer.echo(f"fewnode: {text if len(text) <= MAX_LINE else text[:MAX_LINE] + ' …'}", err=True)
