@@ -187,17 +187,17 @@ class Estimator:
         if transductive and not isinstance(method, gpn.Prototypical):
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
-        if self.trained_["temperature"]:
-            answers = [
-                self._tempered(graph, answer, task.support, task.support_y, task.query, transductive)
-                for answer, task in zip(answers, tasks, strict=True)
-            ]
-        return [_finite(answer) for answer in answers]
+        return [
+            _finite(self._tempered(graph, answer, task.support, task.support_y, task.query, transductive))
+            for answer, task in zip(answers, tasks, strict=True)
+        ]
 
     def _tempered(
         self, graph: Graph, answer: Probabilities, support: Ints, support_y: Ints, query: Ints, transductive: bool
     ) -> Probabilities:
         """An answer, as sure as answers of its kind have been right."""
+        if not self.trained_["temperature"]:
+            return answer
         temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
         if not temperature.by_nearness:
             return temperature(answer, support_y)

@@ -170,8 +170,8 @@ def check_model(meta: Mapping[str, Any]) -> None:
 _KINDS = {
     "bool": FLAG,
     "int": whole(-(1 << 31), 1 << 31),
-    "float": number(-1e30, 1e30),
-    "str": matching("text", r"[^\0]{0,200}"),
+    "float": CONSTANT,
+    "str": matching("a word", r"[^\0-\x1f]{0,200}"),
     "None": NOTHING,
     "Sequence[int]": listed(whole(1, 1 << 20), 64),
 }
@@ -179,6 +179,7 @@ _RANGES = {
     "rank": whole(1, 1 << 16),
     "views": one_of("all", "attributes", "structure"),
     "workers": maybe(whole(1, 1024)),
+    "c": number(1e-9, 1e9),
     "device": matching("cpu or cuda", r"cpu|cuda(:\d+)?|mps"),
 }
 """Of options that no method checks itself."""

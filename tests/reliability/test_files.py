@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import gzip
 import hashlib
 import io
 import json
 import lzma
+import operator
 import pickle
 import pickletools
 import random
@@ -19,8 +21,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +33,7 @@ import torch
 from safetensors.numpy import save as safetensors_bytes
 
 from fewnode.datasets import load
+from fewnode.datasets.info import describe, statistics
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -39,6 +43,7 @@ from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Dataset
 from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import read_support
 from fewnode.tune import read_options
 from graphs import planted as make
@@ -68,6 +73,7 @@ def kept(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+T = TypeVar("T")
 LOADERS: dict[str, Callable[[Path], object]] = {"run": load_model, "data": load_dataset}
 DEAR = 0.05  # processor seconds that no damaged file may cost
 
@@ -185,6 +191,147 @@ FORGED: list[dict[str, Any]] = [
 def test_a_manifest_with_a_right_checksum_and_wrong_content(kept: Path, tmp_path: Path, meta: dict[str, Any]) -> None:
     seconds = refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", meta)))
     assert seconds < (2 if sys.gettrace() else 0.5), "a tracer takes its time"
+
+
+NASTY: list[Any] = [
+    *(None, True, False, 0, -1, 1, 3, 1 << 40, 1 << 80, -(1 << 63), 0.5, 1e-320, 1e30, -1e30, 1e300),
+    *("", "svd", "a", "1", "nan", "\0", "a\nb", "\u202e\U0001f600", "../../etc/passwd", "x" * 70_000, "cpu", "meta"),
+    *([], {}, [[]], [None], ["a"], [1, 2], [1e30], {"a": {}}, {"": 1}, [[[[[]]]]]),
+]
+"""Values that some field somewhere does not expect."""
+
+
+def fields(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of everything in a manifest, and of the first thing of each list."""
+    if place:
+        yield place
+    for key in (
+        sorted(value) if isinstance(value, dict) else range(min(1, len(value))) if isinstance(value, list) else ()
+    ):
+        yield from fields(value[key], (*place, key))
+
+
+def mutants(path: Path, part: tuple[str, ...] = ()) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The manifest with one field other or gone, its checksums right; each has a name, and is written when called."""
+    text = path.read_text()
+    manifest = json.loads(text)
+    del manifest["sha256"]["manifest"]
+    gone = object()
+    for place in [place for place in fields(manifest) if place[: len(part)] == part]:
+        for value in [gone, *NASTY]:
+            forged = copy.deepcopy(manifest)
+            *way, last = place
+            table = reduce(operator.getitem, way, forged)
+            if value is gone:
+                del table[last]
+            else:
+                table[last] = value
+            if isinstance(forged.get("sha256"), dict):
+                forged["sha256"]["manifest"] = hashlib.sha256(_canonical(forged).encode()).hexdigest()
+            yield (
+                f"{place} = {'gone' if value is gone else repr(value)[:40]}",
+                partial(path.write_text, _canonical(forged)),
+            )  # type: ignore[misc]
+
+
+WHOLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "gpn": ({"episodes": 10, "hidden": (4, 3)}, ()),
+    "gpn-plus": (dict.fromkeys(("mix", "sharpen", "metric", "ridge"), True) | {"views": "attributes"}, ("options",)),
+    "propagation": ({"steps": 1, "teleport": 0.5, "scaling": "l2", "centre": True, "distance": "cosine"}, ("options",)),
+    "deepwalk": ({"dimensions": 4, "walks": 1, "length": 5, "workers": 1}, ("options",)),
+    "sgc": ({"episodes": 10, "device": "cpu"}, ("options",)),
+}
+"""Options of a method, and the part of its manifest that is tried: what is not an option is the same for all."""
+
+
+@pytest.mark.parametrize(
+    "method", ["gpn", "propagation", "deepwalk", "sgc", pytest.param("gpn-plus", marks=pytest.mark.check)]
+)
+def test_any_field_of_a_model_may_be_anything(small: Dataset, tmp_path: Path, figure: Figure, method: str) -> None:
+    """It is refused in our words, or its answers are numbers."""
+    options, part = WHOLE[method]
+    Estimator(method, 2, 2, **options).fit(small).save(tmp_path / "run")
+    tried = taken = 0
+    for name, write in mutants(tmp_path / "run" / "model.json", part):
+        write()
+        tried += 1
+        answers = ours_or(name, lambda: answers_of(load_model(tmp_path / "run"), small))
+        if answers is not None:
+            taken += 1
+            assert all(np.isfinite(answer).all() for answer in answers), name
+    assert tried > 100
+    assert taken > 0, "a fuzzer whose every file is refused tells little"
+    figure(f"files.fields.{method}", f"{tried:,} manifests with one other field: {taken:,} taken, with finite answers")
+
+
+def answers_of(model: Estimator, data: Dataset) -> list[Any]:
+    task: tuple[Any, ...] = ([0, 13, 26], ["a", "b", "b"], [1, 14, 27])
+    model.check_features(data)
+    found = [model.predict_proba(data.graph, *task)]
+    if isinstance(model.method_, Prototypical):
+        found.append(model.predict_proba(data.graph, *task, transductive=True))
+        found += [model.familiar(data.graph, *task)] if model.method_.known else []
+        model.explain(data.graph, *task)
+    return found
+
+
+def ours_or(name: str, read: Callable[[], T]) -> T | None:
+    """What was read, or None if it was refused in one line; anything else is an error of that name."""
+    try:
+        return read()
+    except FewnodeError as error:
+        said = str(error)
+    except Exception as error:
+        raise AssertionError(name) from error
+    assert "\n" not in said, name
+    return None
+
+
+def test_any_field_of_a_dataset_may_be_anything(small: Dataset, kept: Path, tmp_path: Path, figure: Figure) -> None:
+    shutil.copytree(kept / "data", tmp_path / "data")
+    tried = taken = 0
+    for name, write in mutants(tmp_path / "data" / "dataset.json"):
+        write()
+        tried += 1
+        taken += ours_or(name, lambda: describe(statistics(load_dataset(tmp_path / "data")))) is not None
+    assert tried > 500
+    assert taken > 10
+    figure("files.fields.data", f"{tried:,} datasets with one other field: {taken:,} taken, and described")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_manifest_holds_no_number_that_is_none(kept: Path, tmp_path: Path, value: str) -> None:
+    run = forged(kept / "run", tmp_path / "run", "model", {"trained.seconds": 12345.5})
+    text = (run / "model.json").read_text().replace("12345.5", value)
+    manifest = json.loads(text)
+    del manifest["sha256"]["manifest"]
+    plain = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    manifest["sha256"]["manifest"] = hashlib.sha256(plain.encode()).hexdigest()
+    (run / "model.json").write_text(json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    refusal(lambda: load_model(run))
+
+
+@pytest.mark.parametrize("level", [1e30, -1e30, 1e11, -1e11])
+def test_a_forged_temperature_gives_no_answer_that_is_not_a_number(
+    small: Dataset, kept: Path, tmp_path: Path, level: float
+) -> None:
+    run = forged(kept / "run", tmp_path / "run", "model", {"trained.temperature.inductive.level": level})
+    if abs(level) > 1e12:
+        refusal(lambda: load_model(run))
+    else:
+        answer = load_model(run).predict_proba(small.graph, [0, 13], ["a", "b"], [1, 14])
+        assert np.isfinite(answer).all()
+        assert np.allclose(answer.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("what", ["weights", "known"])
+def test_an_answer_that_is_not_a_number_is_never_given(small: Dataset, kept: Path, tmp_path: Path, what: str) -> None:
+    """Every field in its range, every weight finite, and yet nothing comes out."""
+    found = {name: np.full_like(array, 3e38) for name, array in tensors_of(kept / "run" / "model.safetensors").items()}
+    model = load_model(forged(kept / "run", tmp_path / "run", "model", None, safetensors_bytes(found)))
+    task: tuple[Any, ...] = ([0, 13], ["a", "b"], [1, 14])
+    with pytest.raises(FewnodeError, match="is not a number"):
+        model.familiar(small.graph, *task) if what == "known" else model.predict_proba(small.graph, *task)
 
 
 def tensors_of(path: Path) -> dict[str, np.ndarray[Any, Any]]:

@@ -116,6 +116,7 @@ class Walks:
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Walks:
         """Become the method that gave `state`. Attributes do not matter to it, hence not how many there are."""
+        self._check()
         need_shapes(state, {"embedding": (len(state["embedding"]), self.dimensions), "graph": (32,)})
         self.embedding_, self.graph_ = state["embedding"].numpy(), state["graph"].numpy()
         self._seen = None
