@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from fewnode.bulk import Bulk, classify
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import ClassSplit, Dataset, Graph
-from fewnode.io import load_dataset, save_dataset
+from fewnode.io import load_dataset, read_record, save_dataset, write_record
 from fewnode.nn import Prepared
 from fewnode.predictions import Predictions
 from graphs import planted, random_graph
@@ -43,6 +44,30 @@ def _network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plan(home: Path, rows: int = 53, columns: int = 25) -> Propagation:
     data = load_dataset(home)
     return replace(Propagation.plan(data.graph, rows=rows), columns=columns)
+
+
+@pytest.mark.parametrize("forge", ["far", "negative", "values", "p", "shape", "type", "starts", "missing", "manifest"])
+def test_a_strangers_blocks_are_refused(network: Path, tmp_path: Path, forge: str) -> None:
+    """Their checksums are right, and compiled loops would read wherever they point to."""
+    shutil.copytree(network, tmp_path / "data")
+    folder = tmp_path / "data" / "prepared"
+    meta, arrays = read_record(folder, "prepared")
+    own = {name: array.copy() for name, array in arrays.items()}
+    if forge in ("far", "negative"):
+        own["indices"][5] = 1 << 30 if forge == "far" else -7
+    elif forge in ("values", "p"):
+        own[forge][0] = np.nan
+    elif forge == "shape":
+        own["p"] = own["p"][:, :-1].copy()
+    elif forge == "type":
+        own["p"] = own["p"].astype(np.float64)
+    elif forge == "starts":
+        own["indptr"][1:-1] = own["indptr"][-1]
+    elif forge == "missing":
+        del own["values"]
+    write_record(folder, "prepared", {} if forge == "manifest" else {"data": meta["data"]}, own)
+    with pytest.raises(FewnodeError, match="delete it and prepare again"):
+        open_prepared(load_dataset(tmp_path / "data").graph)
 
 
 @pytest.mark.parametrize("seed", range(6))
