@@ -12,7 +12,7 @@ from sizes import keep_figures
 
 OVERALL, STRICT = 95, 100
 STRICTLY = re.compile(
-    r"fewnode/(io|errors|plugins|predictions|experiment/(grid|ledger)|serve/(gate|bodies|store|desk)"
+    r"fewnode/(io|errors|manifest|plugins|signing|predictions|experiment/(grid|ledger)|serve/(gate|bodies|store|desk)"
     r"|datasets/(arrow|amazon|dblp|dump|fewshot_mat|lines|literal|npz|reddit|splits|stream|tables|encode|bag))\.py$"
 )
 """Readers, model files, limits and authentication."""

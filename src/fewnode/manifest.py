@@ -99,7 +99,7 @@ def record(fields: Mapping[str, Check], more: bool = False) -> Check:
             raise FewnodeError(f"{place} has no {missing[0]!r}")
         for name, part in value.items():
             if name in checks:
-                checks[name](part, f"{place}.{name}")
+                checks[name](part, f"{place} {name}" if place.endswith(":") else f"{place}.{name}")
             elif not more:
                 raise FewnodeError(f"{place} has a field {name[:40]!r} that is not known")
 
@@ -108,9 +108,8 @@ def record(fields: Mapping[str, Check], more: bool = False) -> Check:
 
 IS_TABLE = _rule("a table", lambda value: isinstance(value, dict))
 NOTHING = _rule("null", lambda value: value is None)
-ANYTHING = _rule("anything", lambda value: True)
 FLAG = _rule("true or false", lambda value: isinstance(value, bool))
-TEXT = matching("text without a NUL", r"[^\0]{0,65536}")
+TEXT = matching("text", r"[^\0]{0,65536}")
 DIGEST = matching("a SHA-256", r"[0-9a-f]{64}")
 CONSTANT = number(-MAX_CONSTANT, MAX_CONSTANT)
 CONSTANTS = table(CONSTANT)
@@ -156,7 +155,7 @@ _MODEL = {
 
 def check_model(meta: Mapping[str, Any]) -> None:
     """Refuse a model's manifest whose checksum is right, because a stranger made it, and whose content is not."""
-    record(_MODEL)(meta, "model.json")
+    record(_MODEL)(meta, "model.json:")
     trained = meta["trained"]
     width, names = trained["n_features"], trained["feature_names"]
     if names is not None and len(names) != width:
@@ -182,7 +181,7 @@ _RANGES = {
     "c": number(1e-9, 1e9),
     "device": matching("cpu or cuda", r"cpu|cuda(:\d+)?|mps"),
 }
-"""Of options that no method checks itself."""
+"""Of options whose range no method checks itself."""
 
 
 def check_options(method: type, options: Mapping[str, Any]) -> None:
@@ -190,8 +189,7 @@ def check_options(method: type, options: Mapping[str, Any]) -> None:
     for name, parameter in inspect.signature(method).parameters.items():
         kinds = [_KINDS[kind] for kind in str(parameter.annotation).split(" | ") if kind in _KINDS]
         if name in options and kinds:
-            either(*kinds)(options[name], f"options.{name}")
-            _RANGES.get(name, ANYTHING)(options[name], f"options.{name}")
+            _RANGES.get(name, either(*kinds))(options[name], f"options.{name}")
 
 
 # --- a dataset ----------------------------------------------------------------------------------------------------
@@ -213,4 +211,4 @@ _DATASET = {
 
 def check_dataset(meta: Mapping[str, Any]) -> None:
     """The same for a dataset."""
-    record(_DATASET)(meta, "dataset.json")
+    record(_DATASET)(meta, "dataset.json:")

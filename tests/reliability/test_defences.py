@@ -178,11 +178,8 @@ DEFENCES = [
     Defence(
         "compiled files are not believed",
         "plugins.py",
-        "class _Loader(importlib.abc.InspectLoader):",
-        "class _Loader(importlib.abc.SourceLoader):\n"
-        "    def get_filename(self, fullname): return str(self.path)\n"
-        "    def get_data(self, path): return Path(path).read_bytes()\n"
-        "    def path_stats(self, path): return {'mtime': 0}\n",
+        "        return self.source_to_code(self.source, str(self.path))",
+        "        return importlib.machinery.SourceFileLoader(fullname, str(self.path)).get_code(fullname)",
         "test_plugins.py::test_a_prepared_compiled_file_is_not_run",
     ),
     Defence(
