@@ -9,8 +9,9 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "kernels", "memory"},
+    {"client", "interchange", "kernels", "memory"},
     {"graph"},
+    {"nodes"},
     {"attributes", "io", "episodes", "nn"},
     {"blocks", "plugins", "sampling"},
     {"datasets", "train", "evaluation"},

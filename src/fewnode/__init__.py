@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, UnusedInput
 
 if TYPE_CHECKING:
     from fewnode.client import Client
@@ -44,6 +44,7 @@ __all__ = [
     "Graph",
     "Method",
     "Result",
+    "UnusedInput",
     "Words",
     "evaluate",
     "extend",

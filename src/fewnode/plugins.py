@@ -1,4 +1,4 @@
-"""A researcher's own method, named by its file: `path/to/my_method.py:MyMethod`.
+"""A researcher's own method: a class, or its file and name, `path/to/my_method.py:MyMethod`.
 
 Naming the file on the command line is consent to run it. A run directory may come from a stranger, so the file that
 a run names is run only if this user, on this machine, trained that run with exactly that file: its manifest then
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import importlib.util
+import inspect
 import os
 import secrets
 import sys
@@ -25,8 +26,16 @@ def is_plugin(name: str) -> bool:
     return ".py:" in name
 
 
-def resolved(name: str) -> str:
-    """The same method, wherever the next command is started; a name that is no file stays as it is."""
+def resolved(name: str | type) -> str:
+    """The same method, wherever the next command is started; a name that is no file stays as it is.
+
+    A class is named by its file, or by itself if none can be imported to have it again.
+    """
+    if isinstance(name, type):
+        file = _file_of(name)
+        return f"{file}:{name.__name__}" if file else name.__qualname__
+    if not isinstance(name, str):
+        raise FewnodeError(f"method is a {type(name).__name__}, expected a name, a class or FILE.py:CLASS")
     if not is_plugin(name):
         return name
     path, _, class_name = name.rpartition(":")
@@ -52,12 +61,36 @@ def load_class(name: str) -> type:
     if not isinstance(found, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise FewnodeError(f"{path}: there is no class {class_name!r} in it{closest(class_name, classes)}")
+    return check_class(found, f"{path}: ")
+
+
+def check_class(found: type, where: str = "") -> type:
+    """Refuse a class that is no method."""
     for function in ("fit", "predict_proba"):
         if not callable(getattr(found, function, None)):
             raise FewnodeError(
-                f"{path}: class {class_name!r} has no {function}(); a method needs fit and predict_proba"
+                f"{where}class {found.__name__!r} has no {function}(); a method needs fit and predict_proba"
             )
     return found
+
+
+def check_found_again(method: type) -> None:
+    """Refuse a class that a saved model could not name: one of a notebook, of a prompt, or inside a function."""
+    if _file_of(method) is None:
+        raise FewnodeError(
+            f"{method.__qualname__} cannot be imported again from a file, so the model cannot be saved; "
+            "move the class to the top level of a .py file"
+        )
+
+
+def _file_of(method: type) -> Path | None:
+    """The file that has the class under its name, if there is one."""
+    try:
+        file = Path(inspect.getfile(method)).resolve()
+    except (TypeError, OSError):  # made at a prompt
+        return None
+    found = getattr(sys.modules.get(method.__module__), method.__qualname__, None)
+    return file if found is method and file.suffix == ".py" and file.is_file() else None
 
 
 def sign(name: str) -> str:
