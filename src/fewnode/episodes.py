@@ -9,7 +9,7 @@ import numpy as np
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph, Ints
-from fewnode.nodes import PyGData, as_dataset, node_rows, refuse_twice
+from fewnode.nodes import PyGData, as_labelled, node_rows, refuse_twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class EpisodeSampler:
         seed: int = 0,
         long_tail: bool = False,
     ) -> None:
-        data = as_dataset(data)
+        data = as_labelled(data)
         classes = data.split.part(part)
         members = [np.flatnonzero(data.y == c) for c in classes]
         self._set(members, n_way, k_shot, m_query, seed, long_tail)

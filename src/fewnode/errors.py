@@ -23,7 +23,17 @@ class FewnodeError(Exception):
 
 
 class UnusedInput(UserWarning):
-    """Something that was given is not used; the message names it."""
+    """Something that was given is not used; the message names it.
+
+    >>> import fewnode
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     data = fewnode.Dataset.from_scipy([[0, 2.5], [2.5, 0]])
+    >>> print(told[0].message)
+    not used: weights of edges (adj has values other than 0 and 1)
+    >>> data.info["unused"]
+    ['weights of edges (adj has values other than 0 and 1)']
+    """
 
 
 def warn_unused(names: Sequence[str], stacklevel: int) -> None:

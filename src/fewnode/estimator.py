@@ -43,8 +43,8 @@ from fewnode.nodes import (
     Network,
     Nodes,
     PyGData,
-    as_dataset,
     as_graph,
+    as_labelled,
     as_network,
     classes,
     node_rows,
@@ -116,7 +116,7 @@ class Estimator:
 
         Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
         """
-        data = as_dataset(data)
+        data = as_labelled(data)
         train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
         if len(data.split.valid) < 2:
             raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")

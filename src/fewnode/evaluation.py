@@ -20,7 +20,7 @@ from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Dataset, Graph, Ints, class_index
 from fewnode.io import read_lines, write_text
-from fewnode.nodes import PyGData, as_dataset, refuse_twice
+from fewnode.nodes import PyGData, as_labelled, refuse_twice
 
 Probabilities = NDArray[np.float32]
 TASKS = 50
@@ -159,7 +159,7 @@ def evaluate(
     >>> evaluate(model, data, tasks=20).accuracy.mean
     1.0
     """
-    data = as_dataset(data)
+    data = as_labelled(data)
     if pool is None:
         sampler = test_tasks(method, data, way, shot, query, seed, queries)
         pool = sampler.take(TASKS if tasks is None else tasks)

@@ -52,11 +52,18 @@ def as_network(given: Network) -> Graph | Dataset:
 
 
 def as_dataset(given: Network) -> Dataset:
-    """The same as a dataset; a graph alone has no labels and no names."""
+    """The same as a dataset; that of a graph alone has no labels and no names."""
     network = as_network(given)
     if isinstance(network, Dataset):
         return network
     return Dataset(network, np.full(network.n, UNKNOWN), ClassSplit((), (), ()))
+
+
+def as_labelled(given: Network) -> Dataset:
+    """The same for those who need labels."""
+    if isinstance(given, Graph):
+        raise FewnodeError("a Graph has no labels to learn from or to test by; give the Dataset instead")
+    return as_dataset(given)
 
 
 def as_graph(given: Network) -> Graph:

@@ -89,8 +89,8 @@ def _file_of(method: type) -> Path | None:
         file = Path(inspect.getfile(method)).resolve()
     except (TypeError, OSError):  # made at a prompt
         return None
-    found = getattr(sys.modules.get(method.__module__), method.__qualname__, None)
-    return file if found is method and file.suffix == ".py" and file.is_file() else None
+    there = isinstance(getattr(sys.modules.get(method.__module__), method.__qualname__, None), type)
+    return file if there and file.suffix == ".py" and file.is_file() else None
 
 
 def sign(name: str) -> str:
