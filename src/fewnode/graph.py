@@ -223,7 +223,8 @@ class Dataset:
         """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
 
         `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
-        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`.
+        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`. Weights of edges are not used;
+        an `UnusedInput` warning says so if there are some.
         """
         return cls.from_parts(read_scipy(adj, x, y), split, directed=directed, **more)
 
@@ -241,7 +242,8 @@ class Dataset:
         """A dataset from a NetworkX graph whose nodes carry their class under `label` (None: no labels).
 
         `attributes` are keys whose values are numbers or equally long rows of them. Text and categories are for
-        `read_tables`, which takes the frames that pandas makes of such a graph. The rest is as in `from_scipy`.
+        `read_tables`, which takes the frames that pandas makes of such a graph. What the graph holds beside that is
+        named in `info["unused"]` and by an `UnusedInput` warning. The rest is as in `from_scipy`.
         """
         parts = read_networkx(network, label, attributes, directed)
         return cls.from_parts(parts, split, directed=directed, **more)

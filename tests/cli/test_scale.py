@@ -111,7 +111,8 @@ def test_what_is_wrong_is_one_line(
 
 def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Path, tmp_path: Path) -> None:
     options = ("--memory", "1G", "--workers", 2, "--address", "10.0.0.1:6379")
-    done = fewnode("train", "--data", npz, "--out", tmp_path / "run", "--way", 3, *options)
+    mine = Path(__file__).parents[2] / "examples" / "my_method.py"
+    done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
     assert done.code == 0
-    assert "gpn-plus holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone" in done.err
+    assert "MyMethod holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone" in done.err
     assert "--address and --workers not used: for --backend ray" in done.err

@@ -44,7 +44,10 @@ def train(
     ),
     out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
     method: str = typer.Option(
-        "gpn-plus", "--method", help="One of the list above, or FILE.py:CLASS.", autocompletion=starting(*METHODS)
+        "gpn-plus",
+        "--method",
+        help="One of the list above, default gpn-plus, or FILE.py:CLASS.",
+        autocompletion=starting(*METHODS),
     ),
     way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
@@ -227,7 +230,10 @@ def _keeps_memory(model: Estimator, quiet: bool) -> bool:
 
     if isinstance(model.method_, GPN):
         return True
-    note(f"{model.method} holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone", quiet)
+    note(
+        f"{Path(model.method).name} holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone",
+        quiet,
+    )
     return False
 
 
