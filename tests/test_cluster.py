@@ -370,6 +370,7 @@ def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monke
     assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
 
 
+@pytest.mark.check
 def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if ray_module.is_initialized():
         ray_module.shutdown()
