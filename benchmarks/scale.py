@@ -145,7 +145,7 @@ def main() -> None:
         "generate": [sys.executable, __file__, "--stage=generate", f"--work={work}", *shape],
         "import": [*fewnode, "data", "import", str(work / "network.npz"), "--out", data, *limit],
         "propagate": [*fewnode, "data", "prepare", data, *limit],
-        "train": [*fewnode, "train", "--data", data, "--out", run, *train, *limit],
+        "train": [*fewnode, "train", "--data", data, "--method", "gpn", "--out", run, *train, *limit],
         "classify": [*fewnode, "predict", "--run", run, *classified, *limit],
     }
     found: dict[str, object] = {"nodes": given.nodes, "edges": given.edges, "width": given.width, "stages": {}}

@@ -1,6 +1,6 @@
 """Load on `fewnode serve` by a client that checks every answer; slow clients; SIGTERM in the middle.
 
-    fewnode train --data debian --out run
+    fewnode train --data debian --method gpn --out run
     python benchmarks/serve.py --run run                    # latency, saturation, twice saturation, memory
     python benchmarks/serve.py --run run --manners          # slow clients and SIGTERM: ours, uvicorn's own, granian
 

@@ -291,7 +291,8 @@ def test_training_goes_on_when_a_worker_dies(ray: Any, nodes: Any, home: Path) -
 
 
 def torchrun(home: Path, out: Path, episodes: int, *more: str) -> subprocess.Popen[str]:
-    options = ["--data", str(home), "--way", "3", "--shot", "3", "--episodes", str(episodes), "--dropout", "0.3"]
+    options = ["--data", str(home), "--method", "gpn", "--way", "3", "--shot", "3"]
+    options += ["--episodes", str(episodes), "--dropout", "0.3"]
     run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
     run.append(f"--rdzv-endpoint=127.0.0.1:{free_port()}")
     command = [*run, *more, "-m", "fewnode", "train", *options, "--resume", "--json", "--out", str(out)]
@@ -346,10 +347,43 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize("address", [None, "here", "127.0.0.1:no", "127.0.0.1:99999"])
-def test_an_address_that_is_none(address: str | None, tmp_path: Path) -> None:
-    with pytest.raises(FewnodeError, match=r"--address|no Ray cluster"), connected(address, tmp_path):
+@pytest.mark.parametrize("address", ["here", "127.0.0.1:no", "127.0.0.1:99999", "ray://127.0.0.1:10001"])
+def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FewnodeError, match=rf"--address {address}: (expected HOST:PORT|no Ray)"):
+        connected(address, tmp_path).__enter__()
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(FewnodeError, match=rf"RAY_ADDRESS {address}: (expected HOST:PORT|no Ray)"):
+        connected(None, tmp_path).__enter__()
+
+
+def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    said: list[str] = []
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with connected(None, tmp_path / "a" / "b", said.append):
+        assert not (tmp_path / "a").exists(), "nothing is left of looking whether the folder is shared"
+    assert said[0].endswith("(running on this machine)")
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    with connected(None, tmp_path, said.append):
         pass
+    assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
+
+
+@pytest.mark.check
+def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    none = subprocess.CompletedProcess([], returncode=1)
+    monkeypatch.setattr(cluster.subprocess, "run", lambda *_, **__: none)  # whatever else runs on this machine
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    said: list[str] = []
+    with connected(None, tmp_path, said.append) as ray:
+        assert len(ray.nodes()) == 1
+    assert said[0].startswith("Ray: a new cluster on this machine")
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    with pytest.raises(FewnodeError, match="RAY_ADDRESS auto: no Ray cluster runs on this machine"):
+        connected(None, tmp_path).__enter__()
 
 
 def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ import torch
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.estimator import METHODS, Estimator, classes, has_option, load_model
+from fewnode.estimator import METHODS, Estimator, has_option, load_model
 from fewnode.graph import Dataset
+from fewnode.nodes import classes
 
 
 @pytest.fixture(scope="module", name="model")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
 
@@ -119,3 +120,15 @@ def test_nodes_without_names_are_row_numbers(star: Graph, name: str) -> None:
 def test_node_names_must_be_distinct(star: Graph) -> None:
     with pytest.raises(FewnodeError, match="'a' is given twice"):
         Dataset(star, np.zeros(4, int), ClassSplit((0,), (), ()), node_names=("a", "b", "a", "c"))
+
+
+def test_masks_mark_the_nodes_of_the_parts(star: Graph) -> None:
+    data = Dataset(star, np.array([0, 1, -1, 2]), ClassSplit((0,), (1,), (2,)))
+    assert data.train_mask.tolist() == [True, False, False, False]
+    assert data.valid_mask.tolist() == [False, True, False, False]
+    assert data.test_mask.tolist() == [False, False, False, True]
+
+
+def test_a_wrong_part_is_named_with_the_right_ones(planted: Dataset) -> None:
+    with pytest.raises(FewnodeError, match=r"no part 'validation' .did you mean 'valid'.*train, valid, test"):
+        EpisodeSampler(planted, "validation", 3, 2)

@@ -9,8 +9,9 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "kernels", "manifest", "memory"},
+    {"client", "interchange", "kernels", "manifest", "memory"},
     {"graph"},
+    {"nodes"},
     {"attributes", "io", "episodes", "nn"},
     {"signing"},
     {"blocks", "plugins", "sampling"},

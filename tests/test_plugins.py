@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import pickle
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
 from fewnode.graph import Dataset
 from fewnode.io import _canonical, save_dataset
+from fewnode.plugins import read
 from fewnode.signing import is_signed, sign
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_method.py"
@@ -316,3 +318,48 @@ def test_the_key_lies_where_a_users_data_lie(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     sign("what")
     assert (tmp_path / ".local" / "share" / "fewnode" / "signing.key").exists()
+
+
+def test_a_class_is_a_method_as_its_file_is(planted: Dataset, tmp_path: Path) -> None:
+    mine = read(f"{EXAMPLE}:MyMethod").load()
+    model, named = Estimator(mine, way=3, shot=3, power=0.3), Estimator(f"{EXAMPLE}:MyMethod", 3, 3, power=0.3)
+    assert model.method == named.method == f"{EXAMPLE}:MyMethod"
+    results = [evaluate(each.fit(planted), planted, tasks=10).per_task["accuracy"].tolist() for each in (model, named)]
+    assert results[0] == results[1]
+    assert model.fresh(1).fit(planted).predict(planted, [0, 1], ["a", "b"], [0]) == ["a"]
+    model.save(tmp_path / "run")
+    assert load_model(tmp_path / "run").options == {"power": 0.3}
+    with pytest.raises(FewnodeError, match="method MyMethod has no option 'powr'"):
+        Estimator(mine, powr=1)
+    with pytest.raises(FewnodeError, match=r"class 'int' has no fit\(\)"):
+        Estimator(int)
+    with pytest.raises(FewnodeError, match="method is a MyMethod, expected a name, a class or"):
+        Estimator(mine())
+
+
+def test_a_class_of_a_script_comes_back_with_the_run(planted: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        EXAMPLE.read_text()
+        + """
+if __name__ == "__main__":
+    from pathlib import Path
+    from fewnode import Estimator
+    from graphs import planted
+    Estimator(MyMethod, way=3, shot=3, power=0.2).fit(planted()).save(Path(__file__).parent / "run")
+"""
+    )
+    runpy.run_path(str(tmp_path / "mine.py"), run_name="__main__")
+    again = load_model(tmp_path / "run")
+    assert again.method == f"{tmp_path / 'mine.py'}:MyMethod"
+    assert again.fit(planted).predict(planted, [0, 1], ["a", "b"], [0, 1]) == ["a", "b"]
+
+
+def test_a_class_of_no_file_is_not_saved(planted: Dataset, tmp_path: Path) -> None:
+    class Local(read(f"{EXAMPLE}:MyMethod").load()):  # type: ignore[misc]
+        pass
+
+    model = Estimator(Local, way=3, shot=3).fit(planted)
+    assert evaluate(model, planted, tasks=3).accuracy.mean > 0.3
+    with pytest.raises(FewnodeError, match=r"Local cannot be imported again from a file.*top level of a \.py file"):
+        model.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

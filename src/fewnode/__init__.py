@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, UnusedInput
 
 TYPE_CHECKING = False  # `typing` takes half of the time until an interrupt is quiet (`__main__`)
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "Graph",
     "Method",
     "Result",
+    "UnusedInput",
     "Words",
     "evaluate",
     "extend",

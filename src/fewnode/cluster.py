@@ -32,7 +32,7 @@ from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.io import load_dataset
+from fewnode.io import load_dataset, missing, remove_empty
 from fewnode.train import Gradients, gradients_of
 
 PATIENCE = 28.0
@@ -57,43 +57,66 @@ class Sight:
 
 
 @contextmanager
-def connected(address: str | None, folder: Path) -> Iterator[Any]:
-    """The cluster at `address`, if it answers, and if each node has this package and sees `folder`."""
+def connected(address: str | None, folder: Path, say: Callable[[str], None] = lambda text: None) -> Iterator[Any]:
+    """The cluster at `address`, if it answers, and if each node has this package and sees `folder`.
+
+    Without an address: that of RAY_ADDRESS, else a cluster that runs on this machine, else a new one here, which ends
+    with us. `say` is told which it is.
+    """
     if importlib.util.find_spec("ray") is None:
         raise FewnodeError("--backend ray needs Ray: pip install 'fewnode[cluster]'; --backend local runs without it")
-    if not address:
-        raise FewnodeError("--backend ray needs --address, such as 10.0.0.1:6379, as `ray start --head` prints it")
     until = time.monotonic() + PATIENCE
-    _knock(address)
+    source = "--address" if address else "RAY_ADDRESS"
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    if address not in (None, "auto", "local"):
+        _knock(address, source)
+    elif address != "local" and _answers("auto"):
+        address, source = "auto", "running on this machine"
+    elif address == "auto":
+        raise FewnodeError(f"{source} auto: no Ray cluster runs on this machine; start one with `ray start --head`")
+    else:
+        address = "local"
     os.environ.update({key: value for key, value in QUIET.items() if key not in os.environ})
     import ray
 
-    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    dashboard = None if address != "local" else False
+    ray.init(address=address, include_dashboard=dashboard, log_to_driver=False, logging_level=logging.ERROR)
     try:
+        at = ray.get_runtime_context().gcs_address
+        say(f"Ray: a new cluster on this machine ({at})" if address == "local" else f"Ray: cluster {at} ({source})")
         judge(_look_around(ray, folder, until), folder)
         yield ray
     finally:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _knock(address: str, source: str) -> None:
     """Refuse an address where no cluster answers: left to itself, Ray would wait for it without an end."""
     host, _, port = address.rpartition(":")
-    wrong = FewnodeError(f"{address}: no Ray cluster answers there; start one with `ray start --head`")
-    if not host or not port.isdecimal():
-        raise FewnodeError(f"--address {address}: expected HOST:PORT, such as 10.0.0.1:6379")
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    if not host or "/" in host or not port.isdecimal():
+        raise FewnodeError(f"{source} {address}: expected HOST:PORT, such as 10.0.0.1:6379")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
+        there = _answers(address)
+    except (OSError, OverflowError):
+        there = False
+    if not there:
+        raise FewnodeError(f"{source} {address}: no Ray cluster answers there; start one with `ray start --head`")
+
+
+def _answers(address: str) -> bool:
+    """Whether a cluster is there and well; `auto` is any that runs on this machine."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
         asked = subprocess.run(command, timeout=0.7 * PATIENCE, capture_output=True)  # noqa: S603 # nosec B603
-    except (OSError, OverflowError, subprocess.TimeoutExpired):
-        raise wrong from None
-    if asked.returncode:
-        raise wrong
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
 
 
 def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
     """Ask every node, until then. The function carries itself: a node without this package can still answer."""
+    made = missing(folder)
     folder.mkdir(parents=True, exist_ok=True)
     token = folder.resolve() / f".shared-{uuid.uuid4().hex}"
     token.touch()
@@ -127,6 +150,7 @@ def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
                 raise FewnodeError(f"node {nodes[node]} of the cluster does not answer") from None
     finally:
         token.unlink(missing_ok=True)
+        remove_empty(made)
     return found
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Ints
+from fewnode.graph import Dataset, Graph, Ints
+from fewnode.nodes import PyGData, as_labelled, node_rows, refuse_twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,17 @@ class Episode:
         return int(self.support_y.max()) + 1
 
 
+def task_rows(network: Graph | Dataset, task: Episode) -> Episode:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support, support_y = _rows(network, task.support, task.support_y, "support")
+    refuse_twice(network, support, support_y.tolist())
+    return Episode(support, support_y, *_rows(network, task.query, task.query_y, "query"))
+
+
+def _rows(network: Graph | Dataset, nodes: Ints, y: Ints, what: str) -> tuple[Ints, Ints]:
+    return node_rows(network, nodes, what), y[nodes] if nodes.dtype == bool else y
+
+
 class EpisodeSampler:
     """`sampler[t]` is task t, the same for every method, process and day.
 
@@ -56,7 +68,7 @@ class EpisodeSampler:
 
     def __init__(
         self,
-        data: Dataset,
+        data: Dataset | PyGData,
         part: str,
         n_way: int,
         k_shot: int,
@@ -64,6 +76,7 @@ class EpisodeSampler:
         seed: int = 0,
         long_tail: bool = False,
     ) -> None:
+        data = as_labelled(data)
         classes = data.split.part(part)
         members = [np.flatnonzero(data.y == c) for c in classes]
         self._set(members, n_way, k_shot, m_query, seed, long_tail)
@@ -87,7 +100,8 @@ class EpisodeSampler:
     def _set(
         self, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None, seed: int, long_tail: bool
     ) -> None:
-        self.members, self.n_way, self.k_shot, self.m_query = list(members), n_way, k_shot, m_query or k_shot
+        self.members, self.n_way, self.k_shot = list(members), n_way, k_shot
+        self.m_query = k_shot if m_query is None else m_query
         self.seed, self.long_tail = seed, long_tail
 
     def _check(self, part: str, names: Sequence[str]) -> None:

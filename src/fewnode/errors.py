@@ -1,8 +1,12 @@
-"""The one error that users can cause, and the hint at what they may have meant."""
+"""The one error that users can cause, the one warning, and the hint at what they may have meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
+
+MOST_NAMED = 20
+"""Unused things that a warning lists. A graph may have thousands."""
 
 
 class FewnodeError(Exception):
@@ -15,6 +19,26 @@ class FewnodeError(Exception):
     ...     print(error)
     debain: no such dataset; built in: debian (did you mean 'debian'?); fewnode data import reads your own
     """
+
+
+class UnusedInput(UserWarning):
+    """Something that was given is not used; the message names it.
+
+    >>> import fewnode
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     data = fewnode.Dataset.from_scipy([[0, 2.5], [2.5, 0]])
+    >>> print(told[0].message)
+    not used: weights of edges (adj has values other than 0 and 1)
+    >>> data.info["unused"]
+    ['weights of edges (adj has values other than 0 and 1)']
+    """
+
+
+def warn_unused(names: Sequence[str], stacklevel: int) -> None:
+    """Warn the caller so many calls above about what is not used."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    warnings.warn(UnusedInput(visible(f"not used: {', '.join(names[:MOST_NAMED])}{more}")), stacklevel=stacklevel)
 
 
 def visible(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from fewnode.calibration import (
     fit_temperature,
 )
 from fewnode.card import model_card
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, task_rows
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
@@ -39,11 +39,20 @@ from fewnode.methods.gpn import Explanation, Known
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
-from fewnode.plugins import Plugin, is_plugin, read, recall
+from fewnode.nodes import (
+    Labels,
+    Network,
+    Nodes,
+    PyGData,
+    as_graph,
+    as_labelled,
+    as_network,
+    classes,
+    node_rows,
+    support_rows,
+)
+from fewnode.plugins import Plugin, check_class, is_plugin, name_of, read, read_class, recall
 from fewnode.train import ALONE, QUIET, Journal, Team
-
-Nodes: TypeAlias = Sequence[int] | Ints
-Labels: TypeAlias = Sequence[Hashable] | Ints
 
 MODES = ("inductive", "transductive")
 TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
@@ -63,22 +72,28 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
 
 
 class Estimator:
-    """A few-shot method for N-way K-shot tasks on attributed networks: any of `METHODS`, or `FILE.py:CLASS`.
+    """A few-shot method for N-way K-shot tasks on attributed networks.
 
-    `features` makes attributes from the structure (`degree`, `svd` or `walks`); `options` are the method's own.
+    `method` is one of `METHODS`, or a method of your own: its class, or `FILE.py:CLASS`. `features` makes attributes
+    from the structure (`degree`, `svd` or `walks`); `options` are the method's own.
+
+    A graph is given as a `Graph`, a `Dataset` or a PyG `Data`, which is converted anew at every call. Nodes are given
+    as row numbers, as names (if the graph is a `Dataset` that has them) or as a boolean mask with a value a node.
 
     >>> y = np.repeat(range(20), 20)  # twenty classes of twenty nodes, which know each other and look alike
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(20)[y], y)
     >>> model = Estimator("gpn-plus", way=3, shot=2).fit(data)
-    >>> model.predict(data.graph, support=[0, 25], support_y=["mail", "vpn"], query=[3, 30])
+    >>> model.predict(data, support=[0, 25], support_y=["mail", "vpn"], query=[3, 30])
     ['mail', 'vpn']
-    >>> model.familiar(data.graph, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
+    >>> model.predict_proba(data, [0, 25], ["mail", "vpn"], query=data.y == 1).argmax(axis=1).tolist()
+    [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    >>> model.familiar(data, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
     [1.0, 0.0]
     """
 
     def __init__(
         self,
-        method: str | Plugin = "gpn",
+        method: str | type | Plugin = "gpn-plus",
         way: int = 5,
         shot: int = 5,
         query: int | None = None,
@@ -88,19 +103,20 @@ class Estimator:
     ) -> None:
         # a file is read once: what is saved, signed and made again with another seed are the bytes that ran
         self._made_by = read(method) if isinstance(method, str) and is_plugin(method) else method
-        self.method, self.features = str(self._made_by), features
-        self.way, self.shot, self.query, self.seed = way, shot, query or shot, seed
+        self.method, self.features = name_of(self._made_by), features
+        self.way, self.shot, self.query, self.seed = way, shot, shot if query is None else query, seed
         self.options = options
         self.method_: Any = _build(self._made_by, seed, options)
         self.trained_: dict[str, Any] = {}
         self.needs_fit = True
         self._featured: tuple[Graph, Graph] | None = None
 
-    def fit(self, data: Dataset, journal: Journal = QUIET, team: Team = ALONE) -> Estimator:
+    def fit(self, data: Dataset | PyGData, journal: Journal = QUIET, team: Team = ALONE) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
 
         Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
         """
+        data = as_labelled(data)
         train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
         if len(data.split.valid) < 2:
             raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")
@@ -116,7 +132,7 @@ class Estimator:
         if "team" in known:
             more["team"] = team
         elif team.size > 1:
-            raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
+            self.check_team()
         self.method_.fit(graph, train, valid, **more)
         if not team.leads:
             return self
@@ -147,6 +163,11 @@ class Estimator:
         self.needs_fit = False
         return self
 
+    def check_team(self) -> None:
+        """Refuse a method that trains in one process."""
+        if "team" not in inspect.signature(self.method_.fit).parameters:
+            raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
+
     def _calibrate(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
         """What validation classes say about being sure, and about nodes of none of the classes.
 
@@ -173,16 +194,21 @@ class Estimator:
         }
 
     def predict_proba(
-        self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
     ) -> Probabilities:
         """A probability for each query node (row) and class (column); columns are in the order of `classes`.
 
-        Inductive unless `transductive`: then the query nodes help each other.
+        Nodes are row numbers, names (then `graph` is a `Dataset`) or a boolean mask. Inductive unless `transductive`:
+        then the query nodes help each other.
         """
         return Recogniser(self, graph, support, support_y).predict_proba(query, transductive)
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+    def predict_tasks(
+        self, graph: Network, tasks: Sequence[Episode], transductive: bool = False
+    ) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
+        network = as_network(graph)
+        graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
         method = self._method(graph)
         if transductive and not isinstance(method, gpn.Prototypical):
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
@@ -203,24 +229,25 @@ class Estimator:
             return temperature(answer, support_y)
         return temperature(answer, support_y, self.method_.closest(self._read(graph), support, query))
 
-    def familiar(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+    def familiar(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes), calibrated on validation classes; under 0.5 means none."""
         return Recogniser(self, graph, support, support_y).familiar(query)
 
     def predict(
-        self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
     ) -> list[Hashable]:
         """The most likely class of each query node."""
         names = classes(support_y)
         probability = self.predict_proba(graph, support, support_y, query, transductive)
         return [names[c] for c in probability.argmax(axis=1)]
 
-    def embedding(self, graph: Graph) -> Tensor:
+    def embedding(self, graph: Network) -> Tensor:
         """z of every node (a row each), for maps and for choosing nodes by."""
         return self.embedded(graph)[0]
 
-    def embedded(self, graph: Graph) -> tuple[Tensor, Tensor]:
+    def embedded(self, graph: Network) -> tuple[Tensor, Tensor]:
         """z and the importance of every node."""
+        graph = as_graph(graph)
         return self._prototypical(graph).embedding(self._read(graph))
 
     def has_embedding(self, graph: Graph) -> bool:
@@ -237,7 +264,7 @@ class Estimator:
             raise FewnodeError(f"{self.method} has no embedding of nodes")
         return method
 
-    def explain(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
+    def explain(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
         return Recogniser(self, graph, support, support_y).explain(query)
 
@@ -303,6 +330,8 @@ class Estimator:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
         meta = {**self.all_settings(), "trained": self.trained_}
+        if isinstance(self._made_by, type):
+            meta["plugin"] = read_class(self._made_by).signed()
         if isinstance(self._made_by, Plugin):
             meta["plugin"] = self._made_by.signed()
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
@@ -332,37 +361,42 @@ class Estimator:
 class Recogniser:
     """A model and a support set, made ready once: then any nodes can be asked about, over and over."""
 
-    def __init__(self, model: Estimator, graph: Graph, support: Nodes, support_y: Labels) -> None:
-        self.model, self.graph = model, graph
+    def __init__(self, model: Estimator, graph: Network, support: Nodes, support_y: Labels) -> None:
+        self.model, self.network = model, as_network(graph)
+        self.graph = as_graph(self.network)
+        self._method = model._method(self.graph)
+        self._read = model._read(self.graph)
+        self.support, self._support_y = support_rows(self.network, support, support_y)
         self.classes = classes(support_y)
-        self._method = model._method(graph)
-        self._read = model._read(graph)
-        self._support, self._support_y = _support(graph, support, support_y)
+
+    def rows(self, query: Nodes) -> Ints:
+        """The rows of the nodes that are asked about."""
+        return node_rows(self.network, query, "query")
 
     @cached_property
     def _ready(self) -> gpn.Ready | None:
         if not isinstance(self._method, gpn.Prototypical):
             return None
-        return self._method.ready(self._read, self._support, self._support_y)
+        return self._method.ready(self._read, self.support, self._support_y)
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""
-        asked = _rows(self.graph, query)
+        asked = self.rows(query)
         if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
-            task = Episode(self._support, self._support_y, asked, np.zeros_like(asked))
+            task = Episode(self.support, self._support_y, asked, np.zeros_like(asked))
             return self.model.predict_tasks(self.graph, [task], transductive)[0]
         answer = self._method.answer(self._read, self._ready, asked)
-        return _finite(self.model._tempered(self.graph, answer, self._support, self._support_y, asked, transductive))
+        return _finite(self.model._tempered(self.graph, answer, self.support, self._support_y, asked, transductive))
 
     def familiar(self, query: Nodes) -> Probabilities:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
             raise FewnodeError(f"{self.model.method} has no prototypes: it cannot tell a node of no given class")
-        return _finite(self._method.familiar_to(self._read, self._ready, _rows(self.graph, query)))
+        return _finite(self._method.familiar_to(self._read, self._ready, self.rows(query)))
 
     def explain(self, query: Nodes) -> Explanation:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
             raise FewnodeError(f"{self.model.method} has no prototypes to explain its answers by")
-        return self._method.explain(self._read, self._ready, _rows(self.graph, query))
+        return self._method.explain(self._read, self._ready, self.rows(query))
 
 
 class GPN(Estimator):
@@ -464,42 +498,15 @@ def _hub() -> Any:
     return Hub
 
 
-def classes(support_y: Labels) -> list[Hashable]:
-    """The distinct labels in the order of the columns of `predict_proba`: sorted, by their text if need be."""
-    distinct = list(dict.fromkeys(support_y))
-    try:
-        return sorted(distinct)
-    except TypeError:
-        return sorted(distinct, key=str)
-
-
-def _support(graph: Graph, support: Nodes, support_y: Labels) -> tuple[Ints, Ints]:
-    """Support and its labels as 0 … N-1, checked: each node in range and in one class."""
-    if len(support) != len(support_y) or len(support) == 0:
-        raise FewnodeError(f"{len(support)} support nodes and {len(support_y)} labels; expected one label a node")
-    index = {name: i for i, name in enumerate(classes(support_y))}
-    given: dict[int, Hashable] = {}
-    for node, name in zip(support, support_y, strict=True):
-        if given.setdefault(int(node), name) != name:
-            raise FewnodeError(f"support node {node} is in two classes, {given[int(node)]!r} and {name!r}")
-    return _rows(graph, support), np.array([index[name] for name in support_y], np.int64)
-
-
-def _rows(graph: Graph, nodes: Nodes) -> Ints:
-    array = np.asarray(nodes, dtype=np.int64).reshape(-1)
-    if array.size and (array.min() < 0 or array.max() >= graph.n):
-        bad = array[(array < 0) | (array >= graph.n)][0]
-        raise FewnodeError(f"node {bad} is out of range, expected 0 to {graph.n - 1}")
-    return array
-
-
-def has_option(method: str | Plugin, option: str) -> bool:
+def has_option(method: str | type | Plugin, option: str) -> bool:
     """Whether a method takes that option."""
     return option in inspect.signature(_class_of(method)[0]).parameters
 
 
-def _class_of(method: str | Plugin) -> tuple[type, dict[str, Any]]:
+def _class_of(method: str | type | Plugin) -> tuple[type, dict[str, Any]]:
     """The class of a method and the options that make it that method."""
+    if isinstance(method, type):
+        return check_class(method), {}
     if isinstance(method, str) and is_plugin(method):
         method = read(method)
     if isinstance(method, Plugin):
@@ -509,12 +516,12 @@ def _class_of(method: str | Plugin) -> tuple[type, dict[str, Any]]:
     raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
 
 
-def _build(name: str | Plugin, seed: int, options: Mapping[str, Any]) -> Any:
+def _build(name: str | type | Plugin, seed: int, options: Mapping[str, Any]) -> Any:
     method, preset = _class_of(name)
-    known = list(inspect.signature(method).parameters)
+    known, shown = list(inspect.signature(method).parameters), getattr(name, "__name__", name)
     for option in options:
         if option not in known or option == "seed":
             raise FewnodeError(
-                f"method {name} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
+                f"method {shown} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
             )
     return method(**{**preset, **options, **({"seed": seed} if "seed" in known else {})})

@@ -20,8 +20,11 @@ from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Dataset, Graph, Ints, class_index
 from fewnode.io import read_lines, write_text
+from fewnode.nodes import PyGData, as_labelled, refuse_twice
 
 Probabilities = NDArray[np.float32]
+TASKS = 50
+"""Tasks of an evaluation, as in the paper."""
 METRICS = ("accuracy", "macro_f1", "weighted_f1")
 
 
@@ -130,53 +133,81 @@ def interval(scores: NDArray[np.float64]) -> Interval:
 
 def evaluate(
     method: Predictor,
-    data: Dataset,
-    way: int = 5,
-    shot: int = 5,
+    data: Dataset | PyGData,
+    way: int | None = None,
+    shot: int | None = None,
     query: int | None = None,
-    tasks: int = 50,
+    tasks: int | None = None,
     seed: int = 0,
     pool: Sequence[Episode] | None = None,
     transductive: bool = False,
     queries: str = "balanced",
     open_set: bool = False,
 ) -> Result:
-    """Score a fitted method on `tasks` tasks of the test classes, or on a `pool` of tasks that is given.
+    """Score a fitted method on tasks of the test classes (50), or on a `pool` of tasks that is given.
 
-    `seed` is the pool's own: tasks stay the same whatever seed the method was trained with. Inductive unless
-    `transductive`: then the queries of a task help each other. `queries`: `balanced` over the classes or `long-tail`.
-    With `open_set` as many nodes of other classes are asked about too; `auroc` says how well they are told apart.
+    Where nothing is asked, the tasks are as the `Estimator` was trained for: as many ways (or all test classes, if
+    there are fewer), as many shots, and as many queries a class as shots. `seed` is the pool's own: tasks stay the
+    same whatever seed the method was trained with. Inductive unless `transductive`: then the queries of a task help
+    each other. `queries`: `balanced` over the classes or `long-tail`. With `open_set` as many nodes of other classes
+    are asked about too; `auroc` says how well they are told apart.
 
     >>> import fewnode
     >>> y = np.repeat(range(12), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
     >>> model = fewnode.Estimator("propagation", way=3, shot=1, steps=1).fit(data)
-    >>> evaluate(model, data, way=3, shot=1, tasks=20).accuracy.mean
+    >>> evaluate(model, data, tasks=20).accuracy.mean
     1.0
     """
+    data = as_labelled(data)
     if pool is None:
-        if tasks < 1:
-            raise FewnodeError(f"at least one task is needed, not {tasks}")
-        pool = EpisodeSampler(data, "test", way, shot, query, seed, long_tail(queries)).take(tasks)
+        sampler = test_tasks(method, data, way, shot, query, seed, queries)
+        pool = sampler.take(TASKS if tasks is None else tasks)
+        shape: dict[str, Any] = {"way": sampler.n_way, "shot": sampler.k_shot, "query": sampler.m_query}
+    else:
+        asked = {"way": way, "shot": shot, "query": query, "tasks": tasks, "queries": long_tail(queries) or None}
+        if given := [name for name, value in asked.items() if value is not None]:
+            raise FewnodeError(f"a pool has its own tasks: leave out {', '.join(given)}")
+        shape = pool_shape(pool)
+    if not pool:
+        raise FewnodeError(f"at least one task is needed, not {tasks or 0}")
     start = time.perf_counter()
     answers = predict_tasks(method, data.graph, pool, transductive)
     scores = score_answers(answers, pool)
     if open_set:
         scores |= tell_apart(method, data, pool, seed)
-    mode = {"transductive": transductive, "queries": queries}
     return Result(
         per_task={metric: per_task[None] for metric, per_task in scores.items()},
         provenance={
             "data": data.name,
             "data_sha256": data.sha256,
-            "way": way,
-            "shot": shot,
-            "query": query or shot,
-            **mode,
+            "queries": queries,
+            **shape,
+            "transductive": transductive,
         },
         seconds={"evaluate": time.perf_counter() - start},
         ece=calibration_error(answers, pool),
     )
+
+
+def test_tasks(
+    method: object, data: Dataset, way: int | None, shot: int | None, query: int | None, seed: int, queries: str
+) -> EpisodeSampler:
+    """Tasks of the test classes: what is asked or, where nothing is, what the method was trained for. M is K."""
+    if way is None:
+        way = max(2, min(getattr(method, "way", 5), len(data.split.test)))
+    shot = getattr(method, "shot", 5) if shot is None else shot
+    return EpisodeSampler(data, "test", way, shot, query, seed, long_tail(queries))
+
+
+def pool_shape(pool: Sequence[Episode]) -> dict[str, int | None]:
+    """N, K and M of the tasks of a pool; None where they differ. How its queries were drawn is not known."""
+    counts = {
+        "way": {task.n_way for task in pool},
+        "shot": {count for task in pool for count in np.bincount(task.support_y).tolist()},
+        "query": {count for task in pool for count in np.bincount(task.query_y, minlength=task.n_way).tolist()},
+    }
+    return {name: found.pop() if len(found) == 1 else None for name, found in counts.items()} | {"queries": None}
 
 
 def long_tail(queries: str) -> bool:
@@ -301,14 +332,16 @@ def read_pool(path: Path, data: Dataset) -> list[Episode]:
         try:
             task = json.loads(line)
             label = class_index(str(name) for name in task["support_y"])
+            support = np.array([data.node(str(v)) for v in task["support"]], np.int64)
             pool.append(
                 Episode(
-                    support=np.array([data.node(str(v)) for v in task["support"]], np.int64),
+                    support=support,
                     support_y=np.array([label[str(c)] for c in task["support_y"]], np.int64),
                     query=np.array([data.node(str(v)) for v in task["query"]], np.int64),
                     query_y=np.array([label[str(c)] for c in task["query_y"]], np.int64),
                 )
             )
+            refuse_twice(data, support, task["support_y"])
         except FewnodeError as error:
             raise FewnodeError(f"{path}: line {number}: {error}") from None
         except KeyError as error:

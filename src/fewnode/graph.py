@@ -17,17 +17,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fewnode import memory
-from fewnode.errors import FewnodeError, closest
+from fewnode.errors import FewnodeError, closest, warn_unused
+from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
 
 Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
 
 MAX_CLASSES = 1 << 20
 UNKNOWN = -1
 """The label of a node whose class nobody told us."""
-
-_PARTS = ("train", "valid", "test")
-_NAMES = ("class_names", "node_names", "feature_names")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +155,8 @@ class ClassSplit:
 
     def part(self, name: str) -> tuple[int, ...]:
         """`train`, `valid` or `test` by name."""
+        if name not in PARTS:
+            raise FewnodeError(f"there is no part {name!r}{closest(str(name), PARTS)}; parts are {', '.join(PARTS)}")
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
 
@@ -222,14 +223,10 @@ class Dataset:
         """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
 
         `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
-        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`.
+        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`. Weights of edges are not used;
+        an `UnusedInput` warning says so if there are some.
         """
-        matrix = sp.coo_array(adj)
-        n = max(matrix.shape)
-        if min(matrix.shape) < n:
-            raise FewnodeError(f"the adjacency matrix is {' x '.join(map(str, matrix.shape))}, expected a square one")
-        edges = np.stack(matrix.coords).astype(np.int64)[:, matrix.data != 0]
-        return cls._labelled(Graph.from_edges(edges, n, x, directed=directed), y, split, **more)
+        return cls.from_parts(read_scipy(adj, x, y), split, directed=directed, **more)
 
     @classmethod
     def from_networkx(
@@ -245,43 +242,41 @@ class Dataset:
         """A dataset from a NetworkX graph whose nodes carry their class under `label` (None: no labels).
 
         `attributes` are keys whose values are numbers or equally long rows of them. Text and categories are for
-        `read_tables`, which takes the frames that pandas makes of such a graph. The rest is as in `from_scipy`.
+        `read_tables`, which takes the frames that pandas makes of such a graph. What the graph holds beside that is
+        named in `info["unused"]` and by an `UnusedInput` warning. The rest is as in `from_scipy`.
         """
-        row = {node: i for i, node in enumerate(network)}
-        keys = {key for node in row for key in network.nodes[node]}
-        for key in (label, *attributes):
-            if key is not None and key not in keys:
-                raise FewnodeError(f"no node has {key!r}{closest(str(key), map(str, keys))}")
-        edges = np.array([(row[u], row[v]) for u, v in network.edges()], np.int64).reshape(-1, 2).T
-        x = np.concatenate([_vectors(network, key) for key in attributes], axis=1) if attributes else None
-        y = [network.nodes[node].get(label) for node in row] if label is not None else None
-        graph = Graph.from_edges(edges, len(row), x, directed=directed)
-        return cls._labelled(graph, y, split, **{"node_names": tuple(str(node) for node in row), **more})
+        parts = read_networkx(network, label, attributes, directed)
+        return cls.from_parts(parts, split, directed=directed, **more)
 
     @classmethod
     def from_pyg(cls, source: Any, split: ClassSplit | None = None, *, directed: bool = False, **more: Any) -> Dataset:
-        """A dataset from a PyG `Data` or an `InMemoryDataset` of one. What `to_pyg` made comes back whole."""
-        if hasattr(type(source), "len"):  # a PyG dataset has the method, a graph has not
-            if len(source) != 1:
-                raise FewnodeError(f"{type(source).__name__} holds {len(source)} graphs, expected one")
-            more = {"name": str(getattr(source, "name", type(source).__name__)), **more}
-            source = source[0]
-        if getattr(source, "edge_index", None) is None:
-            raise FewnodeError(f"{type(source).__name__} has no edge_index, expected a homogeneous Data object")
-        found = {name: getattr(source, name, None) for name in _NAMES}
-        more = {**{name: tuple(values) for name, values in found.items() if values is not None}, **more}
-        if split is None and getattr(source, "train_classes", None) is not None:
-            split = ClassSplit(*(tuple(getattr(source, f"{part}_classes").tolist()) for part in _PARTS))
-        x, y = _array(source.x), _array(source.y)
-        y = y.reshape(-1) if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
-        graph = Graph.from_edges(_array(source.edge_index), source.num_nodes, x, directed=directed)
-        return cls._labelled(graph, y, split, **more)
+        """A dataset from a PyG `Data` or an `InMemoryDataset` of one. What `to_pyg` made comes back whole.
+
+        Read are `x`, `edge_index`, `y`, and what `to_pyg` writes. All other fields, such as `edge_attr`, are named in
+        `info["unused"]` and by an `UnusedInput` warning.
+        """
+        return cls.from_parts(read_pyg(source), split, directed=directed, **more)
 
     @classmethod
-    def _labelled(cls, graph: Graph, y: Any, split: ClassSplit | None, seed: int = 0, **more: Any) -> Dataset:
-        ids, names = _class_ids(y, graph.n)
-        chosen = ClassSplit.random(ids, seed=seed) if split is None else split
-        return cls(graph, ids, chosen, **({"class_names": names} | more if names else more))
+    def from_parts(
+        cls,
+        parts: NetworkParts,
+        split: ClassSplit | None = None,
+        *,
+        directed: bool = False,
+        seed: int = 0,
+        **more: Any,
+    ) -> Dataset:
+        """A dataset from what was read of another library's graph. What was not read is named."""
+        graph = Graph.from_edges(parts.edges, parts.n, parts.x, directed=directed)
+        ids, names = _class_ids(parts.y, graph.n)
+        if split is None:
+            split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(ids, seed=seed)
+        fields = {**({"class_names": names} if names else {}), **parts.fields, **more}
+        if parts.unused:
+            fields["info"] = {**fields.get("info", {}), "unused": list(parts.unused)}
+            warn_unused(parts.unused, stacklevel=4)
+        return cls(graph, ids, split, **fields)
 
     def to_pyg(self, sparse: bool = False) -> Any:
         """A PyG `Data` with split and names; `x` is dense, as PyG's layers expect, or a CSR tensor if `sparse`."""
@@ -294,8 +289,8 @@ class Dataset:
             tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape, check_invariants=True)
         else:
             tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
-        parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in _PARTS}
-        names = {name: list(getattr(self, name)) for name in _NAMES if getattr(self, name) is not None}
+        parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
+        names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
         edge_index, y = torch.from_numpy(self.graph.edge_index()), torch.from_numpy(self.y.copy())
         return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names)
 
@@ -303,6 +298,24 @@ class Dataset:
     def node_id(self) -> dict[str, int]:
         """Row of each node name; empty if the nodes have no names."""
         return {name: i for i, name in enumerate(self.node_names or ())}
+
+    @property
+    def train_mask(self) -> Mask:
+        """Which nodes are of the training classes, as PyG writes it."""
+        return self._nodes_of("train")
+
+    @property
+    def valid_mask(self) -> Mask:
+        """Which nodes are of the validation classes."""
+        return self._nodes_of("valid")
+
+    @property
+    def test_mask(self) -> Mask:
+        """Which nodes are of the test classes."""
+        return self._nodes_of("test")
+
+    def _nodes_of(self, part: str) -> Mask:
+        return np.isin(self.y, self.split.part(part))
 
     @property
     def class_sizes(self) -> Ints:
@@ -396,28 +409,3 @@ def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
     known = [None if label is None or label != label else str(label) for label in labels.tolist()]
     index = class_index(label for label in known if label is not None)
     return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index)
-
-
-def _vectors(network: Any, key: str) -> NDArray[np.float32]:
-    """The values of a NetworkX attribute, a row a node."""
-    rows: list[NDArray[np.float32]] = []
-    for node, found in network.nodes(data=key):
-        try:
-            rows.append(np.asarray(found, dtype=np.float32).reshape(-1))
-        except (TypeError, ValueError):
-            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected numbers") from None
-        if found is None or rows[-1].size != rows[0].size:
-            raise FewnodeError(f"node {node!r}: {key!r} is {found!r}, expected {rows[0].size} number(s)")
-    return np.stack(rows)
-
-
-def _array(tensor: Any) -> Any:
-    """A torch tensor as a NumPy array or, if it is sparse, a SciPy one."""
-    if tensor is None:
-        return None
-    tensor = tensor.detach().cpu()
-    layout = str(tensor.layout)
-    if layout == "torch.strided":
-        return tensor.numpy()
-    coo = (tensor if layout == "torch.sparse_coo" else tensor.to_sparse_coo()).coalesce()
-    return sp.coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(tensor.shape)).tocsr()

@@ -114,8 +114,10 @@ def fsync_directory(directory: Path) -> None:
 def exclusive(directory: Path) -> Iterator[None]:
     """Hold a directory for this process alone; a second one is told so instead of mixing its files in.
 
-    What a killed one left half-written, in the directory or in one below it, is cleared away.
+    What a killed one left half-written, in the directory or in one below it, is cleared away. A directory that was made
+    for what is then refused goes again.
     """
+    made = missing(directory)
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "ab", opener=_without_waiting) as lock:
         try:
@@ -124,7 +126,24 @@ def exclusive(directory: Path) -> Iterator[None]:
             raise FewnodeError(f"{directory}: another process is writing to it") from None
         for below in (directory, *(path for path in directory.iterdir() if path.is_dir())):
             _sweep(below)
-        yield
+        try:
+            yield
+        except FewnodeError:
+            if made and [path.name for path in directory.iterdir()] == [".lock"]:
+                (directory / ".lock").unlink()
+                remove_empty(made)
+            raise
+
+
+def missing(directory: Path) -> list[Path]:
+    """The directories that have to be made for it to be there, the innermost first."""
+    return [path for path in (directory, *directory.parents) if not path.exists()]
+
+
+def remove_empty(directories: Sequence[Path]) -> None:
+    for directory in directories:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def write_text(path: Path, text: str) -> None:

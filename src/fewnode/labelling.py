@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, Labels, Nodes, classes
-from fewnode.graph import Dataset, is_sparse
+from fewnode.estimator import Estimator
+from fewnode.graph import Dataset, Ints, is_sparse
 from fewnode.methods.gpn import Prototypical
+from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
@@ -49,12 +50,12 @@ class Suggestion:
 
 def suggest(
     model: Estimator,
-    data: Dataset,
+    data: Network,
     support: Nodes,
     support_y: Labels,
     count: int = 10,
-    among: Sequence[int] | None = None,
-    rejected: Sequence[int] = (),
+    among: Nodes | None = None,
+    rejected: Nodes = (),
 ) -> list[Suggestion]:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
@@ -71,12 +72,17 @@ def suggest(
     """
     if not isinstance(model.method_, Prototypical):
         raise FewnodeError(f"{model.method} has no embedding to choose nodes by; use gpn-plus")
-    names, own = classes(support_y), [int(v) for v in support]
-    others = list(dict.fromkeys(int(v) for v in rejected if v not in own))[-REJECTED:]
-    given = own + others
-    label = [*(names.index(c) for c in support_y), *range(len(names), len(names) + len(others))]
-    gone = {*own, *(int(v) for v in rejected)}
-    pool = np.array([v for v in (unlabelled(data, own) if among is None else among) if v not in gone], np.int64)
+    if count < 1:
+        raise FewnodeError(f"count is {count}, expected at least 1")
+    data = as_dataset(data)
+    own, own_y = support_rows(data, support, support_y)
+    names, no = classes(support_y), node_rows(data, rejected, "rejected")
+    others = list(dict.fromkeys(no[~np.isin(no, own)].tolist()))[-REJECTED:]
+    given = [*own.tolist(), *others]
+    label = [*own_y.tolist(), *range(len(names), len(names) + len(others))]
+    asked = unlabelled(data, own) if among is None else node_rows(data, among, "among").tolist()
+    pool = np.array(list(dict.fromkeys(asked)), np.int64)
+    pool = pool[~np.isin(pool, [*own, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
     probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
@@ -96,7 +102,7 @@ def suggest(
     ]
 
 
-def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
+def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:
     """The nodes whose class training did not see, of the kind that has classes.
 
     All nodes if it saw that of a support node: then the classes asked about cut across those of the dataset.
@@ -105,7 +111,7 @@ def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:
     return np.flatnonzero((~seen | seen[support].any()) & may_have_class(data, support)).tolist()
 
 
-def may_have_class(data: Dataset, support: Sequence[int]) -> NDArray[np.bool_]:
+def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.bool_]:
     """Where every labelled node has attributes, nodes without any are of another kind, such as relations of things."""
     x = data.graph.x
     bare: NDArray[np.bool_] = np.diff(x.indptr) == 0 if is_sparse(x) else ~np.any(x, axis=1)

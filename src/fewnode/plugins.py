@@ -1,4 +1,4 @@
-"""A researcher's own method, named by its file: `path/to/my_method.py:MyMethod`.
+"""A researcher's own method: a class, or its file and name, `path/to/my_method.py:MyMethod`.
 
 Naming the file on the command line is consent to run it. A run directory may come from a stranger, so the file that
 a run names is run only if this user, on this machine, trained that run with exactly that file: its manifest then
@@ -13,6 +13,7 @@ import builtins
 import hashlib
 import importlib.abc
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -112,6 +113,36 @@ def recall(name: str, signed: object) -> Plugin | None:
     except (FewnodeError, OSError):
         return None
     return Plugin(path, class_name, sources) if _digests(sources) == files else None
+
+
+def name_of(method: object) -> str:
+    """How a method is named: built in, `file.py:Class` wherever the next command is started, or a class by itself."""
+    if isinstance(method, type):
+        file = _file_of(method)
+        return f"{file}:{method.__name__}" if file else method.__qualname__
+    if not isinstance(method, str | Plugin):
+        raise FewnodeError(f"method is a {type(method).__name__}, expected a name, a class or FILE.py:CLASS")
+    return str(method)
+
+
+def read_class(method: type) -> Plugin:
+    """The plug-in that a class is. One of a notebook, of a prompt or inside a function could not be found again."""
+    if _file_of(method) is None:
+        raise FewnodeError(
+            f"{method.__qualname__} cannot be imported again from a file, so the model cannot be saved; "
+            "move the class to the top level of a .py file"
+        )
+    return read(name_of(method))
+
+
+def _file_of(method: type) -> Path | None:
+    """The file that has the class under its name, if there is one."""
+    try:
+        file = Path(inspect.getfile(method)).resolve()
+    except (TypeError, OSError):  # made at a prompt
+        return None
+    there = isinstance(getattr(sys.modules.get(method.__module__), method.__qualname__, None), type)
+    return file if there and file.suffix == ".py" and file.is_file() else None
 
 
 def _parts(name: str) -> tuple[Path, str]:

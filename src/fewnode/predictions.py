@@ -15,6 +15,7 @@ from fewnode.evaluation import Probabilities
 from fewnode.graph import Dataset
 from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.methods.gpn import Explanation
+from fewnode.nodes import Network, Nodes, as_dataset
 
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
@@ -66,10 +67,10 @@ class Predictions:
     def of(
         cls,
         model: Estimator,
-        data: Dataset,
-        support: Sequence[int],
+        data: Network,
+        support: Nodes,
         labels: Sequence[str],
-        query: Sequence[int],
+        query: Nodes,
         explain: bool = False,
         transductive: bool = False,
         open_set: bool = False,
@@ -137,20 +138,22 @@ class Predictions:
 class Answerer:
     """A model and a support set by name; whatever is asked about then, the support set is read once."""
 
-    def __init__(self, model: Estimator, data: Dataset, support: Sequence[int], labels: Sequence[str]) -> None:
-        self.data, self.nodes = data, list(support)
-        self.recogniser = Recogniser(model, data.graph, support, labels)
+    def __init__(self, model: Estimator, data: Network, support: Nodes, labels: Sequence[str]) -> None:
+        self.data = data = as_dataset(data)
+        self.recogniser = Recogniser(model, data, support, labels)
+        self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
-        self.support = [(data.node_name(node), label) for node, label in zip(support, labels, strict=True)]
+        self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
 
     def predictions(
-        self, query: Sequence[int], explain: bool = False, transductive: bool = False, open_set: bool = False
+        self, query: Nodes, explain: bool = False, transductive: bool = False, open_set: bool = False
     ) -> Predictions:
-        names, probability = self.classes, self.recogniser.predict_proba(query, transductive)
+        rows = self.recogniser.rows(query)
+        names, probability = self.classes, self.recogniser.predict_proba(rows, transductive)
         if open_set:
             if NONE in names:
                 raise FewnodeError(f"a class is called {NONE!r} already; rename it, or leave --open-set out")
-            familiar = self.recogniser.familiar(query)[:, None]
+            familiar = self.recogniser.familiar(rows)[:, None]
             names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
-        why = self.recogniser.explain(query) if explain else None
-        return Predictions([self.data.node_name(node) for node in query], names, probability, self.support, why)
+        why = self.recogniser.explain(rows) if explain else None
+        return Predictions([self.data.node_name(node) for node in rows.tolist()], names, probability, self.support, why)

@@ -74,7 +74,7 @@ def test_two_tables_to_predictions_about_new_nodes(
     fewnode: Fewnode, tables: Path, imported: Path, tmp_path: Path
 ) -> None:
     run, later = tmp_path / "run", tmp_path / "d2"
-    trained = fewnode("train", "--data", imported, "--way", 3, "--shot", 3, "--episodes", 40, "--out", run, "-q")
+    trained = fewnode("train", "--data", imported, "--way", 3, "--shot", 3, "--out", run, "-q")
     assert trained.code == 0
     new = ["--nodes", tables / "new.csv", "--edges", tables / "new_edges.csv"]
     extended = fewnode("data", "extend", imported, *new, "--out", later)

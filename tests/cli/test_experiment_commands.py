@@ -63,7 +63,8 @@ def test_what_is_wrong_is_one_line(fewnode, grid: Path, dataset_dir: Path, tmp_p
     with exclusive(out):
         second = fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent)
     assert (second.code, "another process is writing to it" in second.err) == (2, True)
-    assert fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent, "--backend", "ray").code == 2
+    there = ("--backend", "ray", "--address", "here")
+    assert fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent, *there).code == 2
 
 
 def test_the_example_runs(fewnode, tmp_path: Path) -> None:

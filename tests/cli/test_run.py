@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import load_dataset, save_dataset
 
-TRAIN = ("--way", 3, "--shot", 3, "--episodes", 20)
+TRAIN = ("--method", "gpn", "--way", 3, "--shot", 3, "--episodes", 20)
 
 
 def test_train_evaluate_predict(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
@@ -111,6 +111,9 @@ def _tables(folder: Path, data: Dataset) -> tuple[Path, Path]:
     [
         (("--data", "nowhere"), "nowhere: no such dataset"),
         (("--method", "gnp"), "unknown method 'gnp' (did you mean 'gpn'?)"),
+        (("--way", 0), "way, shot and query must be at least 1, not 0, 5 and 5"),
+        (("--query", 0), "way, shot and query must be at least 1, not 5, 5 and 0"),
+        (("--hidden", "0"), "hidden"),
         (("--way", 6), "6-way tasks need 6 train classes, there are 5"),
         (("--shot", 20, "--query", 5), "has 24 nodes, but 20 shots and 5 queries need 25"),
         (("--hidden", "a"), "expected widths such as 32,16"),
@@ -126,11 +129,11 @@ def test_wrong_arguments_are_one_line_and_exit_2(
     fewnode, dataset_dir: Path, tmp_path: Path, arguments: tuple[object, ...], message: str
 ) -> None:
     first = () if "--data" in arguments else ("--data", dataset_dir)
-    done = fewnode("train", *first, "--out", tmp_path / "run", *arguments)
+    done = fewnode("train", *first, "--method", "gpn", "--out", tmp_path / "new" / "run", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1, done.err
-    assert not (tmp_path / "run" / "model.json").exists()
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -182,6 +185,38 @@ def test_a_network_without_attributes_is_refused_with_advice(
     done = fewnode("train", "--data", bare_dir, *TRAIN, "--method", method, "--out", tmp_path / "run", "-q")
     assert done.code == 2
     assert "--features degree, svd or walks" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("method", ["gpn-plus", "gpn"])
+def test_a_training_without_classes_to_choose_by_leaves_no_directory(
+    fewnode, planted: Dataset, tmp_path: Path, method: str
+) -> None:
+    save_dataset(replace(planted, split=ClassSplit((0, 1, 2, 3, 4), (5,), (6, 7))), tmp_path / "data")
+    (tmp_path / "there").mkdir()
+    for run in ("a/b/run", "there"):
+        done = fewnode("train", "--data", tmp_path / "data", "--method", method, "--out", tmp_path / run, "-q")
+        assert (done.code, "1 validation classes; two are needed" in done.err) == (2, True)
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "there").is_dir(), "what was there before stays"
+
+
+def test_the_method_that_is_recommended_is_the_default(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    trained = fewnode("train", "--data", dataset_dir, "--out", tmp_path / "run", "--way", 3, "--json", "-q")
+    assert (trained.code, trained.json["method"]) == (0, "gpn-plus")
+    for command in ("train", "tune"):
+        assert "defaultgpn-plus" in "".join(fewnode(command, "--help").out.split()), "lines break anywhere"
+
+
+def test_a_pool_has_its_own_tasks(fewnode, run_dir: Path, tmp_path: Path) -> None:
+    pool = tmp_path / "pool.jsonl"
+    fewnode("evaluate", "--run", run_dir, "--way", 2, "--shot", 4, "--tasks", 3, "--save-pool", pool, "--json")
+    read = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--json").json
+    assert (read["way"], read["shot"], read["query"], read["tasks"]) == (2, 4, 4, 3), "not those of the run"
+    for option in (("--way", 3), ("--tasks", 9), ("--queries", "long-tail")):
+        done = fewnode("evaluate", "--run", run_dir, "--pool", pool, *option)
+        assert (done.code, f"leave out {option[0][2:]}" in done.err) == (2, True)
+    assert fewnode("evaluate", "--run", run_dir, "--way", 0).code == 2
 
 
 @pytest.mark.parametrize("features", ["degree", "svd"])
@@ -246,7 +281,7 @@ def test_an_unwritable_place_is_the_machines_failure(fewnode, dataset_dir: Path,
 
 def _train_command(data: Path, run: Path, *more: object) -> list[str]:
     options = map(str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 200, "--patience", 99, "--out", run))
-    return [sys.executable, "-m", "fewnode", "train", *options, *map(str, more)]
+    return [sys.executable, "-m", "fewnode", "train", "--method", "gpn", *options, *map(str, more)]
 
 
 def test_a_killed_training_resumes_to_the_same_bytes(dataset_dir: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fewnode import blocks, bulk, memory
 from graphs import planted
 
 Command = Callable[..., object]
+TRAIN = ("train", "--data", "debian", "--method", "gpn", "--out", "o")
 
 
 @pytest.fixture(name="npz")
@@ -41,7 +42,8 @@ def test_from_file_to_predictions_within_a_gigabyte(fewnode: Command, npz: Path,
     assert done.json["nodes"] == 360
     done = fewnode("data", "prepare", data, *limit)
     assert (done.code, done.err.splitlines()[-2]) == (0, "P = Â X: 1/1 blocks")
-    done = fewnode("train", "--data", data, "--out", run, "--way", 3, "--shot", 3, "--episodes", 10, *limit)
+    small = ("--way", 3, "--shot", 3, "--episodes", 10)
+    done = fewnode("train", "--data", data, "--method", "gpn", "--out", run, *small, *limit)
     assert done.code == 0
     support = tmp_path / "support.csv"
     support.write_text("node,class\n1,a\n2,a\n3,b\n4,b\n")
@@ -85,10 +87,11 @@ def test_a_full_disk_is_said_and_resumed(
         (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
         (("data", "import", "--nodes", "a", "--edges", "b", "--out", "o", "--memory", "1G"), "imports .npz files"),
         (("data", "prepare", "none"), "no such file"),
-        (("train", "--data", "debian", "--out", "o", "--memory", "1G"), "dataset directory"),
-        (("train", "--data", "debian", "--out", "o", "--backend", "ray"), "needs --address"),
-        (("train", "--data", "debian", "--out", "o", "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
-        (("train", "--data", "debian", "--out", "o", "--backend", "spark"), "spark"),
+        ((*TRAIN, "--memory", "1G"), "dataset directory"),
+        ((*TRAIN, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),
+        ((*TRAIN, "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
+        ((*TRAIN, "--backend", "spark"), "spark"),
+        ((*TRAIN, "--method", "maml", "--backend", "ray"), "maml cannot be trained by several workers"),
     ],
 )
 def test_what_is_wrong_is_one_line(
@@ -100,7 +103,16 @@ def test_what_is_wrong_is_one_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     done = fewnode(*(str(npz) if each == "NPZ" else each for each in arguments))
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert message in done.err
+    assert not (tmp_path / "o").exists()
+
+
+def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Path, tmp_path: Path) -> None:
+    options = ("--memory", "1G", "--workers", 2, "--address", "10.0.0.1:6379")
+    mine = Path(__file__).parents[2] / "examples" / "my_method.py"
+    done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
+    assert done.code == 0
+    assert "MyMethod holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone" in done.err
+    assert "--address and --workers not used: for --backend ray" in done.err

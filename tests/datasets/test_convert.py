@@ -21,7 +21,7 @@ from torch_geometric.data import Data, HeteroData, InMemoryDataset
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.encode import Words
 from fewnode.datasets.tables import read_tables
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.graph import ClassSplit, Dataset, Graph
 from graphs import planted, random_graph
 
@@ -52,10 +52,13 @@ def labelled(seed: int) -> Dataset:
 
 def test_a_matrix_row_is_where_an_edge_starts() -> None:
     adj = sp.csr_array([[5, 2, 0], [0, 0, 0], [0, 0.5, 0]])
-    data = Dataset.from_scipy(adj, np.eye(3), [0, 1, -1], split=SPLIT, directed=True)
+    with pytest.warns(UnusedInput, match="not used: weights of edges") as told:
+        data = Dataset.from_scipy(adj, np.eye(3), [0, 1, -1], split=SPLIT, directed=True)
+    assert told[0].filename == __file__, "the line that is warned about is the caller's"
+    assert data.info["unused"] == ["weights of edges (adj has values other than 0 and 1)"]
     assert data.graph.edge_index().T.tolist() == [[0, 1], [2, 1]]  # the loop is gone
     np.testing.assert_array_equal(data.graph.x, np.eye(3))
-    both = Dataset.from_scipy(adj.toarray(), sp.eye_array(3), [0, 1, -1], split=SPLIT)
+    both = Dataset.from_scipy(adj.toarray() != 0, sp.eye_array(3), [0, 1, -1], split=SPLIT)
     assert (both.graph.n_edges, sp.issparse(both.graph.x)) == (2, True)
 
 
@@ -101,7 +104,8 @@ def test_networkx_by_hand() -> None:
     assert (data.node_names, data.y.tolist()) == (("a", "b", "3"), [0, -1, 1])
     assert sorted(data.graph.edge_index().T.tolist()) == [[0, 1], [1, 0], [2, 0]]
     np.testing.assert_array_equal(data.graph.x, [[1, 1, 2], [2.5, 3, 4], [1, 5, 6]])
-    assert Dataset.from_networkx(nx.MultiGraph(network()), label=None).graph.n_edges == 2
+    with pytest.warns(UnusedInput, match="node attribute 'kind', node attribute 'size', node attribute 'x'$"):
+        assert Dataset.from_networkx(nx.MultiGraph(network()), label=None).graph.n_edges == 2
     assert Dataset.from_networkx(nx.Graph(), label=None).graph.n == 0
 
 
@@ -130,6 +134,15 @@ def test_text_attributes_go_through_frames() -> None:
     words = Words(min_count=1, max_share=1)
     data = read_tables(nx.to_pandas_edgelist(g), nodes, text=["text"], words=words)
     assert (data.feature_names, data.graph.n_edges) == (("fox", "red"), 2)
+
+
+def test_what_is_not_read_of_a_network_is_named() -> None:
+    g = network()
+    g.add_edge("a", 3, amount=12.5, since=2020)
+    with pytest.warns(UnusedInput):
+        data = Dataset.from_networkx(g, label="kind", attributes=["size"], info={"made": "today"})
+    unused = ["node attribute 'x'", "edge attribute 'amount'", "edge attribute 'since'"]
+    assert data.info == {"made": "today", "unused": [*unused, "direction of edges (directed=True keeps it)"]}
 
 
 # --- PyG ----------------------------------------------------------------------------------------------------------
@@ -167,6 +180,21 @@ def test_a_pyg_dataset_of_one_graph() -> None:
     assert (no_x.graph.n, no_x.graph.n_features, no_x.y.tolist()) == (3, 0, [-1, -1, -1])
     coo = Data(x=torch.eye(2).to_sparse(), edge_index=torch.tensor([[0], [1]]))
     np.testing.assert_array_equal(Dataset.from_pyg(coo).graph.x.toarray(), np.eye(2))
+
+
+def test_what_is_not_read_of_a_pyg_graph_is_named() -> None:
+    graph = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0, 1, 1]), num_nodes=3)
+    assert "unused" not in Dataset.from_pyg(graph, SPLIT, class_names=("x", "y", "z")).info
+    graph.edge_attr, graph.pos = torch.ones(2, 4), torch.zeros(3, 2)
+    graph.train_mask = torch.tensor([True, False, False])
+    for source in (graph, One(graph)):
+        with pytest.warns(UnusedInput, match="not used: edge_attr, pos, train_mask$"):
+            data = Dataset.from_pyg(source, SPLIT, class_names=("x", "y", "z"))
+        assert data.info["unused"] == ["edge_attr", "pos", "train_mask"]
+    for i in range(100):
+        graph[f"field{i}"] = i
+    with pytest.warns(UnusedInput, match="field16 and 83 more$"):
+        Dataset.from_pyg(graph, SPLIT, class_names=("x", "y", "z"))
 
 
 @pytest.mark.parametrize(

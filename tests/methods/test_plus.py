@@ -251,9 +251,9 @@ def test_strangers_do_not_move_prototypes() -> None:
 
 
 def test_beta_are_shares_of_the_prototype(fitted: Estimator, planted: Dataset) -> None:
-    why = fitted.explain(planted.graph, [0, 1, 2, 3, 3], [0, 0, 0, 1, 1], [7])
+    why = fitted.explain(planted.graph, [0, 1, 2, 3, 4], [0, 0, 0, 1, 1], [7])
     assert why.beta[:3].sum() == pytest.approx(1)
-    assert why.beta[3:].tolist() == pytest.approx([0.5, 0.5])
+    assert why.beta[3:].sum() == pytest.approx(1)
 
 
 def test_numbers_that_are_never_zero_are_read_in_units_of_their_deviation(rng: np.random.Generator) -> None:

@@ -209,7 +209,8 @@ def fewnode(*arguments):
 home, out = sys.argv[1:3]
 tables = ("--nodes", f"{home}/nodes.csv", "--edges", f"{home}/edges.csv", "--min-nodes", "5", "-q")
 fewnode("data", "import", *tables, "--name", "mine", "--out", f"{out}/data")
-fewnode("train", "--data", f"{home}/data", "--way", "3", "--episodes", "10", "--out", f"{out}/run", "-q")
+small = ("--method", "gpn", "--way", "3", "--episodes", "10")
+fewnode("train", "--data", f"{home}/data", *small, "--out", f"{out}/run", "-q")
 asked = ("--run", f"{out}/run", "--support", f"{home}/support.csv")
 fewnode("predict", *asked, "--all", "--explain", "--out", f"{out}/p.csv", "-q")
 fewnode("suggest", *asked, "--out", f"{out}/s.csv", "-q")

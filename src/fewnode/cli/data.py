@@ -95,14 +95,14 @@ def prepare(
 ) -> None:
     """Compute once, on disk, what training and classification of a large network read: Â and P = Â X.
 
-    In blocks of rows and columns that fit into --memory. `fewnode train` and `fewnode predict` find the result beside
-    the dataset and read only those rows of it that they need; with --memory they make it themselves.
+    In blocks of rows and columns that fit into --memory. `fewnode train --method gpn` and `fewnode predict` find the
+    result beside the dataset and read only those rows of it that they need; with --memory they make it themselves.
 
     \b
     Example:
       fewnode data import network.npz --memory 6G --out mydata
       fewnode data prepare mydata --memory 6G
-      fewnode train --data mydata --memory 6G --out run
+      fewnode train --data mydata --method gpn --memory 6G --out run
       fewnode predict --run run --support support.csv --all --memory 6G \\
         --out p.csv
     """
@@ -114,7 +114,7 @@ def prepare(
     if as_json:
         emit({"out": str(source), "blocks": made, "seconds": round(time.monotonic() - start, 1)})
     else:
-        note(f"prepared; next: fewnode train --data {source} --out run", quiet)
+        note(f"prepared; next: fewnode train --data {source} --method gpn --out run", quiet)
 
 
 app.command()(making.build)

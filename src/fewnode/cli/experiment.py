@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def experiment(
         return
     start = time.monotonic()
     with _progress(quiet) as report:
-        found = run(grid, out, workers, backend.value, data_dir, retry, report, address)
+        found = run(grid, out, workers, backend.value, data_dir, retry, report, address, partial(note, quiet=quiet))
     counts = {name: getattr(found, name) for name in ("total", "done", "failed", "impossible", "kept", "damaged")}
     if as_json:
         emit({**counts, "out": str(out), "seconds": round(time.monotonic() - start, 1)})

@@ -50,7 +50,7 @@ def evaluate(
     way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
     shot: int = typer.Option(None, "--shot", help="K; default: as trained."),
     query: int = typer.Option(None, "--query", help="M; default: as many as --shot."),
-    tasks: int = typer.Option(50, "--tasks", min=1, help="Tasks in the pool; 50 as in the paper, 500 for less chance."),
+    tasks: int = typer.Option(None, "--tasks", min=1, help="Tasks; default 50 as in the paper, 500 for less chance."),
     repeats: int = typer.Option(1, "--repeats", min=1, help="Trainings with other seeds, on the same tasks."),
     pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
     save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
@@ -87,38 +87,36 @@ def evaluate(
     To compare methods, networks and settings in one table: `fewnode experiment`.
     """
     from fewnode import evaluation
-    from fewnode.episodes import EpisodeSampler
 
     set_threads(threads)
     model, dataset = open_run(run, data, method, quiet)
-    n, k = way or max(2, min(model.way, len(dataset.split.test))), shot or model.shot
-    chosen = (
-        evaluation.read_pool(pool, dataset)
-        if pool
-        else EpisodeSampler(dataset, "test", n, k, query, pool_seed, evaluation.long_tail(queries)).take(tasks)
-    )
-    asking: dict[str, Any] = {
+    chosen = evaluation.read_pool(pool, dataset) if pool else None
+    shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": queries}
+    asking = {
+        **shape,
+        "tasks": tasks,
         "pool": chosen,
-        "seed": pool_seed,
         "transductive": transductive,
-        "queries": queries,
         "open_set": open_set,
     }
     if save_pool:
-        evaluation.save_pool(save_pool, chosen, dataset)
-    results = [evaluation.evaluate(model, dataset, n, k, query, **asking)]
+        drawn = chosen or evaluation.test_tasks(model, dataset, **shape).take(tasks or evaluation.TASKS)
+        evaluation.save_pool(save_pool, drawn, dataset)
+    results = [evaluation.evaluate(model, dataset, **asking)]
     for extra in range(1, repeats):
         again = model.fresh(model.seed + extra)
         with training_bar(again.method_.episodes if hasattr(again.method_, "episodes") else 0, quiet) as report:
             again.fit(dataset, _journal(report, f"repeat {extra + 1}/{repeats}"))
-        results.append(evaluation.evaluate(again, dataset, n, k, query, **asking))
+        results.append(evaluation.evaluate(again, dataset, **asking))
     result = evaluation.join(results)
-    shape = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
+    drawn_from = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
     if as_json:
-        emit({**result.to_json(), **shape, "method": model.method, "run": str(run), "seed": model.seed})
+        emit({**result.to_json(), **drawn_from, "method": model.method, "run": str(run), "seed": model.seed})
         return
-    asked = f"tasks of {pool}" if pool else f"{n}-way {k}-shot, {query or k} queries a class"
-    heading = f"{Path(model.method).name} on {dataset.name}: {asked}, {len(chosen)} tasks, {repeats} training(s)"
+    of = result.provenance
+    what = f"tasks of {pool}" if pool else f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
+    count = result.per_task["accuracy"].shape[1]
+    heading = f"{Path(model.method).name} on {dataset.name}: {what}, {count} tasks, {repeats} training(s)"
     typer.echo(visible(heading))
     mode = "transductive" if transductive else "inductive"
     typer.echo(f"{mode}, {queries} queries" if not pool else mode)
@@ -199,7 +197,7 @@ def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple
     from fewnode.bulk import classify
     from fewnode.io import write_text
 
-    with block_runner(*there, bulk.limit, out.parent) as runner, block_bar(quiet) as report:
+    with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)
     if answer.why:
         write_text(out.with_suffix(".support.csv"), answer.support_csv())

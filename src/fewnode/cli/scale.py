@@ -27,7 +27,9 @@ class Backend(StrEnum):
 
 Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
 BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).")
-Address = typer.Option(None, "--address", envvar="RAY_ADDRESS", help="Of the Ray cluster: HOST:PORT.")
+Address = typer.Option(
+    None, "--address", help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one."
+)
 Workers = typer.Option(1, "--workers", min=1, help="With --backend ray: how many work at the same time.")
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
 
@@ -53,10 +55,11 @@ def prepare_blocks(
     """Make Â and P if they are missing; returns the number of blocks."""
     from fewnode import blocks
 
+    name_unused(backend, address, workers, quiet)
     if blocks.is_prepared(data.graph):
         return 0
     plan = blocks.Propagation.plan(data.graph, limit)
-    with block_runner(backend, address, workers, limit, plan.home) as runner, block_bar(quiet) as report:
+    with block_runner(backend, address, workers, limit, plan.home, quiet) as runner, block_bar(quiet) as report:
         blocks.prepare(plan, resume, runner, partial(report, "P = Â X"))
     return len(plan.keys)
 
@@ -77,7 +80,7 @@ def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def block_runner(
-    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path
+    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
 ) -> Iterator[Runner]:
     """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
     if backend is Backend.local:
@@ -87,5 +90,12 @@ def block_runner(
         return
     from fewnode import cluster
 
-    with cluster.connected(address, folder) as ray:
+    with cluster.connected(address, folder, partial(note, quiet=quiet)) as ray:
         yield cluster.block_runner(ray, workers, limit)
+
+
+def name_unused(backend: Backend, address: str | None, workers: int, quiet: bool) -> None:
+    """Say which options of a cluster are not used without one."""
+    given = [name for name, value in (("--address", address is not None), ("--workers", workers > 1)) if value]
+    if backend is Backend.local and given:
+        note(f"{' and '.join(given)} not used: for --backend ray", quiet)

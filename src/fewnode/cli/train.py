@@ -6,12 +6,13 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Workers, keep_memory, prepare_blocks
+from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Workers, keep_memory, name_unused, prepare_blocks
 from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
 from fewnode.errors import FewnodeError
 
@@ -43,7 +44,10 @@ def train(
     ),
     out: Path = typer.Option(..., "--out", help="Directory for the model; it must not hold a run yet."),
     method: str = typer.Option(
-        "gpn", "--method", help="One of the list above, or FILE.py:CLASS.", autocompletion=starting(*METHODS)
+        "gpn-plus",
+        "--method",
+        help="One of the list above, default gpn-plus, or FILE.py:CLASS.",
+        autocompletion=starting(*METHODS),
     ),
     way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
@@ -102,7 +106,7 @@ def train(
 
     \b
     Methods:
-      gpn-plus            start here: views of a node, mixed by what classes show
+      gpn-plus            the default: views of a node, mixed by what classes show
       propagation         attributes spread over the graph, nearest class mean
       gpn, gpn-naive, pn  the paper's; without valuator; without graph, too
       meta-gnn, maml      adapt to a task, and learn to; with and without graph
@@ -115,7 +119,7 @@ def train(
 
     \b
     Example:
-      fewnode train --data debian --method gpn-plus --out run
+      fewnode train --data debian --out run
       fewnode train --data mydata --method gpn --shot 3 --out run2
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
@@ -143,7 +147,7 @@ def train(
     if episodes is not None and not has_option(method, "episodes"):
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
-    model = Estimator(method, way or 5, shot, query, seed, features, **given)
+    model = Estimator(method, 5 if way is None else way, shot, query, seed, features, **given)
     if os.environ.get("RANK", "0") == "0":  # the others of torchrun may come when the first has begun to write
         _check_free(out, resume)  # before the network is read, which may take a while
     set_threads(threads)
@@ -154,10 +158,12 @@ def train(
     heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
-    with _team(backend, address, workers, model, data, out, limit) as team:
+    name_unused(backend, address, workers, quiet)
+    in_blocks = limit is not None and _keeps_memory(model, quiet)
+    with _team(backend, address, workers, model, data, out, limit, quiet) as team:
         if team.size > 1:
             heading += f"\n{team.size} workers: a step is the mean over {team.size * _batch(model)} episodes"
-        if team.leads and limit:
+        if team.leads and in_blocks:
             prepare_blocks(dataset, limit, resume, quiet)
         team.agree(0.0)
         if not team.leads:
@@ -218,16 +224,37 @@ def _batch(model: Estimator) -> int:
     return int(getattr(model.method_, "batch", 1))
 
 
+def _keeps_memory(model: Estimator, quiet: bool) -> bool:
+    """Whether the method reads blocks from disk; the others hold the network in memory, which is said."""
+    from fewnode.methods.gpn import GPN
+
+    if isinstance(model.method_, GPN):
+        return True
+    note(
+        f"{Path(model.method).name} holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone",
+        quiet,
+    )
+    return False
+
+
 @contextmanager
 def _team(
-    backend: Backend, address: str | None, workers: int, model: Estimator, data: str, out: Path, limit: int | None
+    backend: Backend,
+    address: str | None,
+    workers: int,
+    model: Estimator,
+    data: str,
+    out: Path,
+    limit: int | None,
+    quiet: bool,
 ) -> Iterator[Team]:
     """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
     from fewnode import cluster
     from fewnode.train import ALONE
 
     if backend is Backend.ray:
-        with cluster.connected(address, out) as ray:
+        model.check_team()  # before a cluster is asked
+        with cluster.connected(address, out, partial(note, quiet=quiet)) as ray:
             yield cluster.RayTeam(ray, workers, model.settings, _remembered(data), limit)
     else:
         yield cluster.Torchrun() if cluster.Torchrun.is_here() else ALONE

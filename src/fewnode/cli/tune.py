@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def tune(
     data: str = typer.Option(..., "--data", help="A built-in name, a dataset directory, or a file to import."),
-    method: str = typer.Option("gpn", "--method", help="The method whose options are searched."),
+    method: str = typer.Option("gpn-plus", "--method", help="The method whose options are searched; default gpn-plus."),
     trials: int = typer.Option(20, "--trials", min=1, help="Trainings; the first has the default options."),
     seed: int = typer.Option(0, "--seed", min=0, help="Of the search and of every training."),
     out: Path = typer.Option(None, "--out", help="Write what was found to this file (TOML); it must not exist yet."),

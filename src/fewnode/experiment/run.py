@@ -81,12 +81,13 @@ def experiment(
     retry: bool = False,
     report: Callable[[Progress], None] = lambda progress: None,
     address: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Progress:
     """Bring the results in `out` to what the grid asks for. Failed cells run again only if `retry`.
 
     A second run in the same directory is refused while the first one is at it.
     """
-    run = _runner(backend, workers, address, out)
+    run = _runner(backend, workers, address, out, say)
     planned = plan(grid, data_dir)
     with exclusive(out):
         records, damaged = read_ledger(out)
@@ -158,19 +159,21 @@ def _state(planned: Planned, records: dict[str, Record]) -> str:
 
 
 def _runner(
-    backend: str, workers: int, address: str | None, out: Path
+    backend: str, workers: int, address: str | None, out: Path, say: Callable[[str], None]
 ) -> Callable[[Sequence[Group]], Iterator[list[Record]]]:
     """How groups become records: here, in processes, or on a cluster; in whichever order they finish."""
     if backend == "ray":
-        return partial(_nodes, workers=workers, address=address, out=out)
+        return partial(_nodes, workers=workers, address=address, out=out, say=say)
     if workers == 1:
         return lambda groups: map(work, groups)
     return partial(_processes, workers=workers)
 
 
-def _nodes(groups: Sequence[Group], workers: int, address: str | None, out: Path) -> Iterator[list[Record]]:
+def _nodes(
+    groups: Sequence[Group], workers: int, address: str | None, out: Path, say: Callable[[str], None]
+) -> Iterator[list[Record]]:
     """On a cluster. A group whose worker dies goes to another; one that has killed several is failed."""
-    with connected(address, out) as ray:
+    with connected(address, out, say) as ray:
         by_training = {group[0].training: group for group in groups}
         for training, records in each(ray, work, {name: (group,) for name, group in by_training.items()}, workers):
             yield died(by_training[training]) if isinstance(records, Lost) else records

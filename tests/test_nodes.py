@@ -1,0 +1,250 @@
+"""Every door that takes nodes takes row numbers, names and masks, and says what else it was given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import fewnode
+from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.errors import FewnodeError, UnusedInput
+from fewnode.estimator import Estimator, Recogniser
+from fewnode.evaluation import read_pool
+from fewnode.graph import ClassSplit, Dataset, Graph, Ints
+from fewnode.predictions import Predictions
+
+Ask = Callable[[Any, Any, Any], Any]
+SUPPORT, LABELS, QUERY = [3, 40, 77], ["a", "b", "b"], [5, 9, 200]
+
+
+@pytest.fixture(scope="module", name="model")
+def _model(planted: Dataset) -> Estimator:
+    return Estimator("propagation", way=3, shot=2, steps=1).fit(planted)
+
+
+@pytest.fixture(name="doors")
+def _doors(model: Estimator) -> dict[str, Ask]:
+    """What takes a network, support nodes and others, with what it answers as something that can be compared."""
+
+    def tasks(network: Any, support: Any, query: Any) -> Any:
+        given = np.asarray(support)
+        asked = np.array(query, object) if isinstance(query, list) and "node-5" in query else np.asarray(query)
+        y = np.array([0, 1, 1])
+        if given.dtype == bool:  # then labels are a value a node, too
+            y = np.zeros(given.size, int)
+            y[SUPPORT[1:]] = 1
+        return model.predict_tasks(network, [Episode(given, y, asked, np.zeros(len(query), int))])[0].tolist()
+
+    def suggested(network: Any, support: Any, query: Any) -> Any:
+        return [(s.node, s.likely) for s in fewnode.suggest(model, network, support, LABELS, 2, query, rejected=[11])]
+
+    def none_of_them(network: Any, support: Any, query: Any) -> Any:
+        return [s.node for s in fewnode.suggest(model, network, support, LABELS, 2, [5, 6, 7, 9, 200], rejected=query)]
+
+    return {
+        "predict_proba": lambda n, s, q: model.predict_proba(n, s, LABELS, q).tolist(),
+        "predict": lambda n, s, q: model.predict(n, s, LABELS, q),
+        "familiar": lambda n, s, q: model.familiar(n, s, LABELS, q).tolist(),
+        "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
+        "predict_tasks": tasks,
+        "Recogniser": lambda n, s, q: Recogniser(model, n, s, LABELS).predict_proba(q).tolist(),
+        "Predictions": lambda n, s, q: Predictions.of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
+        "suggest": suggested,
+        "rejected": none_of_them,
+    }
+
+
+NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Predictions", "suggest"]
+NAMES.append("rejected")
+
+
+def mask(rows: list[int], n: int = 360) -> np.ndarray:
+    found = np.zeros(n, bool)
+    found[rows] = True
+    return found
+
+
+def names(rows: list[int]) -> list[str]:
+    return [f"node-{row}" for row in rows]
+
+
+@pytest.mark.parametrize("door", NAMES)
+def test_rows_names_and_masks_are_the_same_nodes(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
+    expected = doors[door](planted, SUPPORT, QUERY)
+    assert len(expected) in (2, len(QUERY))
+    for form in (names, mask, np.array, torch.tensor, pd.Series, lambda rows: torch.from_numpy(mask(rows))):
+        assert doors[door](planted, form(SUPPORT), form(QUERY)) == expected
+    assert doors[door](planted, SUPPORT, ["node-5", 9, "node-200"]) == expected
+    assert doors[door](planted, SUPPORT, mask(QUERY).tolist()) == expected
+
+
+@pytest.mark.parametrize("door", NAMES)
+def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
+    expected = doors[door](planted, SUPPORT, QUERY)
+    if door not in ("Predictions",):  # which answers with names
+        assert doors[door](planted.graph, SUPPORT, QUERY) == expected
+    pyg = planted.to_pyg()
+    pyg.test_mask = torch.from_numpy(mask(QUERY))
+    assert doors[door](pyg, names(SUPPORT), pyg.test_mask) == expected, "and its masks are no unused input"
+    pyg.edge_attr = torch.ones(pyg.num_edges, 1)
+    with pytest.warns(UnusedInput, match="not used: edge_attr"):
+        doors[door](pyg, SUPPORT, QUERY)
+    with pytest.raises(FewnodeError, match=r"a ndarray is no network; expected a fewnode\.Graph"):
+        doors[door](planted.graph.adj.toarray(), SUPPORT, QUERY)
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "a mask of another length": (mask([1], 359), "{} is a mask of length 359, expected 360"),
+    "a list of truth values": ([True, False, True], "{} is a mask of length 3, expected 360"),
+    "numbers with a point": ([1.0, 2.0, 4.0], r"{} holds 1\.0, expected row numbers, node names, or a boolean mask"),
+    "a negative number": ([-1, 2, 4], "{}: node -1 is out of range, expected 0 to 359"),
+    "a number too large": (np.array([1, 2, 360]), "{}: node 360 is out of range, expected 0 to 359"),
+    "a number larger than all": (np.array([1, 2, 2**63], np.uint64), "{}: node 9223372036854775808 is out of range"),
+    "truth among numbers": ([True, 2, 4], "{} holds True, expected row numbers"),
+    "no name of a node": (["node-1", "nod-2", "node-4"], r"{}: unknown node 'nod-2' \(did you mean 'node-2'"),
+    "nothing": ([None, 2, 4], "{} holds None, expected"),
+    "rows of rows": (np.array([[1, 2, 4]]), r"{} has shape \(1, 3\), expected one list"),
+    "a set": ({1, 2, 4}, "{} is a set, expected a list of row numbers"),
+    "a dictionary": ({1: 2, 2: 3, 4: 5}, "{} is a dict, expected a list"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Predictions", "suggest", "rejected"])
+def test_what_is_no_node_is_refused_by_the_arguments_name(
+    doors: dict[str, Ask], planted: Dataset, door: str, case: str
+) -> None:
+    nodes, message = WRONG[case]
+    with pytest.raises(FewnodeError, match=message.format("support")):
+        doors[door](planted, nodes, QUERY)
+    what = {"suggest": "among", "rejected": "rejected"}.get(door, "query")
+    with pytest.raises(FewnodeError, match=message.format(what)):
+        doors[door](planted, SUPPORT, nodes)
+
+
+def test_tasks_outside_the_network_are_refused(model: Estimator, planted: Dataset) -> None:
+    y = np.array([0, 1])
+    for support, query, message in (
+        ([0, 360], [1, 2], "support: node 360 is out of range"),
+        ([0, 1], [1.5, 2], "query holds 1.5"),
+        ([0, 0], [1, 2], "support node 'node-0' is in two classes, 0 and 1"),
+    ):
+        with pytest.raises(FewnodeError, match=message):
+            model.predict_tasks(planted, [Episode(np.array(support), y, np.array(query), y)])
+
+
+def test_a_graph_alone_has_no_names(model: Estimator, planted: Dataset) -> None:
+    with pytest.raises(FewnodeError, match="query names the node 'node-1', but a Graph has no names; give the Dataset"):
+        model.predict(planted.graph, SUPPORT, LABELS, ["node-1"])
+
+
+def test_a_name_that_is_a_number_is_written_as_text(model: Estimator, planted: Dataset) -> None:
+    numbered = replace(planted, node_names=tuple(str(5000 + row) for row in range(360)))
+    assert model.predict(numbered, ["5003", "5040"], ["a", "b"], ["5003"]) == ["a"]
+    with pytest.raises(FewnodeError, match=r"node 5003 is out of range.*written as text, '5003'"):
+        model.predict(numbered, SUPPORT, LABELS, [5003])
+
+
+def test_a_node_counts_once_in_the_support(model: Estimator, planted: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(FewnodeError, match="support has node 'node-3' twice"):
+        model.predict(planted, ["node-3", "node-40", 3], ["a", "b", "a"], QUERY)
+    with pytest.raises(FewnodeError, match="support node 3 is in two classes, 'a' and 'b'"):
+        fewnode.suggest(model, planted.graph, [3, 3], ["a", "b"])
+    line = '{"support": ["node-3", "node-3"], "support_y": ["a", "a"], "query": ["node-1"], "query_y": ["a"]}\n'
+    (tmp_path / "pool.jsonl").write_text(line)
+    with pytest.raises(FewnodeError, match=r"pool.jsonl: line 1: support has node 'node-3' twice"):
+        read_pool(tmp_path / "pool.jsonl", planted)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", "b"], "3 support nodes and 2 labels; expected one label a node"),
+        (["a"] * 360, "3 support nodes and 360 labels.*give the labels of the marked nodes alone"),
+        ("abb", "support_y is 'abb', expected a list"),
+        ({"a": 1, "b": 2, "c": 3}, "support_y is a dict, expected a list"),
+        ([None, "a", "b"], "label 0 is None, which names no class"),
+        (["a", float("nan"), "b"], "label 1 is nan, which names no class"),
+        (["a", pd.NA, "b"], "label 1 is <NA>, which names no class"),
+        (["a", " ", "b"], "label 1 is ' ', which names no class"),
+        (np.array([0, -1, 1]), "label 1 is -1, which names no class; leave that node out"),
+        ([1, "1", 2], "the labels 1 and '1' look the same"),
+        ([["a"], ["b"], ["b"]], "label 0 is a list, expected a name or a number"),
+        (np.eye(3), r"support_y has shape \(3, 3\)"),
+    ],
+)
+def test_labels_that_name_no_class_are_refused(model: Estimator, planted: Dataset, labels: Any, message: str) -> None:
+    for ask in (model.predict, model.predict_proba, model.familiar, model.explain):
+        with pytest.raises(FewnodeError, match=message):
+            ask(planted, SUPPORT, labels, QUERY)
+    with pytest.raises(FewnodeError, match=message):
+        fewnode.suggest(model, planted, SUPPORT, labels)
+
+
+def test_labels_may_be_tensors_and_series(model: Estimator, planted: Dataset) -> None:
+    expected = model.predict(planted, SUPPORT, [0, 1, 1], QUERY)
+    for labels in (torch.tensor([0, 1, 1]), np.array([0, 1, 1]), pd.Series([0, 1, 1], index=[7, 8, 9])):
+        assert model.predict(planted, SUPPORT, labels, QUERY) == expected
+
+
+@pytest.mark.parametrize("method", ["propagation", "sgc"])
+def test_no_nodes_are_no_answers(model: Estimator, planted: Dataset, method: str) -> None:
+    if method != model.method:
+        model = Estimator(method, way=3, shot=2, episodes=2).fit(planted)
+    for query in ([], np.zeros(360, bool), np.zeros(0, int)):
+        assert model.predict_proba(planted, SUPPORT, LABELS, query).shape == (0, 2)
+        assert model.predict(planted, SUPPORT, LABELS, query) == []
+
+
+class Nearest:
+    """The class whose first support node has the nearest row number."""
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Nearest:
+        return self
+
+    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
+        return np.eye(support_y.max() + 1, dtype=np.float32)[support_y[np.abs(query[:, None] - support).argmin(axis=1)]]
+
+
+def test_pyg_data_can_be_fitted_embedded_and_evaluated(model: Estimator, planted: Dataset) -> None:
+    pyg = planted.to_pyg()
+    assert torch.equal(model.embedding(pyg), model.embedding(planted))
+    ours, theirs = (Estimator(Nearest, way=3, shot=2).fit(data) for data in (planted, pyg))
+    one, other = fewnode.evaluate(ours, planted, tasks=5), fewnode.evaluate(theirs, pyg, tasks=5)
+    assert one.per_task["accuracy"].tolist() == other.per_task["accuracy"].tolist()
+    assert len(EpisodeSampler(pyg, "test", 3, 2).members) == 5
+    with pytest.raises(FewnodeError, match="a Graph has no labels to learn from"):
+        model.fit(planted.graph)
+    with pytest.raises(FewnodeError, match="a Graph has no labels"):
+        fewnode.evaluate(model, planted.graph)
+
+
+def test_an_evaluation_asks_what_the_model_was_trained_for(planted: Dataset) -> None:
+    model = Estimator(Nearest, way=4, shot=3, query=2).fit(planted)
+    asked = fewnode.evaluate(model, planted).to_json()
+    assert (asked["way"], asked["shot"], asked["query"], asked["tasks"]) == (4, 3, 3, 50)
+    few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid, planted.split.test[:3]))
+    assert fewnode.evaluate(model, few).to_json()["way"] == 3, "there are no more test classes"
+    assert fewnode.evaluate(model, few, way=2, shot=1).to_json()["shot"] == 1
+    for wrong in ({"way": 0}, {"shot": 0}, {"query": 0}):
+        with pytest.raises(FewnodeError, match="must be at least 1"):
+            fewnode.evaluate(model, planted, **wrong)
+    with pytest.raises(FewnodeError, match="at least one task is needed, not 0"):
+        fewnode.evaluate(model, planted, tasks=0)
+    with pytest.raises(FewnodeError, match="a pool has its own tasks: leave out shot, tasks"):
+        fewnode.evaluate(model, planted, shot=3, tasks=9, pool=EpisodeSampler(planted, "test", 2, 1).take(3))
+
+
+def test_nothing_is_said_where_all_is_used(model: Estimator, planted: Dataset) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Dataset.from_pyg(planted.to_pyg())
+        model.predict(planted.to_pyg(), SUPPORT, LABELS, QUERY)
