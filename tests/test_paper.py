@@ -14,6 +14,7 @@ from fewnode.experiment.grid import read_grid, read_grids, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results, table
 from fewnode.io import csv_text
+from fewnode.report.tables import render
 
 PAPER = Path(__file__).parents[1] / "paper"
 NETWORKS = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
@@ -68,7 +69,15 @@ def test_the_results_that_are_here_are_whole_and_give_the_table_that_is_here() -
     assert damaged == 0
     assert {record.status for record in records.values()} == {"done", "impossible"}
     assert len(records) == len(set(map(repr, read_grid(PAPER / "at_hand.toml").cells)))  # some stand in two parts
-    assert csv_text(table(read_results(HOME))) == (HOME / "table.csv").read_text()
+    results = read_results(HOME)
+    assert csv_text(table(results)) == (HOME / "table.csv").read_text()
+    assert render(results, "markdown") == (HOME / "table.md").read_text()
+
+
+def test_57_7_beside_92_9_is_not_called_equally_good() -> None:
+    said = (HOME / "table.md").read_text()
+    assert "57.7 ± 28.3 ?" in said
+    assert not re.search(r"± \d\d\.\d†", said)
 
 
 def test_the_docs_say_what_the_results_say() -> None:
