@@ -229,7 +229,7 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
 
 
 def margin_p_value(a: Scores, b: Scores, margin: float = MARGIN) -> float:
-    """p of a difference of the margin or more, either way: small where the methods are equally good (Schuirmann, 1987)."""
+    """p of a difference of the margin or more, either way: small where both are equally good (Schuirmann, 1987)."""
     gap, error, freedom = _gap(a, b)
     left = margin - abs(gap)
     if error == 0:
@@ -250,7 +250,7 @@ def outcomes(pairs: Sequence[tuple[Scores, Scores]]) -> list[str]:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Of the entries of a section: the best of each column, what the others are beside it, and how many were compared."""
+    """What each entry of a section is beside the best of its column, and how many were compared."""
 
     marks: Mapping[int, str]
     comparisons: int

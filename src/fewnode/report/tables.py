@@ -102,7 +102,8 @@ def _ablated(section: Section) -> Table:
             cells.append(Cell(text + (f" ({change_text(*change)})" if change else "")))
         rows.append(tuple(cells))
     how = significance(comparisons)
-    note = f"Accuracy, % ± 95 % interval, and the difference to the first row; *: significant; †: {LEVEL}; ?: cannot tell ({how})."
+    note = "Accuracy, % ± 95 % interval, and the difference to the first row; "
+    note += f"*: significant; †: {LEVEL}; ?: cannot tell ({how})."
     return Table(section.title, ("variant", *section.datasets), tuple(rows), note)
 
 
