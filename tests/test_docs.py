@@ -229,6 +229,7 @@ def test_a_method_has_one_name_in_tables() -> None:
     cells = [
         (page.name, cell.strip(" *"))
         for page in PAGES
+        if page.name != "scale.md"  # propagation is a job there
         for line in page.read_text().splitlines()
         if line.startswith("|")
         for cell in line.split("|")
