@@ -206,12 +206,12 @@ class Session:
             )
         if body.nodes is not None:
             nodes = [network.data.node(name) for name in body.nodes]
-            return {"version": version, **rendered(answerer.predictions(nodes, explain, transductive, body.open_set))}
-        answer = answerer.predictions(range(network.data.graph.n), False, transductive, body.open_set)
+            answer = answerer.predictions(nodes, explain, transductive, closed_set=not body.open_set)
+            return {"version": version, **rendered(answer)}
+        answer = answerer.predictions(range(network.data.graph.n), False, transductive, closed_set=not body.open_set)
         best = _best(answer, body.limit, set(answerer.nodes))
         why = answerer.recogniser.explain(best) if explain else None
-        names = [answer.nodes[i] for i in best]
-        result = rendered(replace(answer, nodes=names, probability=answer.probability[best], why=why))
+        result = rendered(answer.only(best, why))
         counts = Counter(answer.labels)
         return {"version": version, **result, "counts": {name: counts[name] for name in result["classes"]}}
 
@@ -306,39 +306,32 @@ def _described(network: Network, state: State) -> list[dict[str, Any]]:
 
 def rendered(answer: Predictions) -> dict[str, Any]:
     """Predictions as the service gives them: a class of null, not a class called none, for a stranger."""
-    open_set = NONE in answer.classes
-    classes = answer.classes[:-1] if open_set else answer.classes
+    open_set = not answer.closed_set
     labels = [None if open_set and label == NONE else label for label in answer.labels]
     class_of = dict(answer.support)
-    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest]
-    results = [
-        {
-            "node": node,
-            "class": label,
-            "probabilities": row[:-1] if open_set else row,
-            "familiar": 1 - float(row[-1]) if open_set else None,
-            "nearest": near,
-        }
-        for node, label, row, near in zip(
-            answer.nodes, labels, answer.probability, nearest or [[]] * len(labels), strict=True
-        )
-    ]
+    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest] or [[]] * len(
+        labels
+    )
+    member = [None] * len(labels) if answer.member is None or not open_set else answer.member.tolist()
+    columns = (answer.nodes, labels, answer.probabilities, member, nearest)
+    fields = ("node", "class", "probabilities", "familiar", "nearest")
+    results = [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
     beta: dict[str, dict[str, float]] = {}
     for (node, label), weight in zip(answer.support, answer.why.beta if answer.why else (), strict=False):
         beta.setdefault(label, {})[node] = float(weight)
-    return {"classes": classes, "results": results, "beta": beta}
+    return {"classes": answer.classes, "results": results, "beta": beta}
 
 
 def _best(answer: Predictions, limit: int, support: set[int]) -> list[int]:
     """The rows that each class claims most surely, support nodes left out; the surest class's first."""
     labels = np.array(answer.labels, object)
-    top = answer.probability.max(axis=1)
+    top = answer.probability
     found: list[int] = []
     for name in answer.classes:
         own = np.flatnonzero(labels == name)
         order = own[np.argsort(-top[own], kind="stable")]
         found += [int(i) for i in order[: limit + len(support)] if int(i) not in support][:limit]
-    return found if NONE not in answer.classes else [i for i in found if labels[i] != NONE]
+    return found
 
 
 def _known(data: Dataset, labels: set[str]) -> tuple[np.ndarray[Any, Any], list[str]]:
