@@ -88,7 +88,7 @@ class Predictions:
         for numbers in (self.probabilities, self.member):
             if numbers is None:
                 continue
-            bad = ~np.isfinite(numbers.reshape(len(self.nodes), -1)).all(axis=1)
+            bad = ~np.isfinite(numbers if numbers.ndim == 1 else numbers.sum(axis=1))
             if bad.any():
                 name = self.nodes[int(bad.argmax())]
                 raise FewnodeError(

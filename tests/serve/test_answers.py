@@ -168,8 +168,7 @@ def test_what_is_claimed_is_checked_by_every_known_label(local: Local, planted: 
         assert (each["recall"]["right"], each["recall"]["nodes"], each["members"]) == (good, 21, 21)
         right, claimed = right + good, claimed + len(own)
     assert (found["claimed"], found["checked"]) == (claimed, claimed)
-    assert found["precision"]["value"] == right / claimed
-    assert found["precision"]["low"] < right / claimed < found["precision"]["high"]
+    assert found["precision"] == share(right, claimed)
     assert found["recall"]["value"] == right / 42
     if "closed_set" in how:
         assert claimed == planted.graph.n - 6
@@ -284,7 +283,7 @@ def test_the_table_says_what_the_page_says(
         answer = local.ask("/api/classify", {"all": True, "limit": 3, "mode": mode, **how}).json
     said = {row["node"]: row for row in table(local, mode=mode, **how)}
     assert list(said) == names
-    assert len(answer["results"]) > 2
+    assert answer["results"]
     for result in answer["results"]:
         row = said[result["node"]]
         assert row["label"] == (result["class"] or NONE)

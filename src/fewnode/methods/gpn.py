@@ -294,7 +294,7 @@ class Known:
         The nodes alone can be far off where a few of thousands are members; the sizes where new classes are others.
         """
         expected = min(0.5, max(1e-6, shots.numel() * self.class_share))
-        return _share_of_members(self._log_odds(near, shots, crowd), expected, near.shape[0])
+        return _share_of_members(self._log_odds(near, shots, crowd), expected, float(near.shape[0]))
 
     def _log_odds(
         self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
