@@ -30,8 +30,8 @@ def rows(data: Dataset, support: dict[str, list[str]]) -> tuple[list[int], list[
 def same(answer: dict[str, Any], expected: Predictions) -> None:
     """To the last bit: service and command line are one code path."""
     columns = [expected.classes.index(name) for name in answer["classes"]]
-    got = np.array([result["probabilities"] for result in answer["results"]], np.float32)
-    assert np.array_equal(got, expected.probability[:, columns])
+    got = np.array([result["probabilities"] for result in answer["results"]])
+    assert np.array_equal(got, expected.probabilities[:, columns])
     assert [[near["node"] for near in result["nearest"]] for result in answer["results"]] == expected.nearest
     beta = {node: weight for weights in answer["beta"].values() for node, weight in weights.items()}
     assert expected.why is not None
@@ -43,26 +43,30 @@ def same(answer: dict[str, Any], expected: Predictions) -> None:
 def test_answers_are_those_of_predict(local: Local, run_dir: Path, planted: Dataset, mode: str, open_set: bool) -> None:
     asked = [planted.node(node) for node in NODES]
     given = rows(planted, SUPPORT)
-    expected = Predictions.of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", open_set)
+    transductive = mode == "transductive"
+    expected = Predictions.of(load_model(run_dir), planted, *given, asked, True, transductive, closed_set=not open_set)
     body = {"nodes": NODES, "mode": mode, "open_set": open_set}
     same(local.ask("/api/classify", {**body, "support": SUPPORT}).json, expected)
     for name, nodes in SUPPORT.items():
         assert local.ask(f"/api/classes/{name}", {"support": nodes}, "PUT").status == 200
     same(local.ask("/api/classify", body).json, expected)
     familiar = [result["familiar"] for result in local.ask("/api/classify", body).json["results"]]
-    assert not open_set or familiar == pytest.approx([sum(row[:3]) for row in expected.probability.tolist()], abs=1e-6)
+    assert not open_set or familiar == pytest.approx([sum(row) for row in expected.probabilities.tolist()], abs=2e-6)
 
 
 def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: Path, planted: Dataset) -> None:
     answer = local.ask("/api/classify", {"all": True, "support": SUPPORT, "limit": 4}).json
-    expected = Predictions.of(load_model(run_dir), planted, *rows(planted, SUPPORT), range(planted.graph.n))
+    expected = Predictions.of(
+        load_model(run_dir), planted, *rows(planted, SUPPORT), range(planted.graph.n), closed_set=True
+    )
     assert answer["counts"] == {name: expected.labels.count(name) for name in answer["classes"]}
     shown = [result["node"] for result in answer["results"] if result["class"] == "first"]
     assert 0 < len(shown) <= 4
     assert not set(shown) & set(SUPPORT["first"])
     sure = [max(result["probabilities"]) for result in answer["results"] if result["class"] == "first"]
     assert sure == sorted(sure, reverse=True)
-    left = [p for p, node in zip(expected.probability, expected.nodes, strict=True) if node not in shown]
+    shown += SUPPORT["first"]
+    left = [p for p, node in zip(expected.probabilities, expected.nodes, strict=True) if node not in shown]
     others = [max(p) for p in left if p.argmax() == expected.classes.index("first")]
     assert sorted(others)[-4] <= sure[0]
     stranger = local.ask("/api/classify", {"all": True, "support": SUPPORT, "open_set": True, "limit": 2}).json
@@ -154,7 +158,10 @@ def test_a_new_node_is_classified_as_if_it_had_always_been_there(local: Local, r
     graph = Graph.from_edges(every, planted.graph.n + 1, type(planted.graph.x)(x))
     names = (*(planted.node_names or ()), "new")
     larger = replace(planted, graph=graph, y=np.append(planted.y, -1), node_names=names)
-    same(answer, Predictions.of(load_model(run_dir), larger, *rows(larger, SUPPORT), [planted.graph.n], True))
+    same(
+        answer,
+        Predictions.of(load_model(run_dir), larger, *rows(larger, SUPPORT), [planted.graph.n], True, closed_set=True),
+    )
     after = local.ask("/api/model").json
     assert after["data"]["nodes"] == before["data"]["nodes"] + 1
     assert after["version"] != before["version"]
@@ -174,7 +181,7 @@ def test_tables_go_back_into_predict(local: Local, planted: Dataset, tmp_path: P
     assert "node-9,'=HYPERLINK(1)\n" in local.ask("/api/export/support.csv").body.decode()
     labels = list(csv.reader(io.StringIO(local.ask("/api/export/labels.csv").body.decode())))
     assert len(labels) == 1 + planted.graph.n
-    assert labels[0] == ["node", "label", "<b>third", "'=HYPERLINK(1)", "first", "second"]
+    assert labels[0] == ["node", "label", "probability", "<b>third", "'=HYPERLINK(1)", "first", "second", "member"]
 
 
 def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted: Dataset, tmp_path: Path) -> None:
@@ -187,7 +194,6 @@ def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted:
     assert np.allclose([sum(result["probabilities"]) for result in answer["results"]], 1, atol=1e-5)
     for path, more in (
         ("/api/classify", {"nodes": NODES, "mode": "transductive"}),
-        ("/api/classify", {"nodes": NODES, "open_set": True}),
         ("/api/suggest", {}),
     ):
         refused = local.ask(path, {"support": SUPPORT, **more})

@@ -249,7 +249,7 @@ class Session:
         asked = asked[:: 1 + len(asked) // NODES]
         if not asked or len(labels) < 2:
             return {"version": version, "accuracy": None, "nodes": 0, "per_class": {}}
-        answer = answerer.predictions(asked, transductive=self.mode == MODES[1])
+        answer = answerer.predictions(asked, transductive=self.mode == MODES[1], closed_set=True)
         right = np.array([truth[node] == label for node, label in zip(asked, answer.labels, strict=True)])
         classes = np.array([truth[node] for node in asked], object)
         each = {
