@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, Recogniser
 from fewnode.graph import Dataset, Ints, is_sparse
 from fewnode.methods.gpn import Prototypical
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
@@ -40,11 +40,16 @@ REJECTED = 200
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A node worth labelling, what it seems to be, and the share of the classes' nodes that it stands for."""
+    """A node worth labelling: the likeliest class and P(it is in it), P(it is in any), as `predict` has them.
+
+    `member` is None where it cannot be told: then `probability` takes for granted that it is in one of them. `covers`
+    is the share of the classes' nodes that it stands for.
+    """
 
     node: int
     likely: Hashable
     probability: float
+    member: float | None
     covers: float
 
 
@@ -77,18 +82,22 @@ def suggest(
     data = as_dataset(data)
     own, own_y = support_rows(data, support, support_y)
     names, no = classes(support_y), node_rows(data, rejected, "rejected")
+    wanted = Recogniser(model, data, own, support_y)
+    if len(names) == 1 and wanted.cannot_tell:
+        raise FewnodeError(f"there is one class alone, {names[0]!r}: {wanted.cannot_tell}")
     others = list(dict.fromkeys(no[~np.isin(no, own)].tolist()))[-REJECTED:]
     given = [*own.tolist(), *others]
     label = [*own_y.tolist(), *range(len(names), len(names) + len(others))]
-    asked = unlabelled(data, own) if among is None else node_rows(data, among, "among").tolist()
-    pool = np.array(list(dict.fromkeys(asked)), np.int64)
+    candidates = unlabelled(data, own) if among is None else node_rows(data, among, "among").tolist()
+    pool = np.array(list(dict.fromkeys(candidates)), np.int64)
     pool = pool[~np.isin(pool, [*own, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
-    probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
+    asked = Recogniser(model, data.graph, given, label)
+    probability = torch.from_numpy(asked.among(pool))[:, : len(names)]
     share = probability
-    if model.method_.known is not None:
-        share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
+    if asked.cannot_tell is None:
+        share = torch.from_numpy(asked.familiar(pool))[:, None] * probability
     wrong = 1 - probability.amax(dim=1, keepdim=True) / probability.sum(dim=1, keepdim=True).clamp(min=1e-12)
     z = F.normalize(model.embedding(data.graph))
     counted = likeliest(share, max(count, reach(z, data))) * wrong.clamp(min=1e-3).sqrt()
@@ -96,10 +105,12 @@ def suggest(
     kept, weight = draw(weight, CANDIDATES)
     chance = share[kept].sum(dim=1) ** (len(others) / len(given))
     picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count)
-    return [
-        Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
-        for i, gain in zip(kept[picked].tolist(), gains, strict=True)
-    ]
+    nodes = pool[kept[picked].numpy()].tolist()
+    probabilities, member = wanted.judge(nodes)
+    likely = [names[c] for c in probabilities.argmax(axis=1)]
+    known = [None] * len(nodes) if member is None else member.tolist()
+    top = probabilities.max(axis=1).tolist()
+    return [Suggestion(*row) for row in zip(nodes, likely, top, known, gains, strict=True)]
 
 
 def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:

@@ -49,14 +49,21 @@ class Put(Body):
     model_config = ConfigDict(json_schema_extra={"example": {"support": ["openvpn", "wireguard-tools"]}})
 
 
-class Classify(Body):
+class Judging(Body):
+    """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
+    (0.5), unless the set is closed."""
+
+    mode: Annotated[str, Field(pattern="^(inductive|transductive)$")] | None = None
+    closed_set: bool = False
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Classify(Judging):
     """Which nodes, into which classes, and how."""
 
     nodes: Annotated[Asked, Field(min_length=1)] | None = None
     all: bool = False
     support: Support | None = None
-    mode: Annotated[str, Field(pattern="^(inductive|transductive)$")] | None = None
-    open_set: bool = False
     limit: Annotated[int, Field(ge=1, le=NODES)] = 50
     explain: bool = True
 
@@ -111,8 +118,8 @@ class Attach(Body):
     )
 
 
-class Progress(Body):
-    """Nodes whose class is known beside those that the dataset knows."""
+class Progress(Judging):
+    """Nodes whose class is known beside those that the dataset knows; a class of another name is another class."""
 
     truth: Annotated[dict[ClassName, Asked], Field(max_length=CLASSES)] = {}
 
