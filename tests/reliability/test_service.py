@@ -38,7 +38,7 @@ def run_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "classes.json") as running:
+    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "state.sqlite") as running:
         yield running
 
 
@@ -464,7 +464,7 @@ def test_a_killed_service_comes_back_with_every_class(
 ) -> None:
     kept, slowest = set[str](), 0.0
     for number in range(count):
-        with serving(run_dir, "--state", tmp_path / "classes.json") as server:
+        with serving(run_dir, "--state", tmp_path / "state.sqlite") as server:
             spent = sum(
                 map(float, Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
             )

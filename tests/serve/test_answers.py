@@ -178,7 +178,7 @@ def test_tables_go_back_into_predict(local: Local, planted: Dataset, tmp_path: P
 
 
 def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted: Dataset, tmp_path: Path) -> None:
-    local = Local(save_run(planted, tmp_path, "sgc"), tmp_path / "classes.json")
+    local = Local(save_run(planted, tmp_path, "sgc"), tmp_path / "state.sqlite")
     about = local.ask("/api/model").json
     assert about["modes"] == ["inductive"]
     assert not any(about[what] for what in ("open_set", "explains", "suggests", "map"))

@@ -135,7 +135,7 @@ def test_a_kill_loses_no_class(server: Running, client: Client, run: Path) -> No
     version = client.put_class("vpn", ["openvpn"]).version
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
-    after = Local(run, run / "classes.json")
+    after = Local(run, run / "state.sqlite")
     assert after.ask("/api/classes").json["version"] == version
     after.close()
     client.classes = list  # type: ignore[method-assign,assignment]
@@ -168,8 +168,8 @@ def test_what_cannot_be_served_is_said_in_a_line(call: Call, run: Path, tmp_path
     assert told.startswith(f"fewnode: {tmp_path / 'none'}: no such run")
     code, told = call("--run", run, "--port", 0, "--token", "short")
     assert (code, "at least 16" in told) == (2, True)
-    (tmp_path / "classes.json").write_text("{}")
-    code, told = call("--run", run, "--port", 0, "--state", tmp_path / "classes.json")
+    (tmp_path / "state.sqlite").write_text("{}")
+    code, told = call("--run", run, "--port", 0, "--state", tmp_path / "state.sqlite")
     assert (code, "not the classes of a service" in told) == (2, True)
 
 

@@ -207,7 +207,7 @@ def test_a_class_may_have_any_name(local: Local, name: str) -> None:
     assert answer.headers["content-type"] == "application/json"
     assert local.ask("/metrics").body.decode().isprintable() is False  # lines
     assert name not in local.ask("/metrics").body.decode()
-    assert sorted(path.name for path in local.store.path.parent.iterdir()) == ["classes.json", "classes.json.lock"]
+    assert sorted(path.name for path in local.store.path.parent.iterdir()) == ["state.sqlite", "state.sqlite.lock"]
     assert local.ask(address, method="DELETE").status == 200
     assert local.ask(address).status == 404
 

@@ -25,7 +25,7 @@ def start(run_dir: Path, tmp_path: Path) -> Iterator[Start]:
     def again() -> Local:
         for old in started:
             old.close()
-        started.append(Local(run_dir, tmp_path / "classes.json"))
+        started.append(Local(run_dir, tmp_path / "state.sqlite"))
         return started[-1]
 
     yield again
@@ -145,13 +145,13 @@ def test_files_of_others_are_refused(start: Start, tmp_path: Path) -> None:
     local = start()
     put(local, "a", "node-1")
     with pytest.raises(FewnodeError, match="another service keeps"):
-        Store(tmp_path / "classes.json", local.data.sha256)
+        Store(tmp_path / "state.sqlite", local.data.sha256)
     local.close()
-    other = Store(tmp_path / "classes.json", "0" * 64)
+    other = Store(tmp_path / "state.sqlite", "0" * 64)
     with pytest.raises(FewnodeError, match="of another dataset"):
         other.read()
     other.close()
-    (tmp_path / "classes.json").write_bytes(b"\xff\x00")
+    (tmp_path / "state.sqlite").write_bytes(b"\xff\x00")
     with pytest.raises(FewnodeError, match="not the classes of a service"):
         start()
 

@@ -20,7 +20,7 @@ NODES: list[dict[str, Any]] = [{"node": "ä", "attributes": {"x": 1.5}, "edges":
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    kept = Store(tmp_path / "deep" / "down" / "classes.json", DATA)
+    kept = Store(tmp_path / "deep" / "down" / "state.sqlite", DATA)
     yield kept
     kept.close()
 
@@ -42,9 +42,9 @@ def test_a_version_says_which_change_and_which_content() -> None:
 
 
 def test_files_lie_beside_each_other_and_appear_when_needed(store: Store) -> None:
-    assert store.nodes_path == store.path.with_name("classes.json.nodes")
-    assert store.embedding_path == store.path.with_name("classes.json.embedding")
-    assert [path.name for path in store.path.parent.iterdir()] == ["classes.json.lock"]
+    assert store.nodes_path == store.path.with_name("state.sqlite.nodes")
+    assert store.embedding_path == store.path.with_name("state.sqlite.embedding")
+    assert [path.name for path in store.path.parent.iterdir()] == ["state.sqlite.lock"]
     state = store.read()
     assert (state.classes, state.changes) == ({}, 0)
     assert store.read_nodes() == []
