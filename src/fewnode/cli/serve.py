@@ -30,8 +30,8 @@ def serve(
     """Serve a model over HTTP, with a page to name new classes on by pointing at a few nodes.
 
     The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
-    unless --host says otherwise. Registered classes, new nodes and edges outlive the process, in one SQLite file. SIGTERM
-    answers what was accepted, then ends.
+    unless --host says otherwise. Registered classes, new nodes and edges outlive the process, in one SQLite file.
+    SIGTERM answers what was accepted, then ends.
 
     \b
     Example:

@@ -11,13 +11,13 @@ from fastapi import Body, Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.serve.bodies import Attach, Classify, ClassName, Edges, Progress, Put, PutNode, Suggest
+from fewnode.serve.bodies import Attach, Classify, Edges, Progress, Put, PutNode, Suggest
 from fewnode.serve.desk import Busy, Desk
 from fewnode.serve.gate import BUG, Gate, Health, Rules
 from fewnode.serve.metrics import Metrics
@@ -46,7 +46,6 @@ async def condition(
 
 
 Conditional = Annotated[Condition, Depends(condition)]
-_CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
 
 
 class Service:
@@ -159,7 +158,7 @@ def _routes(service: Service) -> FastAPI:
 
     @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
     async def put_class(name: str, body: Annotated[Put, Body()], condition: Conditional) -> Response:
-        return await aside(service.session.put_class, _CLASS_NAME.validate_python(name), body.support, condition)
+        return await aside(service.session.put_class, name, body.support, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
     async def delete_class(name: str, condition: Conditional) -> Response:

@@ -32,7 +32,7 @@ EDGES_IN_ALL = 1_000_000
 
 
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that take no ink. Those that are control characters, such as the zero-width space, no name has."""
+"""Letters and marks that take no ink. Others, such as the zero-width space, are not printable, and no name has them."""
 
 
 def plain(name: str) -> str:
@@ -48,15 +48,15 @@ def plain(name: str) -> str:
 
 def likeness(name: str) -> str:
     """What two names have in common that people cannot tell apart: case, Unicode form, invisible characters."""
-    if name.isascii():
-        return name.casefold()
-    once = unicodedata.normalize("NFKC", UNSEEN.sub("", unicodedata.normalize("NFKC", name)))
-    return unicodedata.normalize("NFKC", once.casefold()).strip()
+    if name.isascii() and name.isprintable():
+        return name.casefold().strip()
+    seen = "".join(filter(str.isprintable, UNSEEN.sub("", unicodedata.normalize("NFKC", name))))
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
 
 
 def shown(name: str) -> str:
     """A name so that it can be told from one that looks the same."""
-    return repr(name) if name.isascii() else f"{name!r} ({name!a})"
+    return repr(name) if repr(name) == ascii(name) else f"{name!r} ({name!a})"
 
 
 def alike(name: str, names: Iterable[str]) -> str | None:

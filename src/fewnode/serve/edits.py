@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from fewnode.errors import FewnodeError, closest
-from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, Edges, NewNode, PutNode, alike
+from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, Edges, NewNode, PutNode, alike
 from fewnode.serve.changes import linked
 from fewnode.serve.moment import Clash, Condition, Missing, Moment, NearDuplicate
 from fewnode.serve.state import Content, Edge, State
+
+_CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ def put_class(now: Moment, name: str, nodes: Sequence[str], condition: Condition
     condition.check(now, f"class {name!r}", name in classes)
     if why := alike(name, classes):
         raise NearDuplicate(why)
+    _CLASS_NAME.validate_python(name)
     support = tuple(dict.fromkeys(now.name(node) for node in nodes))
     others = {node: other for other, given in classes.items() if other != name for node in given}
     for node in support:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import fewnode
-from fewnode.errors import FewnodeError, closest
+from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import MODES, Estimator
 from fewnode.graph import UNKNOWN, Dataset
 from fewnode.io import csv_text
@@ -56,7 +56,7 @@ class Session:
                 raise Unusable(f"{self.store.path}: {error}") from None
         except Unusable as error:
             empty = self._moment(State())
-            LOG.warning("%s", self.store.set_aside(error))
+            LOG.warning("%s", visible(self.store.set_aside(error)))
             return empty
 
     def _moment(self, state: State, before: Moment | None = None) -> Moment:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fewnode.errors import FewnodeError
-from fewnode.io import fsync_directory, readable
+from fewnode.io import fsync_directory, one_line, readable
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, NodeContent, NodeName, Shots
 from fewnode.serve.state import Content, Edge, State
 
@@ -248,8 +248,11 @@ class Store:
                     key, value = checked(*row)
                 except ValueError as error:  # which a ValidationError is
                     raise self._damaged(f"a row of {table}: {_first_line(error)}") from None
+                line = _line(table, key, value)
+                if (*line[1], *line[2]) != row:
+                    raise self._damaged(f"a row of {table} is not as the service writes it")
                 found[table][key] = value
-                digest += _hash(_line(table, key, value))
+                digest += _hash(line)
         classes, nodes, removed, edges = found.values()
         return State(classes, nodes, frozenset(removed), edges, digest=digest % (1 << 256))
 
@@ -263,10 +266,10 @@ class Store:
         """What SQLite says while reading, as an error of the file or of the machine."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in MACHINE:
                 raise OSError(errno.EIO, f"{self.path}: {error}") from None
-            raise self._damaged(str(error)) from None
+            raise self._damaged(one_line(error)) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -359,12 +362,12 @@ def _first_line(error: ValueError) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return orjson.dumps(value).decode()
 
 
 def _hash(line: Line) -> int:
-    return int(hashlib.sha256(_text(line).encode(errors="replace")).hexdigest(), 16)
+    return int.from_bytes(hashlib.sha256(orjson.dumps(line)).digest(), "big")
 
 
 def _chained(before: str, entry: tuple[Any, ...]) -> str:
-    return hashlib.sha256(_text([before, *entry]).encode(errors="replace")).hexdigest()
+    return hashlib.sha256(orjson.dumps([before, *entry], default=repr)).hexdigest()
