@@ -27,6 +27,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import Interval, evaluate, interval
 from fewnode.graph import ClassSplit, Dataset
+from fewnode.report.names import written
 
 OPTIONS: dict[str, dict[str, Any]] = {"propagation, no graph": {"steps": 0}}
 """Rows of the table that are a method with options; the method's name is what stands before the comma."""
@@ -115,7 +116,7 @@ def table(path: Path) -> str:
             if isinstance(value, dict):
                 key = (record["network"], record["way"], record["shot"], name)
                 cells[key][record["method"]][record["split"]] = np.array(value["accuracy"])
-    lines = ["| network | setting | mode | method | accuracy | gpn-plus ahead by |", "|---|---|---|---|---|---|"]
+    lines = ["| network | setting | mode | method | accuracy | GPN+ ahead by |", "|---|---|---|---|---|---|"]
     for (network, way, shot, mode), methods in cells.items():
         ours = methods["gpn-plus"]
         for method, per_split in methods.items():
@@ -124,7 +125,7 @@ def table(path: Path) -> str:
             if method != "gpn-plus" and ours.keys() >= per_split.keys():
                 gap = np.concatenate([ours[s] - per_split[s] for s in per_split])[None]
                 ahead = str(Interval(interval(gap).mean, interval(gap).ci95))
-            lines.append(f"| {network} | {way}-way {shot}-shot | {mode} | {method} | {mean:.1f} | {ahead} |")
+            lines.append(f"| {network} | {way}-way {shot}-shot | {mode} | {written(method)} | {mean:.1f} | {ahead} |")
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ import torch
 from fewnode.datasets import load
 from fewnode.estimator import METHODS, Estimator
 from fewnode.evaluation import evaluate, join
+from fewnode.report.names import written
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
                 results.append(evaluate(model, data, 5, 5, tasks=arguments.tasks))
             result = join(results)
             scores = " | ".join(str(result[metric]) for metric in ("accuracy", "macro_f1", "weighted_f1"))
-            label = f"{name}, {arguments.features}" if arguments.features else name
+            label = written(name) + (f", {arguments.features}" if arguments.features else "")
             print(f"| {data.name} | {label} | {scores} | {seconds:.1f} |", flush=True)
 
 

@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from fewnode.cli import app
+from fewnode.estimator import MODES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -25,6 +26,7 @@ sys.path.insert(0, str(DOCS))
 
 import generate  # noqa: E402
 import imports  # noqa: E402
+import tables  # noqa: E402
 
 # --- the site -----------------------------------------------------------------------------------------------------
 
@@ -176,10 +178,61 @@ def test_tab_completes_methods_and_they_are_all_of_them() -> None:
 # --- figures ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/choosing.md"])
-def test_a_figure_that_is_quoted_is_the_measured_one(page: str) -> None:
-    """Accuracies and ratios that are repeated elsewhere are those of the pages that name the command behind them."""
-    measured = "".join((DOCS / name).read_text() for name in ("methods.md", "research.md", "performance.md"))
-    table = "\n".join(line for line in (ROOT / page).read_text().splitlines() if line.startswith("| "))
-    for figure in re.findall(r"\d+\.\d|[\d,]+×", table):
+@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
+def test_a_table_of_accuracies_is_what_the_results_say(page: Path) -> None:
+    assert tables.rewritten(page) == page.read_text(), "python docs/tables.py writes it"
+
+
+def test_every_table_that_can_be_made_is_shown() -> None:
+    shown = [name for page in tables.PAGES for _, name, _ in tables.MARKED.findall(page.read_text())]
+    assert sorted(shown) == sorted(tables.TABLES)
+
+
+def quoted() -> list[tuple[str, str]]:
+    """Accuracies and ratios that README and choosing.md repeat, in tables and in sentences; not the demo's output."""
+    found = []
+    for page in ("README.md", "docs/choosing.md"):
+        text = re.sub(r"```.*?```|https?:[^)]+", "", (ROOT / page).read_text(), flags=re.DOTALL)
+        found += [(page, figure) for figure in re.findall(r"(?<![\d.])(?:\d\d\.\d|[\d,.]+×)", text)]
+    return found
+
+
+def test_a_figure_that_is_quoted_is_the_measured_one() -> None:
+    """Those of the pages that name the command behind them, or of the paper's grid."""
+    sources = [DOCS / name for name in ("methods.md", "research.md", "performance.md")]
+    measured = "".join(path.read_text() for path in sources)
+    assert len(quoted()) > 50
+    for page, figure in quoted():
         assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", measured), f"{page} quotes {figure}"
+
+
+def test_sentences_about_the_three_splits_are_true() -> None:
+    rows = tables.study("splits")
+    modes = {mode: [r for r in rows if (r["mode"], r["queries"]) == (mode, "balanced")] for mode in MODES}
+    assert [len(of) for of in modes.values()] == [24, 24]
+    ahead = {mode: [row["ahead"] for row in of] for mode, of in modes.items()}
+    assert not [row for row in rows if row["ahead"] + row["ahead_ci95"] < 0], "significantly worse in none"
+    choosing, readme = (" ".join((ROOT / page).read_text().split()) for page in ("docs/choosing.md", "README.md"))
+    low, high = min(ahead["inductive"]), max(ahead["inductive"])
+    assert low > 0
+    assert f"in all 24 settings that we measured on three class splits, by {low} to {high} points" in choosing
+    (behind,) = [row for row in modes["transductive"] if row["ahead"] < 0]
+    assert f"ahead in 23 and behind in one, by {-behind['ahead']} ± {behind['ahead_ci95']}" in choosing
+    means = {row["mode"]: row["ahead"] for row in tables.study("split means") if row["queries"] == "balanced"}
+    for mode, of in ahead.items():
+        assert means[mode] == pytest.approx(sum(of) / 24, abs=0.0501), "of rounded numbers"
+    assert f"GPN+ is {means['inductive']} points better than it on average over 24 settings" in readme
+    assert f"({means['transductive']} if the nodes of a question help each other)" in readme
+
+
+def test_a_method_has_one_name_in_tables() -> None:
+    cells = [
+        (page.name, cell.strip(" *"))
+        for page in PAGES
+        if page.name != "scale.md"  # propagation is a job there
+        for line in page.read_text().splitlines()
+        if line.startswith("|")
+        for cell in line.split("|")
+    ]
+    other = {"gpn-plus", "GPN-plus", "propagation", "nearest class mean", "meta-gnn", "maml", "deepwalk", "gpn", "sgc"}
+    assert [(page, cell) for page, cell in cells if re.split(r"[,:]", cell)[0].strip() in other] == []

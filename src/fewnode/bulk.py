@@ -25,7 +25,7 @@ from fewnode.graph import Dataset
 from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
 from fewnode.methods.gpn import GPN
 from fewnode.nn import GCN, Prepared, as_tensor
-from fewnode.predictions import Predictions
+from fewnode.predictions import Answerer, Predictions
 
 ROWS = 1 << 16
 """Nodes of a block: some seconds of work."""
@@ -40,7 +40,8 @@ class Bulk:
     support: tuple[int, ...]
     labels: tuple[str, ...]
     explain: bool = False
-    open_set: bool = False
+    closed_set: bool = False
+    threshold: float | None = None
     rows: int = ROWS
     limit: int | None = None
     n: int = 0
@@ -129,7 +130,8 @@ def _answer(stage: Answers, nodes: Sequence[int]) -> Predictions:
         with torch.inference_mode():
             importance[given] = method.networks_.importance(g, given)
         method._cache = (data.graph, z, importance)
-    return Predictions.of(model, data, bulk.support, bulk.labels, nodes, bulk.explain, open_set=bulk.open_set)
+    asked = Answerer(model, data, bulk.support, bulk.labels)
+    return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
 
 
 def classify(
@@ -145,6 +147,7 @@ def classify(
     """
     model, data = _opened(bulk)
     _, encoder = _parts(model, data)
+    Answerer(model, data, bulk.support, bulk.labels).closed_because(bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data), n=data.graph.n)
     with exclusive(work):
@@ -166,7 +169,9 @@ def classify(
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     """Blocks of another model, network or support are other blocks."""
-    digest = hashlib.sha256(json.dumps([bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.open_set]).encode())
+    asked = [bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.closed_set, bulk.threshold]
+    calibrated = [model.trained_["temperature"], model.trained_["known"]]
+    digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())
     for _, tensor in sorted(model.method_.state().items()):
         digest.update(tensor.numpy().tobytes())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, EpisodeSampler
@@ -19,6 +20,9 @@ from fewnode.graph import Graph, Ints
 from fewnode.methods.gpn import Known, Prototypical
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
+OTHERS, RARE = 200, 0.05
+"""What being in none of the classes is learned from: so many nodes of other classes a task; and the share that members
+have of the weight."""
 Floats = NDArray[np.floating]
 
 
@@ -114,45 +118,66 @@ def fit_temperature(
 
 
 def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:
-    """Logistic regression of being in the task on closeness, over queries and as many nodes of classes left out."""
+    """Logistic regression of being in a task on closeness, over its queries and nodes of the classes left out.
+
+    Tasks of one class, of two and of `way`: of several prototypes one is near sooner.
+    """
     if len(members) < 3:
         return None
-    near, shots, crowds, label = [], [], [], []
     everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
     for c, nodes in enumerate(members):
         class_of[nodes] = c
-    for task in calibration_tasks(members, min(way, len(members) - 1)):
+    rows, label = [], []
+    for task in _membership_tasks(members, min(way, len(members) - 1)):
         outside = everyone[np.isin(class_of[everyone], class_of[task.support], invert=True)]
-        strangers = outside[:: max(1, outside.size // task.query.size)][: task.query.size]
-        asked = np.concatenate([task.query, strangers])
+        asked = np.concatenate([task.query, outside[:: max(1, outside.size // OTHERS)][:OTHERS]])
         ready = method.ready(graph, task.support, task.support_y)
         top, place = method.nearness(graph, ready, asked).max(dim=1)
         crowd = method.crowd(graph, asked)
-        near.append(top.numpy())
-        shots.append(ready.shots.log()[place].numpy())
-        crowds.append(np.zeros(asked.size) if crowd is None else crowd.numpy())
+        given = (top, torch.zeros_like(top) if crowd is None else crowd, ready.shots.log()[place])
+        shape = np.full((asked.size, 2), (np.log(task.n_way), 1.0))
+        rows.append(np.column_stack([*(part.cpu().numpy() for part in given), shape]))
         label.append(np.arange(asked.size) < task.query.size)
-    if not near:
+    if not rows:
         return None
-    return _logistic(np.concatenate(near), np.concatenate(shots), np.concatenate(crowds), np.concatenate(label))
+    size = float(np.mean([nodes.size for nodes in members]))
+    return _logistic(np.concatenate(rows).astype(np.float64), np.concatenate(label), size / graph.n)
 
 
-def _logistic(near: Floats, shots: Floats, crowd: Floats, label: NDArray[np.bool_]) -> Known:
-    """Both kinds of nodes count the same, however many there are: 0.5 is the threshold that favours neither."""
-    given = np.stack([near, crowd], axis=1).astype(np.float64)
-    middle, spread = given.mean(axis=0), given.std(axis=0) + 1e-12
-    columns = np.column_stack([(given - middle) / spread, shots, np.ones_like(near)]).astype(np.float64)
-    sign, weight = np.where(label, 1.0, -1.0), np.where(label, 0.5 / label.sum(), 0.5 / max(1, (~label).sum()))
+def _membership_tasks(members: Sequence[Ints], way: int) -> list[Episode]:
+    found: list[Episode] = []
+    ways = sorted({1, 2, way})
+    for n_way in ways:
+        tasks = calibration_tasks(members, max(2, n_way), count=TASKS // len(ways))
+        found += tasks if n_way > 1 else [_first_class(task) for task in tasks]
+    return found
+
+
+def _first_class(task: Episode) -> Episode:
+    """What is left of a task with one class alone."""
+    own, asked = task.support_y == 0, task.query_y == 0
+    return Episode(task.support[own], task.support_y[own], task.query[asked], task.query_y[asked])
+
+
+def _logistic(rows: NDArray[np.float64], label: NDArray[np.bool_], class_share: float) -> Known:
+    """From rows of closeness, crowd, log K, log N and 1. Members count `RARE` in all, however many there are.
+
+    Most nodes of a network are strangers, so it is the nearest of them that have to be told from members. The odds are
+    then taken back to those of as many members as strangers.
+    """
+    middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
+    columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])
+    sign, weight = np.where(label, 1.0, -1.0), np.where(label, RARE / label.sum(), (1 - RARE) / max(1, (~label).sum()))
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         margin = sign * (columns @ at)
         slope = -weight * sign * np.exp(-np.logaddexp(0, margin))
-        value = weight @ np.logaddexp(0, -margin) + 1e-4 * at @ at
-        return float(value), columns.T @ slope + 2e-4 * at
+        value = weight @ np.logaddexp(0, -margin) + 1e-5 * at @ at
+        return float(value), columns.T @ slope + 2e-5 * at
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found = minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x
-    slope, by_crowd = found[:2] / spread
-    intercept = found[3] - found[:2] @ (middle / spread)
-    return Known(float(slope), float(found[2]), float(intercept), float(by_crowd))
+    found = minimize(loss, np.zeros(5), jac=True, method="L-BFGS-B").x
+    slope, by_crowd = map(float, found[:2] / spread)
+    intercept = float(found[4] - found[:2] @ (middle / spread) - np.log(RARE / (1 - RARE)))
+    return Known(slope, float(found[2]), intercept, by_crowd, float(found[3]), class_share)

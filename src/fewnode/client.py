@@ -63,12 +63,15 @@ class RegisteredClass:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a node is taken for; `label` is None if it is in none of the classes, which only an open set can tell."""
+    """What a node is taken for; `label` is None if it is in none of the classes."""
 
     node: str
     label: str | None
+    probability: float
+    """Of that label."""
     probabilities: dict[str, float]
-    familiar: float | None
+    member: float | None
+    """The probability of being in any of the classes; None where the model cannot tell."""
     nearest: list[tuple[str, str]]
     """Support nodes that are most like it, with their classes."""
 
@@ -82,6 +85,10 @@ class Answer:
     beta: dict[str, dict[str, float]]
     counts: dict[str, int]
     """How many nodes of the network are taken for each class; empty unless all were asked about."""
+    closed_set: bool
+    """Whether every node was taken to be in one of the classes."""
+    note: str | None
+    """Why, where the model cannot tell that a node is in none of them."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Of nodes whose rows were given: the columns that they do not have."""
     unknown: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -118,11 +125,37 @@ class NewNode:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Accuracy on nodes whose class is known and that are no support nodes; None if there are none."""
+class Share:
+    """A share of `nodes`, `right` of them, with its 95 % interval (Wilson's)."""
 
-    accuracy: float | None
+    value: float
+    low: float
+    high: float
+    right: int
     nodes: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How much of what is claimed is right, by labels that are known; a share of fewer than ten nodes is None."""
+
+    claimed: int
+    checked: int
+    """Claimed nodes whose label is known."""
+    precision: Share | None
+    members: int
+    """Nodes that are known to be in the class, or in one of the classes."""
+    recall: Share | None
+    compared_with: str | None = None
+    """What the data calls the class; None if nothing says so."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """All classes together, and each of them. Support nodes are left out."""
+
+    overall: Checked
+    per_class: dict[str, Checked]
     version: str
 
 
@@ -204,13 +237,14 @@ class Client:
         nodes: Sequence[str] | None = None,
         support: Support | None = None,
         mode: str | None = None,
-        open_set: bool = False,
+        closed_set: bool = False,
+        threshold: float | None = None,
         limit: int = 50,
         explain: bool = True,
     ) -> Answer:
         """Classify nodes or, without any, all of them: then the surest `limit` of each class are returned."""
         asked: dict[str, Any] = {"all": True, "limit": limit} if nodes is None else {"nodes": list(nodes)}
-        body = {**asked, "support": _listed(support), "mode": mode, "open_set": open_set, "explain": explain}
+        body = {**asked, "support": _listed(support), "explain": explain, **_judging(mode, closed_set, threshold)}
         return _answer(self._ask("POST", "/api/classify", body))
 
     def suggest(self, count: int = 10, support: Support | None = None, exclude: Sequence[str] = ()) -> list[Suggested]:
@@ -221,10 +255,17 @@ class Client:
 
     # --- nodes and edges ---
 
-    def attach(self, nodes: Sequence[NewNode], classify: bool = True, open_set: bool = False) -> Answer:
+    def attach(
+        self,
+        nodes: Sequence[NewNode],
+        classify: bool = True,
+        mode: str | None = None,
+        closed_set: bool = False,
+        threshold: float | None = None,
+    ) -> Answer:
         """Add nodes to the network and classify them; nothing is trained."""
         given = [{"node": n.name, **_content(n.row, n.attributes), "edges": list(n.edges)} for n in nodes]
-        body = {"nodes": given, "classify": classify, "open_set": open_set}
+        body = {"nodes": given, "classify": classify, **_judging(mode, closed_set, threshold)}
         return _answer(self._ask("POST", "/api/nodes", body))
 
     def put_node(
@@ -235,10 +276,9 @@ class Client:
         attributes: Mapping[str, float] | None = None,
         version: str | None = None,
         classify: bool = True,
-        open_set: bool = False,
     ) -> Answer:
         """Replace a node's row, its edges, or both: what is None stays. A node that is not there is attached."""
-        body = {**_content(row, attributes), "classify": classify, "open_set": open_set}
+        body = {**_content(row, attributes), "classify": classify}
         if edges is not None:
             body["edges"] = list(edges)
         return _answer(self._ask("PUT", _address("nodes", name), body, version))
@@ -257,17 +297,27 @@ class Client:
 
     # --- how well it goes, and tables ---
 
-    def progress(self, truth: Support | None = None) -> Progress:
-        found = self._ask("POST", "/api/progress", {"truth": _listed(truth) or {}})
-        return Progress(found["accuracy"], found["nodes"], found["version"])
+    def progress(
+        self,
+        truth: Support | None = None,
+        mode: str | None = None,
+        closed_set: bool = False,
+        threshold: float | None = None,
+    ) -> Progress:
+        """How much of what the classes claim is right; `truth`: labels that the dataset does not know."""
+        body = {"truth": _listed(truth) or {}, **_judging(mode, closed_set, threshold)}
+        found = self._ask("POST", "/api/progress", body)
+        version, each = found.pop("version"), found.pop("per_class")
+        return Progress(_checked(found), {name: _checked(own) for name, own in each.items()}, version)
 
     def support_csv(self) -> str:
         """The table that `fewnode predict --support` takes."""
         return str(self._ask("GET", "/api/export/support.csv"))
 
-    def labels_csv(self) -> str:
+    def labels_csv(self, mode: str | None = None, closed_set: bool = False, threshold: float | None = None) -> str:
         """Every node with its class and probabilities."""
-        return str(self._ask("GET", "/api/export/labels.csv"))
+        how = {k: str(v).lower() for k, v in _judging(mode, closed_set, threshold).items() if v is not None}
+        return str(self._ask("GET", f"/api/export/labels.csv?{urlencode(how)}"))
 
     # --- the wire ---
 
@@ -321,6 +371,15 @@ def _listed(support: Support | None) -> dict[str, list[str]] | None:
     return None if support is None else {name: list(nodes) for name, nodes in support.items()}
 
 
+def _judging(mode: str | None, closed_set: bool, threshold: float | None) -> dict[str, Any]:
+    return {"mode": mode, "closed_set": closed_set, "threshold": threshold}
+
+
+def _checked(found: Mapping[str, Any]) -> Checked:
+    shares = {what: Share(**found[what]) if found[what] else None for what in ("precision", "recall")}
+    return Checked(**{**found, **shares})
+
+
 def _place(position: Any) -> tuple[float, float] | None:
     return None if position is None else (position[0], position[1])
 
@@ -335,11 +394,13 @@ def _answer(found: Mapping[str, Any]) -> Answer:
         Prediction(
             each["node"],
             each["class"],
+            each["probability"],
             dict(zip(found["classes"], each["probabilities"], strict=True)),
-            each["familiar"],
+            each["member"],
             [(near["node"], near["class"]) for near in each["nearest"]],
         )
         for each in found["results"]
     ]
     told = {name: found[name] for name in ("missing", "unknown", "unused") if name in found}
-    return Answer(found["version"], results, found["beta"], found.get("counts", {}), **told)
+    counts, closed_set = found.get("counts", {}), found.get("closed_set", False)
+    return Answer(found["version"], results, found["beta"], counts, closed_set, found.get("note"), **told)

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import fewnode
@@ -44,6 +45,11 @@ from fewnode.train import ALONE, QUIET, Journal, Team
 Nodes: TypeAlias = Sequence[int] | Ints
 Labels: TypeAlias = Sequence[Hashable] | Ints
 
+NONE = "none of these"
+"""The label of a node that looks like none of the classes."""
+DIGITS = 6
+"""Of a probability that is shown."""
+
 MODES = ("inductive", "transductive")
 TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 
@@ -73,7 +79,7 @@ class Estimator:
     >>> model = Estimator("gpn-plus", way=3, shot=2).fit(data)
     >>> model.predict(data.graph, support=[0, 25], support_y=["mail", "vpn"], query=[3, 30])
     ['mail', 'vpn']
-    >>> model.familiar(data.graph, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
+    >>> model.member(data.graph, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
     [1.0, 0.0]
     """
 
@@ -176,6 +182,8 @@ class Estimator:
     ) -> Probabilities:
         """A probability for each query node (row) and class (column); columns are in the order of `classes`.
 
+        Among several classes a row sums to 1: that the node is in one of them is taken for granted, and `member` says
+        how likely it is. One class alone means "more like these": its column is `member`, to rank nodes by.
         Inductive unless `transductive`: then the query nodes help each other.
         """
         return Recogniser(self, graph, support, support_y).predict_proba(query, transductive)
@@ -202,16 +210,25 @@ class Estimator:
             return temperature(answer, support_y)
         return temperature(answer, support_y, self.method_.closest(self._read(graph), support, query))
 
+    def member(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+        """P(a query node is in one of the given classes); under 0.5 means none of these.
+
+        What share of the network they have is estimated over all of its nodes, whatever is asked about.
+        """
+        return Recogniser(self, graph, support, support_y).member(query)
+
     def familiar(self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
-        """P(a query node is in one of the given classes), calibrated on validation classes; under 0.5 means none."""
+        """The same, if every second node were in one of them: for tests with as many members as strangers."""
         return Recogniser(self, graph, support, support_y).familiar(query)
 
     def predict(
         self, graph: Graph, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
     ) -> list[Hashable]:
-        """The most likely class of each query node."""
+        """The most likely class of each query node; with one class alone, that or `none of these`."""
         names = classes(support_y)
         probability = self.predict_proba(graph, support, support_y, query, transductive)
+        if len(names) == 1:
+            return [names[0] if p >= 0.5 else NONE for p in probability[:, 0]]
         return [names[c] for c in probability.argmax(axis=1)]
 
     def embedding(self, graph: Graph) -> Tensor:
@@ -340,6 +357,10 @@ class Recogniser:
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""
+        return self.member(query)[:, None] if len(self.classes) == 1 else self.among(query, transductive)
+
+    def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
+        """P(class) of nodes that are in one of the classes; rows sum to 1."""
         asked = _rows(self.graph, query)
         if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
             task = Episode(self._support, self._support_y, asked, np.zeros_like(asked))
@@ -347,10 +368,55 @@ class Recogniser:
         answer = self._method.answer(self._read, self._ready, asked)
         return self.model._tempered(self.graph, answer, self._support, self._support_y, asked, transductive)
 
-    def familiar(self, query: Nodes) -> Probabilities:
-        if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
-            raise FewnodeError(f"{self.model.method} has no prototypes: it cannot tell a node of no given class")
-        return self._method.familiar_to(self._read, self._ready, _rows(self.graph, query))
+    def judge(
+        self, query: Nodes, transductive: bool = False, closed_set: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
+
+        The latter is None where it cannot be told: then the set is taken for closed. A support node is in its class.
+        All are rounded, once and for whoever shows them: so they are the same everywhere.
+        """
+        asked = _rows(self.graph, query)
+        found = self.among(asked, transductive).astype(np.float64)
+        member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
+        if member is not None and not closed_set:
+            found *= member[:, None]
+        label = dict(zip(self._support.tolist(), self._support_y.tolist(), strict=True))
+        for row in np.flatnonzero(np.isin(asked, self._support)):
+            found[row] = np.arange(len(self.classes)) == label[int(asked[row])]
+            if member is not None:
+                member[row] = 1.0
+        return found.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    @property
+    def cannot_tell(self) -> str | None:
+        """Why it cannot be told whether a node is in any of the classes, and what would help; None if it can."""
+        better = "" if self.model.method == "gpn-plus" else "train with --method gpn-plus, or "
+        remedy = f"{better}give a second class" if len(self.classes) == 1 else f"{better}label more classes"
+        if not isinstance(self._method, gpn.Prototypical):
+            return f"{Path(self.model.method).name} cannot tell whether a node is in none of the classes; {remedy}"
+        if self._method.known is None:
+            return f"there were too few known classes to learn from what is in none, three are needed; {remedy}"
+        return None
+
+    def member(self, query: Nodes) -> Probabilities:
+        """P(a node is in one of the classes), whatever else is asked about."""
+        return self.familiar(query, self._share)
+
+    @cached_property
+    def _share(self) -> float:
+        method, ready = self._telling()
+        return method.share_of_members(self._read, ready)
+
+    def familiar(self, query: Nodes, share: float = 0.5) -> Probabilities:
+        """The same, if that share of the network is in the classes."""
+        method, ready = self._telling()
+        return method.familiar_to(self._read, ready, _rows(self.graph, query), share)
+
+    def _telling(self) -> tuple[gpn.Prototypical, gpn.Ready]:
+        if self.cannot_tell or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+            raise FewnodeError(str(self.cannot_tell))
+        return self._method, self._ready
 
     def explain(self, query: Nodes) -> Explanation:
         if not isinstance(self._method, gpn.Prototypical) or self._ready is None:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, Labels, Nodes, classes
+from fewnode.estimator import Estimator, Labels, Nodes, Recogniser, classes
 from fewnode.graph import Dataset, is_sparse
 from fewnode.methods.gpn import Prototypical
 
@@ -39,11 +39,16 @@ REJECTED = 200
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A node worth labelling, what it seems to be, and the share of the classes' nodes that it stands for."""
+    """A node worth labelling: the likeliest class and P(it is in it), P(it is in any), as `predict` has them.
+
+    `member` is None where it cannot be told: then `probability` takes for granted that it is in one of them. `covers`
+    is the share of the classes' nodes that it stands for.
+    """
 
     node: int
     likely: Hashable
     probability: float
+    member: float | None
     covers: float
 
 
@@ -72,6 +77,9 @@ def suggest(
     if not isinstance(model.method_, Prototypical):
         raise FewnodeError(f"{model.method} has no embedding to choose nodes by; use gpn-plus")
     names, own = classes(support_y), [int(v) for v in support]
+    wanted = Recogniser(model, data.graph, own, support_y)
+    if len(names) == 1 and wanted.cannot_tell:
+        raise FewnodeError(f"there is one class alone, {names[0]!r}: {wanted.cannot_tell}")
     others = list(dict.fromkeys(int(v) for v in rejected if v not in own))[-REJECTED:]
     given = own + others
     label = [*(names.index(c) for c in support_y), *range(len(names), len(names) + len(others))]
@@ -79,10 +87,11 @@ def suggest(
     pool = np.array([v for v in (unlabelled(data, own) if among is None else among) if v not in gone], np.int64)
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
-    probability = torch.from_numpy(model.predict_proba(data.graph, given, label, pool))[:, : len(names)]
+    asked = Recogniser(model, data.graph, given, label)
+    probability = torch.from_numpy(asked.among(pool))[:, : len(names)]
     share = probability
-    if model.method_.known is not None:
-        share = torch.from_numpy(model.familiar(data.graph, given, label, pool))[:, None] * probability
+    if asked.cannot_tell is None:
+        share = torch.from_numpy(asked.familiar(pool))[:, None] * probability
     wrong = 1 - probability.amax(dim=1, keepdim=True) / probability.sum(dim=1, keepdim=True).clamp(min=1e-12)
     z = F.normalize(model.embedding(data.graph))
     counted = likeliest(share, max(count, reach(z, data))) * wrong.clamp(min=1e-3).sqrt()
@@ -90,10 +99,12 @@ def suggest(
     kept, weight = draw(weight, CANDIDATES)
     chance = share[kept].sum(dim=1) ** (len(others) / len(given))
     picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count)
-    return [
-        Suggestion(int(pool[i]), names[int(probability[i].argmax())], float(probability[i].max()), gain)
-        for i, gain in zip(kept[picked].tolist(), gains, strict=True)
-    ]
+    nodes = pool[kept[picked].numpy()].tolist()
+    probabilities, member = wanted.judge(nodes)
+    likely = [names[c] for c in probabilities.argmax(axis=1)]
+    known = [None] * len(nodes) if member is None else member.tolist()
+    top = probabilities.max(axis=1).tolist()
+    return [Suggestion(*row) for row in zip(nodes, likely, top, known, gains, strict=True)]
 
 
 def unlabelled(data: Dataset, support: Sequence[int]) -> list[int]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, Recogniser
-from fewnode.evaluation import Probabilities
+from fewnode.estimator import DIGITS, Estimator, Recogniser
+from fewnode.estimator import NONE as NONE
 from fewnode.graph import Dataset
 from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.methods.gpn import Explanation
 
-NONE = "none of these"
-"""The label of a node that looks like none of the classes."""
+COLUMNS = ("node", "label", "probability", "member", "nearest")
+"""What a table of predictions has beside a column a class."""
 
 
 def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
@@ -52,15 +54,47 @@ def _node(path: Path, line: int, name: str, data: Dataset) -> int:
         raise FewnodeError(f"{path}: line {line}: {error}") from None
 
 
+def class_columns(classes: Sequence[str]) -> list[str]:
+    """A column name for each class, none of them equal to another or to one of `COLUMNS`.
+
+    A class called like one of those is p(NAME); and so is one called p(…), or it could be taken for that.
+
+    >>> class_columns(["mail", "node", "p(node)"])
+    ['mail', 'p(node)', 'p(p(node))']
+    """
+    return [f"p({c})" if c in COLUMNS or (c.startswith("p(") and c.endswith(")")) else c for c in classes]
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The answer for some nodes: a probability a class, the winner and, if asked, why."""
+    """The answer for some nodes: a label, its probability, one a class, that of being in any and, if asked, why.
+
+    `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
+    probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
+    sum is 1, `reason` says why it is so, and `member` is None where it cannot be told.
+    """
 
     nodes: list[str]
     classes: list[str]
-    probability: Probabilities
+    probabilities: NDArray[np.float64]
+    member: NDArray[np.float64] | None
     support: list[tuple[str, str]]
     why: Explanation | None = None
+    closed_set: bool = False
+    reason: str = ""
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        for numbers in (self.probabilities, self.member):
+            if numbers is None:
+                continue
+            bad = ~np.isfinite(numbers if numbers.ndim == 1 else numbers.sum(axis=1))
+            if bad.any():
+                name = self.nodes[int(bad.argmax())]
+                raise FewnodeError(
+                    f"node {name!r}: its probability is not a finite number; look for numbers too large in the model "
+                    "or in the attributes of the node"
+                )
 
     @classmethod
     def of(
@@ -72,17 +106,34 @@ class Predictions:
         query: Sequence[int],
         explain: bool = False,
         transductive: bool = False,
-        open_set: bool = False,
+        *,
+        closed_set: bool = False,
+        threshold: float | None = None,
     ) -> Predictions:
-        return Answerer(model, data, support, labels).predictions(query, explain, transductive, open_set)
+        asked = Answerer(model, data, support, labels)
+        return asked.predictions(query, explain, transductive, closed_set=closed_set, threshold=threshold)
+
+    def only(self, rows: Sequence[int], why: Explanation | None = None) -> Predictions:
+        """The answer for some of the nodes."""
+        member = None if self.member is None else self.member[rows]
+        names = [self.nodes[i] for i in rows]
+        return replace(self, nodes=names, probabilities=self.probabilities[rows], member=member, why=why)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The most likely class; none of these where being in any of them is less likely than the threshold."""
+        best = [self.classes[c] for c in self.probabilities.argmax(axis=1)]
+        if self.closed_set or self.member is None:
+            return best
+        return [NONE if m < self.threshold else name for m, name in zip(self.member, best, strict=True)]
 
     @property
-    def labels(self) -> list[str]:
-        """The most likely class; none of these only where that is likelier than all classes together."""
-        if NONE not in self.classes:
-            return [self.classes[c] for c in self.probability.argmax(axis=1)]
-        best = self.probability[:, :-1].argmax(axis=1)
-        return [NONE if row[-1] > 0.5 else self.classes[c] for row, c in zip(self.probability, best, strict=True)]
+    def probability(self) -> NDArray[np.float64]:
+        """Of the label that each node has; of none of these it is 1 - member."""
+        top: NDArray[np.float64] = self.probabilities.max(axis=1)
+        if self.closed_set or self.member is None:
+            return top
+        return np.where(self.member < self.threshold, np.round(1 - self.member, DIGITS), top)
 
     @property
     def nearest(self) -> list[list[str]]:
@@ -90,12 +141,15 @@ class Predictions:
         return [[self.support[i][0] for i in row] for row in self.why.nearest] if self.why else []
 
     def to_csv(self) -> str:
-        """`node,label`, one column a class and, if explained, `nearest`."""
-        columns = [f"p({c})" if c in ("node", "label", "nearest") else c for c in self.classes]
-        header = ["node", "label", *columns]
-        rows: list[list[str]] = []
-        for node, label, row in zip(self.nodes, self.labels, self.probability, strict=True):
-            rows.append([node, label, *(f"{p:.6f}" for p in row)])
+        """`node,label,probability`, one column a class, `member` (empty: not known) and, if explained, `nearest`."""
+        header = ["node", "label", "probability", *class_columns(self.classes), "member"]
+        member = [""] * len(self.nodes) if self.member is None else [_shown(m) for m in self.member]
+        rows = [
+            [node, label, _shown(p), *map(_shown, row), m]
+            for node, label, p, row, m in zip(
+                self.nodes, self.labels, self.probability, self.probabilities, member, strict=True
+            )
+        ]
         if self.why:
             header.append("nearest")
             for cells, names in zip(rows, self.nearest, strict=True):
@@ -121,9 +175,20 @@ class Predictions:
             write_text(path.with_suffix(".support.csv"), self.support_csv())
 
     def to_json(self) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = []
-        for node, label, row in zip(self.nodes, self.labels, self.probability.tolist(), strict=True):
-            rows.append({"node": node, "label": label, "probability": dict(zip(self.classes, row, strict=True))})
+        """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
+        member = [None] * len(self.nodes) if self.member is None else self.member.tolist()
+        rows: list[dict[str, Any]] = [
+            {
+                "node": node,
+                "label": label,
+                "probability": p,
+                "probabilities": dict(zip(self.classes, row, strict=True)),
+                "member": m,
+            }
+            for node, label, p, row, m in zip(
+                self.nodes, self.labels, self.probability.tolist(), self.probabilities.tolist(), member, strict=True
+            )
+        ]
         for cells, names in zip(rows, self.nearest, strict=False):
             cells["nearest"] = names
         beta = self.why.beta.tolist() if self.why else [None] * len(self.support)
@@ -131,26 +196,66 @@ class Predictions:
             {"node": node, "class": label, **({} if weight is None else {"beta": weight})}
             for (node, label), weight in zip(self.support, beta, strict=True)
         ]
-        return {"classes": self.classes, "support": support, "predictions": rows}
+        mode = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
+        found = {"classes": self.classes, "closed_set": self.closed_set, **mode}
+        return {**found, "support": support, "predictions": rows}
+
+
+def _shown(probability: float) -> str:
+    return f"{probability:.{DIGITS}f}"
 
 
 class Answerer:
     """A model and a support set by name; whatever is asked about then, the support set is read once."""
 
     def __init__(self, model: Estimator, data: Dataset, support: Sequence[int], labels: Sequence[str]) -> None:
-        self.data, self.nodes = data, list(support)
+        self.data, self.nodes = data, [int(node) for node in support]
         self.recogniser = Recogniser(model, data.graph, support, labels)
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(support, labels, strict=True)]
 
     def predictions(
-        self, query: Sequence[int], explain: bool = False, transductive: bool = False, open_set: bool = False
+        self,
+        query: Sequence[int],
+        explain: bool = False,
+        transductive: bool = False,
+        *,
+        closed_set: bool = False,
+        threshold: float | None = None,
     ) -> Predictions:
-        names, probability = self.classes, self.recogniser.predict_proba(query, transductive)
-        if open_set:
-            if NONE in names:
-                raise FewnodeError(f"a class is called {NONE!r} already; rename it, or leave --open-set out")
-            familiar = self.recogniser.familiar(query)[:, None]
-            names, probability = [*names, NONE], np.concatenate([familiar * probability, 1 - familiar], axis=1)
-        why = self.recogniser.explain(query) if explain else None
-        return Predictions([self.data.node_name(node) for node in query], names, probability, self.support, why)
+        """A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that.
+
+        `threshold`: where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A support node
+        is in the class it was given for.
+        """
+        reason = self.closed_because(closed_set, threshold)
+        probabilities, member = self.recogniser.judge(query, transductive, closed_set)
+        return Predictions(
+            nodes=[self.data.node_name(node) for node in query],
+            classes=self.classes,
+            probabilities=probabilities,
+            member=member,
+            support=self.support,
+            why=self.recogniser.explain(query) if explain else None,
+            closed_set=bool(reason),
+            reason=reason,
+            threshold=0.5 if threshold is None else threshold,
+        )
+
+    def closed_because(self, closed_set: bool, threshold: float | None) -> str:
+        """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused."""
+        cannot = self.recogniser.cannot_tell
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
+        if threshold is not None and closed_set:
+            raise FewnodeError("a closed set has no threshold: leave out --threshold or --closed-set")
+        if threshold is not None and cannot:
+            raise FewnodeError(f"the threshold is of no use: {cannot}")
+        if len(self.classes) == 1 and (closed_set or cannot):
+            cause = cannot or "with --closed-set that is every node; leave it out"
+            raise FewnodeError(f"one class alone asks which nodes are like {self.classes[0]!r}: {cause}")
+        if closed_set or cannot:
+            return cannot or "asked for"
+        if NONE in self.classes:
+            raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or use --closed-set")
+        return ""

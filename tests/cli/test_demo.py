@@ -31,7 +31,7 @@ def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytes
     assert done.code == 0
     demo = done.out
     assert max(map(len, demo.splitlines())) <= 80, "it must fit a terminal"
-    methods = ["GPN, as published", "nearest class mean", "GPN+", "GPN+, transductive"]
+    methods = ["GPN", "Propagation, no search", "GPN+", "GPN+, transductive"]
     rows = dict(re.findall(r"^(\S.*?)  +(?:yes|none) .*?(\d+\.\d ± \d+\.\d)", demo, re.MULTILINE))
     assert list(rows) == methods
     assert len(re.findall(r"β = 0\.\d{3}", demo)) == 5

@@ -14,10 +14,13 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import interval
 from fewnode.experiment.results import (
     LAYOUT,
+    MARGIN,
     against_first,
     compare,
     difference,
     holm,
+    margin_p_value,
+    outcomes,
     p_value,
     read_results,
     table,
@@ -78,23 +81,55 @@ def test_holm_by_hand() -> None:
 
 def test_the_best_and_what_is_level_with_it(tmp_path: Path) -> None:
     means = {"gpn": 0.70, "pn": 0.50, "sgc": 0.698}
-    results = read_results(write(tmp_path, [part("compare", noisy(means), labels=means)]))
+    results = read_results(write(tmp_path, [part("compare", noisy(means, noise=0.02), labels=means)]))
     (section,) = results.sections
     verdicts = compare(section)
     marks = {entry.label: verdicts.mark(entry) for entry in section.entries}
-    assert marks["pn"] == ""
+    assert marks["pn"] == "worse"
     assert sorted([marks["gpn"], marks["sgc"]]) == ["best", "level"]
     assert verdicts.comparisons == 2
 
 
+def test_a_wide_interval_is_no_equality(tmp_path: Path) -> None:
+    """57.7 ± 28.3 beside 92.9: not significantly worse, and nobody would call it as good."""
+    hard = np.random.default_rng(0).normal(0, 0.05, 50)
+    found = {"gpn-plus": hard[None] + 0.93, "gpn": np.stack([hard + m for m in (0.40, 0.60, 0.73)])}
+    found |= {"sgc": hard[None] + 0.929, "pn": np.full((1, 1), 0.1)}
+    results = read_results(write(tmp_path, [part("compare", lambda _, label, __: found[label], labels=found)]))
+    verdicts = compare(results.sections[0])
+    marks = {entry.label: verdicts.mark(entry) for entry in results.sections[0].entries}
+    assert p_value(found["gpn-plus"], found["gpn"]) > 0.05
+    assert marks == {"gpn-plus": "best", "gpn": "unsure", "sgc": "worse", "pn": "unsure"}  # PN: another number of tasks
+
+
+def test_equal_means_within_the_margin_for_sure(rng: np.random.Generator) -> None:
+    hard = rng.normal(0, 0.1, 400)
+    a, b = (hard + rng.normal(0, 0.02, (3, 400)) for _ in range(2))
+    assert outcomes([(a, b)]) == ["equal"]
+    assert outcomes([(a, b)] * 3 + [(a, b - 0.1)]) == ["equal"] * 3 + ["different"]
+    assert outcomes([(a[:1, :4], b[:1, :4] + np.array([0, 0.1, -0.1, 0.05]))]) == ["unsure"]
+    assert outcomes([(a, a), (a, a - MARGIN)]) == ["equal", "different"]
+    assert outcomes([]) == []
+
+
+def test_the_claim_of_equality_keeps_its_level(rng: np.random.Generator) -> None:
+    """Methods that are the margin apart are called equally good in one case of twenty at most."""
+    wrong = 0
+    for _ in range(300):
+        hard = rng.normal(0, 0.2, 30)
+        a, b = (hard + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 30)) for _ in range(2))
+        wrong += margin_p_value(a + MARGIN, b) < 0.05
+    assert 0 < wrong / 300 < 0.09
+
+
 def test_an_ablation_is_against_its_first_row(tmp_path: Path) -> None:
     means = {"gpn": 0.60, "no valuator": 0.40, "no dropout": 0.60}
-    results = read_results(write(tmp_path, [part("ablation", noisy(means), labels=means)]))
+    results = read_results(write(tmp_path, [part("ablation", noisy(means, noise=0.02), labels=means)]))
     changes, comparisons = against_first(results.sections[0])
     found = {entry.label: changes.get(id(entry)) for entry in results.sections[0].entries}
     assert (comparisons, found["gpn"]) == (2, None)
     assert found["no valuator"][0].mean == pytest.approx(-0.2, abs=0.03)
-    assert (found["no valuator"][1], found["no dropout"][1]) == (True, False)
+    assert (found["no valuator"][1], found["no dropout"][1]) == ("different", "equal")
 
 
 def test_the_table(tmp_path: Path) -> None:

@@ -52,17 +52,39 @@ def page(results: Results, path: Path) -> str:
 
 
 def test_the_best_is_bold_and_its_equals_are_marked(tmp_path: Path) -> None:
-    results = read_results(write(tmp_path, [part("compare", noisy(MEANS), labels=MEANS)]))
+    results = read_results(write(tmp_path, [part("compare", noisy(MEANS, noise=0.02), labels=MEANS)]))
     text = page(results, tmp_path / "r.html")
     marks = [kind for kind, _ in Page(text).cells]
-    assert sorted(marks) == ["", "best", "level"]
-    assert marks[1] == ""  # PN, twenty points below
+    assert sorted(marks) == ["best", "level", "worse"]
+    assert marks[1] == "worse"  # PN, twenty points below
     assert "2 comparisons" in text
     markdown = render(results, "markdown")
     assert len(re.findall(r"\*\*\d+\.\d ± \d+\.\d\*\*", markdown)) == 2  # accuracy and macro-F1
     assert len(re.findall(r"\d†", markdown)) == 2
     assert render(results, "latex").count("\\textbf{") == 2
-    assert re.findall(r"mark|best|level", render(results, "csv")) == ["mark", *marks[:1], *marks[2:]]
+    assert re.findall(r"mark|best|level|worse", render(results, "csv")) == ["mark", *marks]
+
+
+def test_what_the_data_cannot_tell_is_said_so(tmp_path: Path) -> None:
+    wild = {"gpn-plus": noisy({"gpn-plus": 0.7}), "gpn": lambda *_: np.stack([np.full(50, m) for m in (0.2, 0.5, 0.6)])}
+    results = read_results(write(tmp_path, [part("compare", lambda *of: wild[of[1]](*of), labels=wild)]))
+    text = page(results, tmp_path / "r.html")
+    assert [kind for kind, _ in Page(text).cells] == ["best", "unsure"]
+    assert "surely less than 2 points apart" in text
+    markdown = render(results, "markdown")
+    assert len(re.findall(r"43\.3 ± \d+\.\d \?", markdown)) == 2
+    assert "†" not in markdown.replace("†: ", "")
+    assert "cannot tell" in markdown
+    assert "^?$" in render(results, "latex")
+
+
+def test_a_method_has_one_name(tmp_path: Path) -> None:
+    means = {"gpn-plus": 0.7, "propagation": 0.6}
+    results = read_results(write(tmp_path, [part("compare", noisy(means), labels=means)]))
+    for text in (page(results, tmp_path / "r.html"), render(results, "markdown"), render(results, "latex")):
+        assert "GPN+" in text
+        assert "Propagation" in text
+        assert not re.search("GPN-plus|gpn-plus|propagation", text)
 
 
 def test_published_numbers_stand_beside_ours(tmp_path: Path) -> None:

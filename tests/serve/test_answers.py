@@ -7,15 +7,19 @@ import gzip
 import io
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fewnode.estimator import load_model
 from fewnode.graph import Dataset, Graph
-from fewnode.predictions import Predictions, read_support
+from fewnode.predictions import NONE, Predictions, read_support
 from fewnode.serve.app import PACKED
+from fewnode.serve.claims import counterparts, share, wilson
 from service import Local, save_run
 
 SUPPORT = {"first": ["node-0", "node-1", "node-2"], "second": ["node-3", "node-4"], "<b>third": ["node-5"]}
@@ -29,28 +33,33 @@ def rows(data: Dataset, support: dict[str, list[str]]) -> tuple[list[int], list[
 
 def same(answer: dict[str, Any], expected: Predictions) -> None:
     """To the last bit: service and command line are one code path."""
-    columns = [expected.classes.index(name) for name in answer["classes"]]
-    got = np.array([result["probabilities"] for result in answer["results"]], np.float32)
-    assert np.array_equal(got, expected.probability[:, columns])
+    assert (answer["classes"], answer["closed_set"]) == (expected.classes, expected.closed_set)
+    for field in ("probability", "probabilities", "member"):
+        assert np.array_equal([result[field] for result in answer["results"]], getattr(expected, field))
+    taken = [NONE if result["class"] is None else result["class"] for result in answer["results"]]
+    assert taken == expected.labels
     assert [[near["node"] for near in result["nearest"]] for result in answer["results"]] == expected.nearest
     beta = {node: weight for weights in answer["beta"].values() for node, weight in weights.items()}
     assert expected.why is not None
     assert [np.float32(beta[node]) for node, _ in expected.support] == expected.why.beta.tolist()
 
 
-@pytest.mark.parametrize("open_set", [False, True])
+HOW: list[dict[str, Any]] = [{}, {"closed_set": True}, {"threshold": 0.9}, {"threshold": 0.01}]
+
+
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("mode", ["inductive", "transductive"])
-def test_answers_are_those_of_predict(local: Local, run_dir: Path, planted: Dataset, mode: str, open_set: bool) -> None:
+def test_answers_are_those_of_predict(
+    local: Local, run_dir: Path, planted: Dataset, mode: str, how: dict[str, Any]
+) -> None:
     asked = [planted.node(node) for node in NODES]
     given = rows(planted, SUPPORT)
-    expected = Predictions.of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", open_set)
-    body = {"nodes": NODES, "mode": mode, "open_set": open_set}
+    expected = Predictions.of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", **how)
+    body = {"nodes": NODES, "mode": mode, **how}
     same(local.ask("/api/classify", {**body, "support": SUPPORT}).json, expected)
     for name, nodes in SUPPORT.items():
         assert local.ask(f"/api/classes/{name}", {"support": nodes}, "PUT").status == 200
     same(local.ask("/api/classify", body).json, expected)
-    familiar = [result["familiar"] for result in local.ask("/api/classify", body).json["results"]]
-    assert not open_set or familiar == pytest.approx([sum(row[:3]) for row in expected.probability.tolist()], abs=1e-6)
 
 
 def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: Path, planted: Dataset) -> None:
@@ -60,14 +69,14 @@ def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: P
     shown = [result["node"] for result in answer["results"] if result["class"] == "first"]
     assert 0 < len(shown) <= 4
     assert not set(shown) & set(SUPPORT["first"])
-    sure = [max(result["probabilities"]) for result in answer["results"] if result["class"] == "first"]
+    sure = [result["probability"] for result in answer["results"] if result["class"] == "first"]
     assert sure == sorted(sure, reverse=True)
-    left = [p for p, node in zip(expected.probability, expected.nodes, strict=True) if node not in shown]
-    others = [max(p) for p in left if p.argmax() == expected.classes.index("first")]
-    assert sorted(others)[-4] <= sure[0]
-    stranger = local.ask("/api/classify", {"all": True, "support": SUPPORT, "open_set": True, "limit": 2}).json
-    assert sum(stranger["counts"].values()) <= planted.graph.n
-    assert all(result["class"] in SUPPORT for result in stranger["results"])
+    others = zip(expected.labels, expected.probability.tolist(), expected.nodes, strict=True)
+    left = [p for label, p, node in others if label == "first" and node not in {*shown, *SUPPORT["first"]}]
+    assert max(left, default=0) <= sure[-1]
+    assert sum(answer["counts"].values()) < planted.graph.n, "most nodes are in none of them, unless they have to"
+    forced = local.ask("/api/classify", {"all": True, "support": SUPPORT, "closed_set": True, "limit": 2}).json
+    assert sum(forced["counts"].values()) == planted.graph.n
 
 
 def test_a_node_is_shown_with_its_words_and_neighbours(local: Local, planted: Dataset) -> None:
@@ -124,17 +133,99 @@ def test_suggestions_are_new_nodes(local: Local) -> None:
     assert not set(names) & {node["node"] for node in again}
 
 
-def test_progress_is_accuracy_on_nodes_that_are_not_shown(local: Local, planted: Dataset) -> None:
+def register(local: Local, classes: dict[str, list[str]]) -> None:
+    for name, nodes in classes.items():
+        assert local.ask(f"/api/classes/{quote(name, safe='')}", {"support": nodes}, "PUT").status == 200
+
+
+def of_class(data: Dataset, name: str) -> list[str]:
+    return [data.node_name(int(i)) for i in np.flatnonzero(data.y == data.class_names.index(name))]
+
+
+def table(local: Local, **how: Any) -> list[dict[str, str]]:
+    text = local.ask(f"/api/export/labels.csv?{urlencode(how)}").body.decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("how", [{}, {"closed_set": True}, {"threshold": 0.9}, {"mode": "transductive"}])
+def test_what_is_claimed_is_checked_by_every_known_label(local: Local, planted: Dataset, how: dict[str, Any]) -> None:
+    """A claimed node that the data knows as something else is wrong, though nobody named that something else."""
     assert local.ask("/api/progress", {}).status == 422
-    for name in ("class k", "class l"):
-        members = np.flatnonzero(planted.y == planted.class_names.index(name))
-        local.ask(f"/api/classes/{name}", {"support": [f"node-{i}" for i in members[:3]]}, "PUT")
-    found = local.ask("/api/progress", {}).json
-    assert found["nodes"] == 2 * (24 - 3)
-    assert found["accuracy"] > 0.8
-    assert found["per_class"]["class k"]["nodes"] == 21
-    wrong = {"truth": {"class k": [f"node-{i}" for i in members]}}
-    assert local.ask("/api/progress", wrong).json["accuracy"] < found["accuracy"]
+    called = {"mine": "class k", "class x": "class l"}
+    register(local, {name: of_class(planted, kind)[:3] for name, kind in called.items()})
+    found = local.ask("/api/progress", how).json
+    given = {node for kind in called.values() for node in of_class(planted, kind)[:3]}
+    rows = [row for row in table(local, **how) if row["node"] not in given]
+    truth = {row["node"]: planted.class_names[planted.y[planted.node(row["node"])]] for row in rows}
+    right = claimed = 0
+    for name, kind in called.items():
+        own = [row["node"] for row in rows if row["label"] == name]
+        good = sum(truth[node] == kind for node in own)
+        each = found["per_class"][name]
+        assert (each["compared_with"], each["claimed"], each["checked"]) == (kind, len(own), len(own))
+        assert each["precision"] == share(good, len(own))
+        assert (each["precision"] is None) == (len(own) < 10)
+        assert (each["recall"]["right"], each["recall"]["nodes"], each["members"]) == (good, 21, 21)
+        right, claimed = right + good, claimed + len(own)
+    assert (found["claimed"], found["checked"]) == (claimed, claimed)
+    assert found["precision"] == share(right, claimed)
+    assert found["recall"]["value"] == right / 42
+    if "closed_set" in how:
+        assert claimed == planted.graph.n - 6
+        assert found["precision"]["value"] < 0.15, "of 354 forced nodes, 42 at most can be right"
+
+
+def test_what_somebody_tells_counts_more_than_the_data(local: Local, planted: Dataset) -> None:
+    register(local, {name: of_class(planted, name)[:3] for name in ("class k", "class l")})
+    before = local.ask("/api/progress", {"closed_set": True}).json
+    wrong = {"class l": of_class(planted, "class k")[3:], "another": of_class(planted, "class l")[3:]}
+    after = local.ask("/api/progress", {"truth": wrong, "closed_set": True}).json
+    assert after["checked"] == before["checked"]
+    assert after["precision"]["right"] < before["precision"]["right"]
+    assert after["per_class"]["class k"]["members"] == 0
+    assert after["per_class"]["class k"]["recall"] is None
+    assert after["per_class"]["class l"]["members"] == 21
+    assert local.ask("/api/progress", {"truth": {"class k": ["nobody"]}}).status == 422
+
+
+def test_nothing_is_said_of_fewer_than_ten(planted: Dataset, tmp_path: Path) -> None:
+    y = planted.y.copy()
+    y[np.flatnonzero(y == planted.class_names.index("class k"))[:15]] = -1
+    local = Local(save_run(replace(planted, y=y), tmp_path, "propagation"), tmp_path / "classes.json")
+    hidden = of_class(planted, "class k")
+    register(local, {"new": hidden[:3], "class l": of_class(planted, "class l")[:14]})
+    found = local.ask("/api/progress", {"closed_set": True}).json["per_class"]
+    assert (found["new"]["compared_with"], found["new"]["precision"], found["new"]["checked"]) == (None, None, 0)
+    assert found["class l"]["recall"]["nodes"] == 10
+    register(local, {"new": hidden[:16], "class l": of_class(planted, "class l")[:15]})
+    found = local.ask("/api/progress", {"closed_set": True}).json["per_class"]
+    assert (found["new"]["compared_with"], found["new"]["recall"], found["new"]["members"]) == ("class k", None, 8)
+    assert (found["class l"]["recall"], found["class l"]["members"]) == (None, 9)
+    local.close()
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "expected"),
+    [([0, 0, 1], "mine", 0), ([0, 1], "mine", -1), ([0, 1], "b", 1), ([0, 0, 1], "b", 0), ([-1, -1, 2], "b", 2)],
+)
+def test_what_the_data_calls_a_class(labels: list[int], name: str, expected: int) -> None:
+    data = SimpleNamespace(y=np.array(labels), class_names=("a", "b", "c"))
+    assert counterparts(data, [name], [(node, name) for node in range(len(labels))]) == [expected]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("right", "nodes"), [(0, 10), (10, 10), (39, 100), (180, 212)])
+def test_wilsons_interval(right: int, nodes: int) -> None:
+    expected = stats.binomtest(right, nodes).proportion_ci(method="wilson")
+    assert wilson(right, nodes) == pytest.approx((expected.low, expected.high))
+
+
+def test_two_classes_within_one_of_the_data(local: Local, planted: Dataset) -> None:
+    """Together they find its members; what one of them alone should find, nobody knows."""
+    members = of_class(planted, "class k")
+    register(local, {"one": members[:3], "two": members[3:6]})
+    found = local.ask("/api/progress", {"closed_set": True}).json
+    assert [found["per_class"][name]["recall"] for name in ("one", "two")] == [None, None]
+    assert found["recall"] == {**found["recall"], "right": 18, "nodes": 18}
 
 
 def test_a_new_node_is_classified_as_if_it_had_always_been_there(local: Local, run_dir: Path, planted: Dataset) -> None:
@@ -174,7 +265,40 @@ def test_tables_go_back_into_predict(local: Local, planted: Dataset, tmp_path: P
     assert "node-9,'=HYPERLINK(1)\n" in local.ask("/api/export/support.csv").body.decode()
     labels = list(csv.reader(io.StringIO(local.ask("/api/export/labels.csv").body.decode())))
     assert len(labels) == 1 + planted.graph.n
-    assert labels[0] == ["node", "label", "<b>third", "'=HYPERLINK(1)", "first", "second"]
+    assert labels[0] == ["node", "label", "probability", "<b>third", "'=HYPERLINK(1)", "first", "second", "member"]
+
+
+@pytest.mark.parametrize("mode", ["inductive", "transductive"])
+@pytest.mark.parametrize(("how", "alone"), [*((how, False) for how in HOW), ({}, True)])
+def test_the_table_says_what_the_page_says(
+    local: Local, planted: Dataset, mode: str, how: dict[str, Any], alone: bool
+) -> None:
+    """Of every node: the same label, the same probabilities, the same `member`."""
+    given = of_class(planted, "class k")[:3]
+    register(local, {"first": given} if alone else SUPPORT)
+    names = list(planted.node_names or ())
+    if mode == "inductive":
+        answer = local.ask("/api/classify", {"nodes": names, "mode": mode, **how}).json
+    else:
+        answer = local.ask("/api/classify", {"all": True, "limit": 3, "mode": mode, **how}).json
+    said = {row["node"]: row for row in table(local, mode=mode, **how)}
+    assert list(said) == names
+    assert answer["results"]
+    for result in answer["results"]:
+        row = said[result["node"]]
+        assert row["label"] == (result["class"] or NONE)
+        assert row["probability"] == f"{result['probability']:.6f}"
+        assert row["member"] == f"{result['member']:.6f}"
+        shown = dict(zip(answer["classes"], result["probabilities"], strict=True))
+        assert {name: row[name] for name in shown} == {name: f"{p:.6f}" for name, p in shown.items()}
+    if mode == "inductive" and not how:
+        assert NONE in {row["label"] for row in said.values()}, "a node may be in none of the classes"
+    if alone:
+        assert {row["label"] for row in said.values()} == {"first", NONE}
+        others = [float(row["first"]) for node, row in said.items() if node not in given]
+        assert len({p for p in others if 0 < p < 1}) > 50, "more like these, and not 1.000000 for every node"
+    counts = local.ask("/api/classify", {"all": True, "mode": mode, **how}).json["counts"]
+    assert counts == {name: sum(row["label"] == name for row in said.values()) for name in answer["classes"]}
 
 
 def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted: Dataset, tmp_path: Path) -> None:
@@ -184,14 +308,19 @@ def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted:
     assert not any(about[what] for what in ("open_set", "explains", "suggests", "map"))
     answer = local.ask("/api/classify", {"nodes": NODES, "support": SUPPORT}).json
     assert answer["beta"] == {}
+    assert answer["closed_set"]
+    assert "cannot tell whether a node is in none of the classes" in answer["note"]
+    assert {result["member"] for result in answer["results"]} == {None}
+    alone = local.ask("/api/classify", {"nodes": NODES, "support": {"first": SUPPORT["first"]}})
+    assert (alone.status, "one class alone" in alone.json["error"]) == (422, True)
     assert np.allclose([sum(result["probabilities"]) for result in answer["results"]], 1, atol=1e-5)
     for path, more in (
         ("/api/classify", {"nodes": NODES, "mode": "transductive"}),
-        ("/api/classify", {"nodes": NODES, "open_set": True}),
+        ("/api/classify", {"nodes": NODES, "threshold": 0.7}),
         ("/api/suggest", {}),
     ):
         refused = local.ask(path, {"support": SUPPORT, **more})
-        assert (refused.status, refused.json["error"].split()[0]) == (422, "sgc")
+        assert (refused.status, "sgc" in refused.json["error"]) == (422, True)
     assert local.ask("/api/map").status == 422
     assert local.ask("/api/classes/one", {"support": ["node-7"]}, "PUT").json["position"] is None
     assert local.ask("/api/nodes/node-7").json["position"] is None

@@ -65,14 +65,15 @@ def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
 
 
 def test_what_is_not_said_has_its_usual_value() -> None:
-    usual = {"all": False, "support": None, "mode": None, "open_set": False, "limit": 50, "explain": True}
+    judging = {"mode": None, "closed_set": False, "threshold": None}
+    usual = {"all": False, "support": None, "limit": 50, "explain": True, **judging}
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
     assert Suggest().model_dump() == {"count": 10, "support": None, "exclude": [], "known": False}
     assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
         "nodes": [{"node": "x", "attributes": {}, "edges": []}],
         "classify": True,
     }
-    assert Progress().model_dump() == {"truth": {}}
+    assert Progress().model_dump() == {"truth": {}, **judging}
 
 
 @pytest.mark.parametrize("given", [{}, {"nodes": ["x"], "all": True}])
@@ -93,6 +94,9 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
         (Classify, {"all": True, "limit": "5"}),
         (Classify, {"all": True, "mode": "inductive "}),
         (Classify, {"all": True, "mode": "Inductive"}),
+        (Classify, {"all": True, "open_set": True}),
+        (Classify, {"all": True, "threshold": 1.5}),
+        (Classify, {"all": True, "threshold": float("nan")}),
         (NewNode, {"node": "x", "attributes": {"a": "1"}}),
         (NewNode, {"node": "x", "attributes": {"a": float("inf")}}),
         (NewNode, {"node": "x", "attributes": {"a": float("nan")}}),

@@ -61,18 +61,20 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     with pytest.raises(ServiceError, match="read GET /api/classes again") as moved:
         client.delete_class("mail", version=first.version)
     assert moved.value.status == 412
-    answer = client.classify(["strongswan"], mode="transductive", open_set=True)
+    answer = client.classify(["strongswan"], mode="transductive", threshold=0.3)
     assert answer.version == second.version == client.classes()[0].version
     assert set(answer.results[0].probabilities) == {"vpn/<b>", "mail"}
-    assert 0 <= (answer.results[0].familiar or 0) <= 1
+    assert 0 <= (answer.results[0].member or 0) <= 1
     assert len(answer.results[0].nearest) == 3
-    assert sum(client.classify(limit=2).counts.values()) == packages.graph.n
+    assert sum(client.classify(limit=2, closed_set=True).counts.values()) == packages.graph.n
     assert len(client.suggest(3)) == 3
     new = client.attach([NewNode("new-vpn", {"vpn": 1}, ["openvpn"])])
     assert new.results[0].node == "new-vpn"
     with pytest.raises(ServiceError, match="already"):
         client.attach([NewNode("new-vpn", {}, [])])
-    assert client.progress().accuracy is None
+    checked = client.progress({"mail": ["strongswan"], "web": ["openssl"]}, closed_set=True)
+    assert checked.overall.claimed == packages.graph.n + 1 - 4
+    assert checked.overall.precision == checked.per_class["mail"].recall is None, "fewer than ten can be checked"
     assert client.support_csv().startswith("node,class\nopenvpn,vpn/<b>\n")
     assert len(client.labels_csv().splitlines()) == 2 + packages.graph.n
     with pytest.raises(ServiceError, match="no class 'web'"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
+from fewnode.report.names import written
 
 if TYPE_CHECKING:
     from fewnode.estimator import Estimator
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from fewnode.graph import Dataset
 
 METHODS = {
-    "gpn": ("GPN, as published", "yes"),
-    "propagation": ("nearest class mean", "none"),
-    "gpn-plus": ("GPN+", "yes"),
-    "transductive": ("GPN+, transductive", "yes"),
+    "gpn": (written("gpn"), "yes"),
+    "propagation": (f"{written('propagation')}, no search", "none"),
+    "gpn-plus": (written("gpn-plus"), "yes"),
+    "transductive": (f"{written('gpn-plus')}, transductive", "yes"),
 }
 PLAIN: dict[str, Any] = {"steps": 2, "scaling": "tf-idf", "centre": False, "distance": "cosine"}
 """The training-free bar without its search: that is `--method propagation`."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fewnode.bulk import Bulk
     from fewnode.estimator import Estimator
     from fewnode.graph import Dataset
+    from fewnode.predictions import Predictions
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -132,9 +133,12 @@ def predict(
     query: Path = typer.Option(None, "--query", help="Table `node`: the nodes to classify."),
     everything: bool = typer.Option(False, "--all", help="Classify every node of the network."),
     out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
+    closed_set: bool = typer.Option(False, "--closed-set", help="Every node is in one of the classes: give the best."),
+    threshold: float = typer.Option(
+        None, "--threshold", help='A node whose `member` is below is "none of these"; 0 to 1. Default: 0.5.'
+    ),
     explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
     transductive: bool = Transductive,
-    open_set: bool = OpenSet,
     data: str = OtherData,
     method: str = OwnMethod,
     memory: str = Memory,
@@ -146,19 +150,28 @@ def predict(
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """Classify nodes into new classes, each given by a few support nodes.
+    """Find the nodes of new classes, each given by a few support nodes; other nodes are "none of these".
 
-    The output has one row a node: its name, the winning label, and one probability a class. With --explain it
-    also names the nearest support nodes, and the weight β of each support node in its class goes to a second
-    table, OUT.support.csv. With --open-set a node that looks like none of the classes is labelled "none of these",
-    with its probability in a column of that name.
+    The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
+    the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
+    probability 1 - member; any other has the likeliest class, with the probability of that. A node's answer does not
+    depend on which others are asked about, unless --transductive. A support node is in the class it was given for.
+    A class called like one of these columns has the column p(NAME).
+
+    One class alone means "more like these": sort by `member`. With --closed-set every node gets a class, and the
+    classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
+    meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
+
+    With --explain the table also names the nearest support nodes, and the weight β of each support node in its class
+    goes to a second table, OUT.support.csv.
 
     \b
     Example:
       printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
-      fewnode predict --run run --support support.csv --all --open-set --out p.csv
+      fewnode predict --run run --support support.csv --all --out p.csv
+      fewnode predict --run run --support support.csv --all --threshold 0.9 --out sure.csv
 
     Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
     same by HTTP and on a page: `fewnode serve`.
@@ -172,6 +185,7 @@ def predict(
     limit = keep_memory(memory)
     model, dataset = open_run(run, data, method, quiet)
     nodes, labels = read_support(support, dataset)
+    mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
     if everything and (limit or backend is Backend.ray):
         if not out or transductive or as_json:
             raise FewnodeError("--all in blocks needs --out, and leaves out --transductive and --json")
@@ -179,14 +193,15 @@ def predict(
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         there = (backend, address, workers)
         prepare_blocks(dataset, limit, resume, quiet, *there)
-        bulk = Bulk(run.resolve(), dataset.graph.home, tuple(nodes), tuple(labels), explain, open_set, limit=limit)
+        bulk = Bulk(run.resolve(), dataset.graph.home, tuple(nodes), tuple(labels), explain, limit=limit, **mode)
         _classify_all(bulk, out, resume, quiet, there)
         return
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
-    answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, open_set)
+    answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, **mode)
+    _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
-        note(f"{len(asked):,} nodes classified into {len(set(labels))} classes: {out}", quiet or as_json)
+        note(f"{_summary(answer)}: {out}", quiet or as_json)
     if as_json:
         emit(answer.to_json())
     elif not out:
@@ -195,16 +210,39 @@ def predict(
         note(answer.support_table(), quiet)
 
 
+def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
+    """What the answer is not, although it could be taken for it."""
+    if answer.closed_set and answer.member is None:
+        note(f"closed set: every node gets one of the classes, since {answer.reason}", quiet)
+    if transductive and len(answer.classes) == 1:
+        note("--transductive changes nothing: there is one class alone", quiet)
+
+
+def _summary(answer: Predictions) -> str:
+    from fewnode.predictions import NONE
+
+    if answer.closed_set:
+        return f"{len(answer.nodes):,} nodes classified into {_classes(answer)}"
+    none = answer.labels.count(NONE)
+    return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these"
+
+
+def _classes(answer: Predictions) -> str:
+    return f"{len(answer.classes)} class{'es' if len(answer.classes) > 1 else ''}"
+
+
 def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
     from fewnode.bulk import classify
     from fewnode.io import write_text
 
     with block_runner(*there, bulk.limit, out.parent) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)
+    _warn(answer, False, quiet)
     if answer.why:
         write_text(out.with_suffix(".support.csv"), answer.support_csv())
         note(answer.support_table(), quiet)
-    note(f"every node classified into {len(answer.classes)} classes: {out}", quiet)
+    none = "" if answer.closed_set else ", or into none of these"
+    note(f"every node classified into {_classes(answer)}{none}: {out}", quiet)
 
 
 def suggest(
@@ -224,8 +262,9 @@ def suggest(
 ) -> None:
     """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
 
-    The output has one row a node, the most worthwhile first: its name, the class it seems to be in and how surely,
-    and the share of the classes' nodes that labelling it would cover. Put the right class of each into the support
+    The output has one row a node, the most worthwhile first: its name; the likeliest class and the probability of
+    that; `member`, that of being in any class, as `fewnode predict` has it (empty where it cannot be told); and the
+    share of the classes' nodes that labelling it would cover. Put the right class of each into the support
     table and predict, or ask again. Nodes that turned out to be in none of the classes go into a table of their own
     (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that have no attributes are
     left out where every labelled node has some.
@@ -251,19 +290,24 @@ def suggest(
         {
             "node": dataset.node_name(s.node),
             "likely": str(s.likely),
-            "probability": round(s.probability, 6),
+            "probability": s.probability,
+            "member": s.member,
             "covers": round(s.covers, 6),
         }
         for s in choose(model, dataset, nodes, labels, count, among, none)
     ]
     if as_json:
         emit({"suggestions": rows, "method": model.method, "run": str(run)})
-    text = csv_text([list(rows[0]), *([str(value) for value in row.values()] for row in rows)])
+    text = csv_text([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
     if out:
         write_text(out, text)
         note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
     elif not as_json:
         show(text)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def _journal(report: Any, part: str) -> Any:

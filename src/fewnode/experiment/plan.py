@@ -23,7 +23,7 @@ from fewnode.graph import Dataset
 from fewnode.plugins import is_plugin, resolved
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")
-"""Walks look at no task, and GPN-plus draws its own from the nodes of a class: a test holds them to it."""
+"""Walks look at no task, and GPN+ draws its own from the nodes of a class: a test holds them to it."""
 GUESS = 10.0
 """Seconds that a training is taken to need while nothing like it has been measured."""
 

@@ -27,6 +27,8 @@ from fewnode.io import readable, write_text
 LAYOUT = "layout.json"
 TABLE = "table.csv"
 ALPHA = 0.05
+MARGIN = 0.02
+"""A difference in accuracy below which two methods count as equally good."""
 MAX_LAYOUT_BYTES = 1 << 26
 PUBLISHED = ("source", "dataset", "way", "shot", "method", "metric")
 
@@ -226,43 +228,62 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     return rejected
 
 
+def margin_p_value(a: Scores, b: Scores, margin: float = MARGIN) -> float:
+    """p of a difference of the margin or more, either way: small where both are equally good (Schuirmann, 1987)."""
+    gap, error, freedom = _gap(a, b)
+    left = margin - abs(gap)
+    if error == 0:
+        return 0.0 if left > 0 else 1.0
+    return float(stats.t.sf(left / error, freedom))
+
+
+def outcomes(pairs: Sequence[tuple[Scores, Scores]]) -> list[str]:
+    """Of each pair `different`, `equal` (within the margin), or `unsure`: the data cannot tell.
+
+    Both questions are asked of all pairs, and each time Holm's correction is for all of them together. Methods that
+    surely differ, by less than the margin, are `different`.
+    """
+    different = holm([p_value(a, b) for a, b in pairs])
+    equal = holm([margin_p_value(a, b) for a, b in pairs])
+    return ["different" if d else "equal" if e else "unsure" for d, e in zip(different, equal, strict=True)]
+
+
 @dataclass(frozen=True)
 class Verdicts:
-    """Of the entries of a section: the best of each column, those that are as good, and how many were compared."""
+    """What each entry of a section is beside the best of its column, and how many were compared."""
 
-    best: frozenset[int]
-    level: frozenset[int]
+    marks: Mapping[int, str]
     comparisons: int
 
     def mark(self, entry: Entry) -> str:
-        return "best" if id(entry) in self.best else "level" if id(entry) in self.level else ""
+        """`best`; `level`: equally good within the margin; `unsure`: cannot tell; `worse`, significantly."""
+        return self.marks.get(id(entry), "")
 
 
 def compare(section: Section, metric: str = "accuracy") -> Verdicts:
     """Each method against the best of its network and setting; Holm's correction runs over the whole section."""
-    best, pairs = [], []
+    marks, pairs = {}, []
     for dataset in section.datasets:
         for setting in section.settings:
             rivals = [e for e in section.of(dataset, setting=setting) if e.scores[metric].size]
             if rivals:
                 first = max(rivals, key=lambda entry: entry.scores[metric].mean())
-                best.append(first)
+                marks |= {id(e): "unsure" for e in rivals} | {id(first): "best"}
                 pairs += [(first, e) for e in rivals if e is not first and comparable(first, e, metric)]
-    rejected = holm([p_value(a.scores[metric], b.scores[metric]) for a, b in pairs])
-    level = frozenset(id(b) for (_, b), worse in zip(pairs, rejected, strict=True) if not worse)
-    return Verdicts(frozenset(map(id, best)), level, len(pairs))
+    found = outcomes([(a.scores[metric], b.scores[metric]) for a, b in pairs])
+    means = {"different": "worse", "equal": "level", "unsure": "unsure"}
+    marks |= {id(b): means[outcome] for (_, b), outcome in zip(pairs, found, strict=True)}
+    return Verdicts(marks, len(pairs))
 
 
-def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int, tuple[Interval, bool]], int]:
-    """An ablation: the difference of each row to the first of its network, and whether it is significant."""
+def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int, tuple[Interval, str]], int]:
+    """An ablation: the difference of each row to the first of its network, and what it shows (`outcomes`)."""
     pairs = []
     for dataset in section.datasets:
         whole, *others = section.of(dataset)
         pairs += [(whole, e) for e in others if comparable(whole, e, metric)]
     found = [(b.scores[metric], a.scores[metric]) for a, b in pairs]
-    rejected = holm([p_value(b, a) for b, a in found])
-    changes = [difference(b, a) for b, a in found]
-    verdicts = zip(changes, rejected, strict=True)
+    verdicts = zip([difference(b, a) for b, a in found], outcomes(found), strict=True)
     return {id(b): verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
 
 

@@ -6,6 +6,7 @@ GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is G
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -246,49 +247,75 @@ def rectify(
     return share
 
 
+SURVEYED = 5_000
+"""How many nodes of a network tell what share of it is in the given classes."""
+
+
 @dataclass(frozen=True)
 class Known:
-    """P(a node is in one of the given classes): logistic in how near the nearest one is, its shots, and the crowd.
+    """P(a node is in one of the given classes): logistic in how near the nearest is, its shots, the crowd, and log N.
 
-    Where nodes lie close together, being near to a class says less: so are many that are not in it.
+    Where nodes lie close together, being near to a class says less: so are many that are not in it. Of several classes
+    one is near sooner. `class_share` is the share of a network's nodes that a known class has, on average.
     """
 
     slope: float
     by_shots: float
     intercept: float
     by_crowd: float = 0.0
+    by_ways: float = 0.0
+    class_share: float = 0.05
 
     def probability(
-        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
-    ) -> Float[Tensor, " q"]:
-        """Of a node on its own, as if every second one were a member: so it was learned."""
-        return torch.sigmoid(self._log_odds(near, shots, crowd))
-
-    def among(
         self,
         near: Float[Tensor, "q n"],
         shots: Float[Tensor, " n"],
         crowd: Float[Tensor, " q"] | None = None,
-        steps: int = 50,
+        share: float = 0.5,
+    ) -> Float[Tensor, " q"]:
+        """Of a node on its own, if that share of all nodes are members."""
+        return torch.sigmoid(self._log_odds(near, shots, crowd) + math.log(share / (1 - share)))
+
+    def among(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
     ) -> Float[Tensor, " q"]:
         """Of nodes asked about together, which tell what share of them are members.
 
-        The share that makes them likeliest, by expectation-maximisation (Saerens et al., 2002); one member and one
-        stranger are imagined, so that it is neither 0 nor 1.
+        One member and one stranger are imagined, so that it is neither 0 nor 1.
         """
-        odds = self._log_odds(near, shots, crowd)
-        share = odds.new_tensor(0.5)
-        for _ in range(steps):
-            member = torch.sigmoid(odds + share.logit())
-            share = (member.sum() + 1) / (member.numel() + 2)
-        return member
+        share = _share_of_members(self._log_odds(near, shots, crowd), 0.5, 2.0)
+        return self.probability(near, shots, crowd, share)
+
+    def share(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
+    ) -> float:
+        """What share of a network is in the classes: by some of its nodes, and as much by the size of known classes.
+
+        The nodes alone can be far off where a few of thousands are members; the sizes where new classes are others.
+        """
+        expected = min(0.5, max(1e-6, shots.numel() * self.class_share))
+        return _share_of_members(self._log_odds(near, shots, crowd), expected, float(near.shape[0]))
 
     def _log_odds(
         self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
     ) -> Float[Tensor, " q"]:
+        """How much likelier the node looks so as a member than as a stranger; the logarithm."""
         top, place = near.max(dim=1)
-        odds = self.slope * top + self.by_shots * shots.log()[place] + self.intercept
+        odds = self.slope * top + self.by_shots * shots.log()[place] + self.by_ways * math.log(near.shape[1])
+        odds = odds + self.intercept
         return odds if crowd is None else odds + self.by_crowd * crowd
+
+
+def _share_of_members(log_odds: Float[Tensor, " q"], expected: float, imagined: float, steps: int = 50) -> float:
+    """The share of members that makes these nodes likeliest, by expectation-maximisation (Saerens et al., 2002).
+
+    Beside them are so many `imagined` nodes, of which the `expected` share are members.
+    """
+    odds, share = log_odds.double(), expected
+    for _ in range(steps):
+        member = float(torch.sigmoid(odds + math.log(share / (1 - share))).sum())
+        share = (member + imagined * expected) / (odds.numel() + imagined)
+    return share
 
 
 @dataclass(frozen=True)
@@ -424,14 +451,27 @@ class Prototypical(ABC):
         return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
-        """P(a query node is in one of the given classes)."""
+        """P(a query node is in one of the given classes), if every second node were."""
         return self.familiar_to(graph, self.ready(graph, support, support_y), query)
 
-    def familiar_to(self, graph: Graph, ready: Ready, query: Ints) -> NDArray[np.float32]:
+    def familiar_to(self, graph: Graph, ready: Ready, query: Ints, share: float = 0.5) -> NDArray[np.float32]:
+        """The same, if that share of all nodes is in the classes."""
+        near, crowd = self.nearness(graph, ready, query), self.crowd(graph, query)
+        return self._knows().probability(near, ready.shots, crowd, share).cpu().numpy()
+
+    def share_of_members(self, graph: Graph, ready: Ready) -> float:
+        """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
+        some = np.arange(graph.n)
+        if graph.n > SURVEYED:
+            some = np.sort(np.random.default_rng(0).choice(graph.n, SURVEYED, replace=False))
+        parts = np.array_split(some, math.ceil(some.size / TOGETHER**2))  # they may be read from a disk
+        near = torch.cat([self.nearness(graph, ready, part) for part in parts])
+        return self._knows().share(near, ready.shots, self.crowd(graph, some))
+
+    def _knows(self) -> Known:
         if self.known is None:
             raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
-        near, crowd = self.nearness(graph, ready, query), self.crowd(graph, query)
-        return self.known.probability(near, ready.shots, crowd).cpu().numpy()
+        return self.known
 
     def explain(self, graph: Graph, ready: Ready, query: Ints, nearest: int = 3) -> Explanation:
         z, asked = self._asked(graph, query)

@@ -12,11 +12,12 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fewnode.errors import FewnodeError
+from fewnode.evaluation import Interval
 from fewnode.experiment.ledger import Record
 from fewnode.experiment.results import Entry, Results, Section, Verdicts, against_first, compare
 from fewnode.report import names, plots
 from fewnode.report.page import STYLE, write_page
-from fewnode.report.tables import change_text, distinct_metrics, signed, significance
+from fewnode.report.tables import LEVEL, change_text, distinct_metrics, signed, significance
 
 
 def write_report(results: Results, path: Path) -> None:
@@ -118,6 +119,7 @@ def _compared(results: Results, section: Section) -> dict[str, Any]:
         "title": section.title,
         "tables": tables,
         "overview": overview,
+        "level": LEVEL,
         "test": significance(verdicts.comparisons),
         "one_f1": len(distinct_metrics(section)) == 2,
         "cost": _drawn(cost),
@@ -200,7 +202,7 @@ def _ablated(results: Results, section: Section) -> dict[str, Any]:
                     "accuracy": _parts(found) if found else None,
                     "missing": entry.status if entry else "",
                     "change": change_text(*change) if change else "",
-                    "sign": ("worse" if change[0].mean < 0 else "better") if change and change[1] else "",
+                    "sign": _sign(*change) if change else "",
                 }
             )
         rows.append({"label": names.written(label), "cells": cells})
@@ -209,9 +211,14 @@ def _ablated(results: Results, section: Section) -> dict[str, Any]:
         "title": section.title,
         "datasets": section.datasets,
         "rows": rows,
+        "level": LEVEL,
         "test": significance(comparisons),
         "setting": ", ".join(section.settings),
     }
+
+
+def _sign(change: Interval, outcome: str) -> str:
+    return "" if outcome != "different" else "worse" if change.mean < 0 else "better"
 
 
 def _looked(results: Results, section: Section) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How methods are written and drawn: the same everywhere in a report."""
+"""How methods are written and drawn: the same in every table and on every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ METHODS = {
     "meta-gnn": "Meta-GNN",
     "gpn": "GPN",
     "gpn-naive": "GPN-naive",
-    "gpn-plus": "GPN-plus",
+    "propagation": "Propagation",
+    "gpn-plus": "GPN+",
 }
 METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fewnode.evaluation import METRICS, Interval
-from fewnode.experiment.results import Entry, Results, Section, against_first, compare, table
+from fewnode.experiment.results import MARGIN, Entry, Results, Section, against_first, compare, table
 from fewnode.io import csv_text
 from fewnode.report import names
 
@@ -16,7 +16,7 @@ Escape = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table, and how: `best`, `level` (not significantly worse than the best), or plain."""
+    """What stands in a table, and how: a mark of `Verdicts`, or none."""
 
     text: str
     mark: str = ""
@@ -51,14 +51,19 @@ def distinct_metrics(section: Section) -> list[str]:
 def significance(comparisons: int) -> str:
     """How the marks came about, in one sentence."""
     return (
-        f"paired t-test over the same tasks with seeds nested in methods, {comparisons} comparisons, "
+        f"paired t-tests over the same tasks with seeds nested in methods, {comparisons} comparisons, "
         "Holm-corrected to 5 % for all of them together"
     )
 
 
+LEVEL = f"equally good: surely less than {100 * MARGIN:.0f} points apart"
+"""What † says; ? says that the data cannot tell."""
+
+
 def _compared(results: Results, section: Section, metric: str) -> list[Table]:
     verdicts = compare(section, metric)
-    note = f"% ± 95 % interval. Bold: best; †: not significantly worse ({significance(verdicts.comparisons)})."
+    how = significance(verdicts.comparisons)
+    note = f"% ± 95 % interval. Bold: best; †: {LEVEL}; ?: cannot tell; no mark: significantly worse ({how})."
     found = []
     for dataset in section.datasets:
         settings = [s for s in section.settings if any(e[metric] for e in section.of(dataset, setting=s))]
@@ -97,12 +102,14 @@ def _ablated(section: Section) -> Table:
             cells.append(Cell(text + (f" ({change_text(*change)})" if change else "")))
         rows.append(tuple(cells))
     how = significance(comparisons)
-    note = f"Accuracy, % ± 95 % interval, and the difference to the first row; *: significant ({how})."
+    note = "Accuracy, % ± 95 % interval, and the difference to the first row; "
+    note += f"*: significant; †: {LEVEL}; ?: cannot tell ({how})."
     return Table(section.title, ("variant", *section.datasets), tuple(rows), note)
 
 
-def change_text(change: Interval, significant: bool) -> str:
-    return f"{signed(100 * change.mean)} ± {100 * change.ci95:.1f}{'*' if significant else ''}"
+def change_text(change: Interval, outcome: str) -> str:
+    mark = {"different": "*", "equal": "†", "unsure": " ?"}[outcome]
+    return f"{signed(100 * change.mean)} ± {100 * change.ci95:.1f}{mark}"
 
 
 def signed(value: float) -> str:
@@ -136,7 +143,7 @@ def _with_marks(results: Results) -> list[list[str]]:
 def to_markdown(found: Table) -> str:
     lines = [f"**{in_markdown(found.caption)}**", "", _piped([in_markdown(h) for h in found.header])]
     lines.append("|---|" + "---:|" * (len(found.header) - 1))
-    style = {"best": "**{}**", "level": "{}†", "": "{}"}
+    style = {"best": "**{}**", "level": "{}†", "unsure": "{} ?", "worse": "{}", "": "{}"}
     lines += [_piped([style[cell.mark].format(in_markdown(cell.text)) for cell in row]) for row in found.rows]
     return "\n".join([*lines, "", in_markdown(found.note), ""])
 
@@ -147,7 +154,7 @@ def _piped(cells: Sequence[str]) -> str:
 
 def to_latex(found: Table) -> str:
     """A table for the package booktabs."""
-    style = {"best": "\\textbf{{{}}}", "level": "{}$^\\dagger$", "": "{}"}
+    style = {"best": "\\textbf{{{}}}", "level": "{}$^\\dagger$", "unsure": "{}$^?$", "worse": "{}", "": "{}"}
     rows = [" & ".join(style[c.mark].format(in_latex(c.text)) for c in row) + " \\\\" for row in found.rows]
     return "\n".join(
         [

@@ -17,7 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.serve.bodies import Attach, Classify, Edges, Progress, Put, PutNode, Suggest
+from fewnode.serve.bodies import Attach, Classify, Edges, Judging, Progress, Put, PutNode, Suggest
 from fewnode.serve.desk import Busy, Desk
 from fewnode.serve.gate import BUG, Gate, Health, Rules
 from fewnode.serve.metrics import Metrics
@@ -168,7 +168,7 @@ def _routes(service: Service) -> FastAPI:
     async def suggest(body: Annotated[Suggest, Body()]) -> Response:
         return await aside(service.session.suggest, body)
 
-    @app.post("/api/progress", summary="Accuracy on nodes whose class is known and that are no support nodes")
+    @app.post("/api/progress", summary="How much of what the classes claim is right, by known labels")
     async def progress(body: Annotated[Progress, Body()]) -> Response:
         return await aside(service.session.progress, body)
 
@@ -177,8 +177,11 @@ def _routes(service: Service) -> FastAPI:
         return _csv(service.session.support_csv(), "support.csv")
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
-    async def label_table() -> Response:
-        return _csv(await desk.aside(service.session.labels_csv), "labels.csv")
+    async def label_table(
+        mode: str | None = None, closed_set: bool = False, threshold: float | None = None
+    ) -> Response:
+        how = Judging(mode=mode, closed_set=closed_set, threshold=threshold)
+        return _csv(await desk.aside(service.session.labels_csv, how), "labels.csv")
 
     @app.get("/metrics", summary="Counts and times for Prometheus")
     async def metrics() -> Response:

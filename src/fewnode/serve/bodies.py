@@ -97,14 +97,21 @@ class Put(Body):
     model_config = ConfigDict(json_schema_extra={"example": {"support": ["openvpn", "wireguard-tools"]}})
 
 
-class Classify(Body):
+class Judging(Body):
+    """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
+    (0.5), unless the set is closed."""
+
+    mode: Annotated[str, Field(pattern="^(inductive|transductive)$")] | None = None
+    closed_set: bool = False
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Classify(Judging):
     """Which nodes, into which classes, and how."""
 
     nodes: Annotated[Asked, Field(min_length=1)] | None = None
     all: bool = False
     support: Support | None = None
-    mode: Annotated[str, Field(pattern="^(inductive|transductive)$")] | None = None
-    open_set: bool = False
     limit: Annotated[int, Field(ge=1, le=NODES)] = 50
     explain: bool = True
 
@@ -179,12 +186,11 @@ class NewNode(NodeContent):
     edges: Ends = []
 
 
-class Attach(Body):
+class Attach(Judging):
     """New nodes; their edges lead to nodes of the network or to each other."""
 
     nodes: Annotated[list[NewNode], Field(min_length=1, max_length=ATTACHED)]
     classify: bool = True
-    open_set: bool = False
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -195,12 +201,11 @@ class Attach(Body):
     )
 
 
-class PutNode(NodeContent):
+class PutNode(NodeContent, Judging):
     """A node as it is to be from now on. Its row and its edges stay as they are where they are left out."""
 
     edges: Ends | None = None
     classify: bool = True
-    open_set: bool = False
 
     model_config = ConfigDict(json_schema_extra={"example": {"attributes": {"vpn": 2}, "edges": ["libc6"]}})
 
@@ -221,8 +226,8 @@ class Edges(Body):
     model_config = ConfigDict(json_schema_extra={"example": {"add": [{"source": "openvpn", "target": "openssl"}]}})
 
 
-class Progress(Body):
-    """Nodes whose class is known beside those that the dataset knows."""
+class Progress(Judging):
+    """Nodes whose class is known beside those that the dataset knows; a class of another name is another class."""
 
     truth: Annotated[dict[ClassName, Asked], Field(max_length=CLASSES)] = {}
 

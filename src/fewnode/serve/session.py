@@ -21,10 +21,12 @@ from fewnode.graph import UNKNOWN, Dataset
 from fewnode.io import csv_text
 from fewnode.labelling import suggest
 from fewnode.methods.gpn import Prototypical
-from fewnode.predictions import NONE, Predictions
+from fewnode.predictions import NONE, Answerer, Predictions
+from fewnode.report.names import written
 from fewnode.serve import edits
-from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Progress, PutNode, Suggest, limits
+from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progress, PutNode, Suggest, limits
 from fewnode.serve.changes import Origin
+from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
 from fewnode.serve.moment import Condition, Missing, Moment
 from fewnode.serve.network import Network
@@ -101,6 +103,7 @@ class Session:
         model, data = network.model, network.data
         return {
             "method": model.method.rsplit("/", 1)[-1],
+            "method_name": written(model.method),
             "way": model.way,
             "shot": model.shot,
             "data": {
@@ -175,7 +178,6 @@ class Session:
     def classify(self, body: Classify, then: Moment | None = None) -> dict[str, Any]:
         now = then or self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
-        transductive = (body.mode or self.mode) == MODES[1]
         explain = body.explain and network.embeds
         n_way = len(answerer.classes)
         if body.nodes is None and body.limit * n_way > NODES:
@@ -187,12 +189,10 @@ class Session:
             )
         if body.nodes is not None:
             nodes = [now.node(name) for name in body.nodes]
-            return {"version": version, **rendered(answerer.predictions(nodes, explain, transductive, body.open_set))}
-        answer = answerer.predictions(range(network.data.graph.n), False, transductive, body.open_set)
+            return {"version": version, **rendered(self._judged(now, answerer, body, nodes, explain))}
+        answer = self._judged(now, answerer, body)
         best = _best(answer, body.limit, set(answerer.nodes))
-        why = answerer.recogniser.explain(best) if explain else None
-        names = [answer.nodes[i] for i in best]
-        result = rendered(replace(answer, nodes=names, probability=answer.probability[best], why=why))
+        result = rendered(answer.only(best, answerer.recogniser.explain(best) if explain else None))
         counts = Counter(answer.labels)
         return {"version": version, **result, "counts": {name: counts[name] for name in result["classes"]}}
 
@@ -218,26 +218,23 @@ class Session:
         }
 
     def progress(self, body: Progress) -> dict[str, Any]:
-        """Accuracy on nodes that are not in the support but whose class is known."""
+        """How much of what each class claims is right, by the data's labels and by those of the request."""
         now = self.now
-        version, answerer = now.version, now.answerer(None)
-        data, labels = answerer.data, set(answerer.classes)
-        truth = {int(i): name for i, name in zip(*_known(data, labels), strict=True)}
-        for name, nodes in body.truth.items():
-            truth |= {now.node(node): name for node in nodes if name in labels}
-        given = set(answerer.nodes)
-        asked = [node for node in truth if node not in given]
-        asked = asked[:: 1 + len(asked) // NODES]
-        if not asked or len(labels) < 2:
-            return {"version": version, "accuracy": None, "nodes": 0, "per_class": {}}
-        answer = answerer.predictions(asked, transductive=self.mode == MODES[1])
-        right = np.array([truth[node] == label for node, label in zip(asked, answer.labels, strict=True)])
-        classes = np.array([truth[node] for node in asked], object)
-        each = {
-            name: {"accuracy": float(right[classes == name].mean()), "nodes": int((classes == name).sum())}
-            for name in sorted(set(classes.tolist()))
-        }
-        return {"version": version, "accuracy": float(right.mean()), "nodes": len(asked), "per_class": each}
+        answerer = now.answerer(None)
+        data, given = answerer.data, [label for _, label in answerer.support]
+        answer = self._judged(now, answerer, body)
+        truth = {now.node(node): name for name, nodes in body.truth.items() for node in nodes}
+        support = list(zip(answerer.nodes, given, strict=True))
+        claims = Claims.of(data, answerer.classes, support, labels(answer), truth)
+        return {"version": now.version, **claims.to_json(data)}
+
+    def _judged(
+        self, now: Moment, answerer: Answerer, how: Judging, nodes: Sequence[int] | None = None, explain: bool = False
+    ) -> Predictions:
+        """What some nodes, or all of them, are taken for: every answer, count and table is made here."""
+        asked = range(answerer.data.graph.n) if nodes is None else nodes
+        transductive = (how.mode or self.mode) == MODES[1]
+        return answerer.predictions(asked, explain, transductive, closed_set=how.closed_set, threshold=how.threshold)
 
     # --- nodes and edges ---
 
@@ -264,7 +261,8 @@ class Session:
         told = self.origin.account(edit.nodes).to_json()
         if not body.classify or not then.state.classes:
             return {"classes": [], "results": [], "beta": {}, **told}
-        return {**self.classify(Classify(nodes=names, open_set=body.open_set), then), **told}
+        how = {name: getattr(body, name) for name in Judging.model_fields}
+        return {**self.classify(Classify(nodes=names, **how), then), **told}
 
     # --- tables ---
 
@@ -272,10 +270,9 @@ class Session:
         rows = [[node, name] for name, nodes in self.state.classes.items() for node in nodes]
         return csv_text([["node", "class"], *rows])
 
-    def labels_csv(self) -> str:
-        answerer = self.now.answerer(None)
-        nodes = range(answerer.data.graph.n)
-        return answerer.predictions(nodes, transductive=self.mode == MODES[1]).to_csv()
+    def labels_csv(self, how: Judging) -> str:
+        now = self.now
+        return self._judged(now, now.answerer(None), how).to_csv()
 
 
 def _described(network: Network, state: State) -> list[dict[str, Any]]:
@@ -297,41 +294,40 @@ def _described(network: Network, state: State) -> list[dict[str, Any]]:
     return found
 
 
+def labels(answer: Predictions) -> list[str | None]:
+    """What each node is taken for; None, not a class called none, for a node of none of the classes."""
+    return [None if label == NONE and not answer.closed_set else label for label in answer.labels]
+
+
 def rendered(answer: Predictions) -> dict[str, Any]:
-    """Predictions as the service gives them: a class of null, not a class called none, for a stranger."""
-    open_set = NONE in answer.classes
-    classes = answer.classes[:-1] if open_set else answer.classes
-    labels = [None if open_set and label == NONE else label for label in answer.labels]
+    """Predictions as the service gives them; `note` says it where the model cannot tell what is in none of them."""
     class_of = dict(answer.support)
-    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest]
-    results = [
-        {
-            "node": node,
-            "class": label,
-            "probabilities": row[:-1] if open_set else row,
-            "familiar": 1 - float(row[-1]) if open_set else None,
-            "nearest": near,
-        }
-        for node, label, row, near in zip(
-            answer.nodes, labels, answer.probability, nearest or [[]] * len(labels), strict=True
-        )
-    ]
+    count = len(answer.nodes)
+    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest] or [[]] * count
+    member = [None] * count if answer.member is None else answer.member.tolist()
+    columns = (answer.nodes, labels(answer), answer.probability.tolist(), answer.probabilities, member, nearest)
+    fields = ("node", "class", "probability", "probabilities", "member", "nearest")
     beta: dict[str, dict[str, float]] = {}
     for (node, label), weight in zip(answer.support, answer.why.beta if answer.why else (), strict=False):
         beta.setdefault(label, {})[node] = float(weight)
-    return {"classes": classes, "results": results, "beta": beta}
+    return {
+        "classes": answer.classes,
+        "closed_set": answer.closed_set,
+        "note": answer.reason if answer.member is None else None,
+        "results": [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)],
+        "beta": beta,
+    }
 
 
 def _best(answer: Predictions, limit: int, support: set[int]) -> list[int]:
     """The rows that each class claims most surely, support nodes left out; the surest class's first."""
-    labels = np.array(answer.labels, object)
-    top = answer.probability.max(axis=1)
+    taken, top = np.array(answer.labels, object), answer.probability
     found: list[int] = []
     for name in answer.classes:
-        own = np.flatnonzero(labels == name)
+        own = np.flatnonzero(taken == name)
         order = own[np.argsort(-top[own], kind="stable")]
         found += [int(i) for i in order[: limit + len(support)] if int(i) not in support][:limit]
-    return found if NONE not in answer.classes else [i for i in found if labels[i] != NONE]
+    return found
 
 
 def _known(data: Dataset, labels: set[str]) -> tuple[np.ndarray[Any, Any], list[str]]:

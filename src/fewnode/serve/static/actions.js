@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { byId, el, percent, plural } from "./dom.js";
 import { examples } from "./examples.js";
 import { keep } from "./memory.js";
-import { judge, more, refresh } from "./refresh.js";
+import { judge, judging, more, refresh } from "./refresh.js";
 import { classOf, labelled, names, state, supportOf, tell } from "./state.js";
 import { attempt, calm, say, warn } from "./status.js";
 
@@ -121,6 +121,7 @@ export async function reject(node) {
 
 export async function judgeBy(option, value) {
   state.options[option] = value;
+  tell("options");
   await refresh();
 }
 
@@ -131,13 +132,16 @@ export async function answerFromData(count) {
     const truth = (await api.node(node)).class;
     await (supportOf(truth).length ? add(truth, node) : reject(node));
   }
-  if (state.progress?.mean != null)
-    say(`${plural(labelled(), "labelled node")}: ${percent(state.progress.mean)} accuracy on held-out nodes.`);
+  const { precision, recall } = state.progress ?? {};
+  if (precision && recall)
+    say(
+      `${plural(labelled(), "labelled node")}: ${percent(precision.value)} of what is claimed is right, ${percent(recall.value)} of what is there is found.`,
+    );
 }
 
 export async function save(file) {
   say(`Writing ${file}…`);
-  const address = URL.createObjectURL(await api.table(file));
+  const address = URL.createObjectURL(await api.table(file, judging()));
   el("a", { href: address, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
   say(`${file} is in your downloads.`);

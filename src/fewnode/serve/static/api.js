@@ -111,8 +111,9 @@ export const put = (name, support, version) => json("PUT", named("classes", name
 export const remove = (name, version) => json("DELETE", named("classes", name), undefined, version);
 export const classify = (body) => json("POST", "/api/classify", body);
 export const suggest = (body) => json("POST", "/api/suggest", body);
-export const progress = () => json("POST", "/api/progress", {});
-export const table = async (name) => (await request("GET", `/api/export/${name}`)).blob();
+export const progress = (body) => json("POST", "/api/progress", body);
+export const table = async (name, how) =>
+  (await request("GET", `/api/export/${name}?${name === "labels.csv" ? new URLSearchParams(how) : ""}`)).blob();
 // Whether asking again is worth while: it answers or, if the key is no longer valid, says so.
 export const back = () =>
   send("GET", "/health/ready").then(

@@ -2,7 +2,7 @@
 
 import { activate, add, discard, draft, drop, erase, judgeBy, look, reject, save } from "./actions.js";
 import { bar, button, byId, el, mark, number, percent, redraw } from "./dom.js";
-import { classOf, names, on, slot, state, verdict } from "./state.js";
+import { claimsOf, classOf, names, on, slot, state, verdict } from "./state.js";
 import { nearest } from "./node.js";
 import { attempt } from "./status.js";
 
@@ -37,9 +37,14 @@ function naming() {
 function one(name) {
   const active = name === state.active;
   const support = state.classes.find((c) => c.name === name)?.support ?? [];
-  const count = state.claims?.counts?.[name];
   const claims =
-    support.length === 0 ? "waits for its first node" : count === undefined ? "…" : `claims ${number(count)}`;
+    support.length === 0
+      ? "waits for its first node"
+      : state.claims
+        ? `claims ${number(claimsOf(name))}`
+        : alone()
+          ? ""
+          : "…";
   return el(
     "section",
     { class: `class${active ? " active" : ""}` },
@@ -95,20 +100,26 @@ function chips(name, support) {
 }
 
 function claimed(name) {
+  if (alone())
+    return el(
+      "p",
+      { class: "small" },
+      `${state.model.method_name} cannot tell whether a node is in none of the classes, so it cannot say which nodes are like these. Start a second class to compare with.`,
+    );
   if (!state.claims) return el("p", { class: "small soft" }, "Asking which nodes it claims…");
-  const { classes, results } = state.claims;
+  const { classes, results, closed_set: closed, note } = state.claims;
   const rows = results
     .map((result) => ({ result, ...verdict(result, classes) }))
     .filter((row) => row.name === name && classOf(row.result.node) === null && !state.answered.has(row.result.node))
     .sort((a, b) => b.probability - a.probability);
-  const alone = classes.length === 1 && !state.options.openSet;
   return [
-    el("h4", {}, "It now claims"),
-    alone &&
+    el("h4", {}, classes.length === 1 ? "More like these" : "It now claims"),
+    closed &&
       el(
         "p",
         { class: "small soft" },
-        "A class alone claims every node. Start a second one to compare it with, or allow “none of these” below.",
+        "Every node is given to one of the classes, whether or not it is in any of them.",
+        note ? ` ${sentence(note)}` : " “None of these” is turned off below.",
       ),
     rows.length === 0 && el("p", { class: "small soft" }, "No node that is not labelled already."),
     el(
@@ -123,6 +134,11 @@ function claimed(name) {
       }),
   ];
 }
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+// One class, and a method that cannot tell what is in none.
+const alone = () => state.classes.length === 1 && !state.model.open_set;
 
 function claim(name, { result, probability }) {
   const { node } = result;
@@ -168,6 +184,22 @@ function option(text, key, can) {
   return el("p", {}, box, el("label", { for: box.id }, text));
 }
 
+// From which probability on a node is claimed at all: fewer claims are more often right.
+function threshold() {
+  const value = state.options.threshold;
+  const field = el("input", {
+    type: "range",
+    id: "option-threshold",
+    min: "0.05",
+    max: "0.95",
+    step: "0.05",
+    value,
+    disabled: !state.options.openSet,
+    onchange: () => attempt(() => judgeBy("threshold", Number(field.value))),
+  });
+  return el("p", {}, el("label", { for: field.id }, `Claim a node from ${Math.round(100 * value)} % on`), field);
+}
+
 function tools() {
   const { modes, open_set: openSet } = state.model;
   byId("tools").replaceChildren(
@@ -176,6 +208,7 @@ function tools() {
       {},
       el("legend", {}, "How nodes are judged"),
       option("Allow “none of these”", "openSet", openSet),
+      openSet && threshold(),
       option("Nodes help each other (transductive)", "transductive", modes.includes("transductive")),
     ),
     el(
@@ -199,6 +232,6 @@ function tools() {
   );
 }
 
-on("model", tools);
+on("model options", tools);
 on("active", () => (shown = FIRST));
 on("model classes claims active", draw);

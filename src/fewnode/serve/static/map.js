@@ -249,10 +249,10 @@ function recolour() {
     claims = state.map.nodes.map((_, i) => {
       const result = of(i);
       if (!result) return undefined;
-      const { name, share, familiar } = verdict(result, classes);
+      const { name, share } = verdict(result, classes);
       const floor = 1 / classes.length;
       const sure = classes.length > 1 ? Math.max(0, (share - floor) / (1 - floor)) : 1;
-      return { slot: name === null ? -1 : slot(name), sure: sure * (familiar ?? 1) };
+      return { slot: name === null ? -1 : slot(name), sure: sure * (state.options.openSet ? (result.member ?? 1) : 1) };
     });
   }
   animate();

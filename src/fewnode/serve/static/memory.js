@@ -1,16 +1,16 @@
-// What this tab remembers: nodes that were set aside, and how accuracy grew.
+// What this tab remembers: nodes that were set aside, and how well it went.
 
 import { labelled, state } from "./state.js";
 
-// Accuracies of the same set of classes make one curve; another set of classes starts another.
+// What was found of the same classes, judged in the same way, makes one curve; anything else starts another.
 const memory = () => `fewnode ${state.model.data.name}`;
 
-export function remember(accuracy) {
-  const of = JSON.stringify(state.classes.map((c) => c.name).sort());
+export function remember({ precision, recall: found }) {
+  const of = JSON.stringify([state.classes.map((c) => c.name).sort(), state.options]);
   if (state.history.of !== of) state.history = Object.assign([], { of });
-  const point = { labelled: labelled(), accuracy };
+  if (!precision || !found) return;
+  const point = { labelled: labelled(), right: precision.value, found: found.value };
   const last = state.history.at(-1);
-  if (accuracy === null || (last && last.labelled === point.labelled && last.accuracy === accuracy)) return;
   if (last?.labelled === point.labelled) state.history.pop();
   state.history.push(point);
   keep();

@@ -127,7 +127,8 @@ function why(node) {
   const result = state.judged?.of.get(node);
   if (!result || classOf(node) !== null) return null;
   const { classes } = state.judged;
-  const { name, familiar, shares } = verdict(result, classes);
+  const { name } = verdict(result, classes);
+  const open = !state.judged.closed && result.member !== null;
   return el(
     "div",
     { class: "why" },
@@ -135,25 +136,18 @@ function why(node) {
     el(
       "ul",
       { class: "bars" },
-      [...shares.entries()]
+      [...result.probabilities.entries()]
         .sort((a, b) => b[1] - a[1])
         .slice(0, 5)
-        .map(([i, p]) =>
-          el(
-            "li",
-            {},
-            el("span", { class: "name" }, mark(slot(classes[i])), classes[i]),
-            bar(p, slot(classes[i])),
-            el("span", { class: "num" }, percent(p)),
-          ),
-        ),
+        .map(([i, p]) => row([mark(slot(classes[i])), classes[i]], p, slot(classes[i]))),
+      open && row("none of these", 1 - result.member, -1),
     ),
-    familiar !== null &&
-      familiar !== undefined &&
-      el("p", { class: "small soft" }, `One of these classes at all: ${percent(familiar)}`),
     nearest(result.nearest),
   );
 }
+
+const row = (name, p, place) =>
+  el("li", {}, el("span", { class: "name" }, name), bar(p, place), el("span", { class: "num" }, percent(p)));
 
 // The support nodes that a node is nearest to, and how much each weighs in its class's prototype.
 export function nearest(near) {

@@ -11,7 +11,7 @@ import { open } from "./refresh.js";
 import { attempt } from "./status.js";
 
 on("model", () => {
-  const { data, method, way, shot } = state.model;
+  const { data, method_name: method, way, shot } = state.model;
   document.title = `fewnode · ${data.name}`;
   byId("dataset").textContent =
     `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, trained ${way}-way ${shot}-shot`;

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { number, plural } from "./dom.js";
 import { recall, remember } from "./memory.js";
-import { labelled, names, on, slot, state, tell } from "./state.js";
+import { allKnown, claimsOf, labelled, names, on, slot, state, tell } from "./state.js";
 import { attempt, idle, onReturn, say } from "./status.js";
 
 const MAP = 4000;
@@ -43,9 +43,10 @@ export async function refresh() {
   if (!names().includes(state.active)) state.active = names()[0] ?? null;
   state.classes.forEach((c) => slot(c.name));
   tell("classes");
-  if (state.classes.length === 0) {
+  if (!answers()) {
     Object.assign(state, { claims: null, suggestions: null, progress: null, judged: null, colours: null });
     tell("claims", "suggestions", "progress", "judged", "colours");
+    if (state.classes.length) return say("One class alone: this method cannot say which nodes are like it.");
     return say(`${plural(state.model.data.nodes, "node")}, no class yet.`);
   }
   const what = plural(state.classes.length, "class");
@@ -66,10 +67,16 @@ export async function refresh() {
   await late;
 }
 
-const judging = () => ({
-  mode: state.options.transductive ? "transductive" : "inductive",
-  open_set: state.options.openSet,
-});
+// One class alone can only be open: every node is in a closed set of one class.
+export function judging() {
+  const { transductive, openSet, threshold } = state.options;
+  const mode = transductive ? "transductive" : "inductive";
+  if (!state.model.open_set) return { mode };
+  return openSet || state.classes.length === 1 ? { mode, threshold } : { mode, closed_set: true };
+}
+
+// Whether there is an answer at all: a method that cannot tell strangers has nothing to say of one class alone.
+const answers = () => state.classes.length > 1 || state.model.open_set;
 
 // The classes of the map's nodes; where there are many classes, of every so many nodes: an answer has its size.
 async function paint() {
@@ -87,9 +94,9 @@ async function ask(answer, topic, current) {
 }
 
 function summary() {
-  const counts = Object.entries(state.claims?.counts ?? {});
+  const counts = state.claims?.classes ?? [];
   return (
-    counts.map(([name, count]) => `${name} claims ${number(count)}`).join(", ") +
+    counts.map((name) => `${name} claims ${number(claimsOf(name))}`).join(", ") +
     ` of ${plural(state.model.data.nodes, "node")}.`
   );
 }
@@ -105,33 +112,26 @@ async function place(current) {
 }
 
 async function measure(current) {
-  const found = await api.progress();
+  const found = await api.progress(judging());
   if (!current()) return;
-  const each = Object.values(found.per_class).map((c) => c.accuracy);
-  found.mean = each.length ? each.reduce((sum, a) => sum + a, 0) / each.length : null; // classes count the same
   state.progress = found;
-  remember(found.mean);
+  remember(found);
   tell("progress");
 }
 
-// Where the data knows every class, only nodes of these classes are asked about: those that accuracy is measured on.
+// Where the data knows every class, only nodes of these classes are asked about, so that its labels can answer.
 export async function more(current = () => true) {
   const exclude = [...state.answered.keys()].slice(-state.model.limits.nodes);
   await ask(api.suggest({ count: SUGGESTIONS, exclude, known: allKnown() }), "suggestions", current);
 }
 
-function allKnown() {
-  const told = new Set(Object.values(state.model.classes).flat());
-  return state.classes.length > 1 && state.classes.every((c) => told.has(c.name));
-}
-
 // What the classes say of the node looked at, and of its neighbours.
 export async function judge(current = () => true) {
-  if (!state.node || state.classes.length === 0) return;
+  if (!state.node || !answers()) return;
   const nodes = [state.node.node, ...state.node.neighbours.map((n) => n.node)];
   const answer = await api.classify({ ...judging(), nodes, explain: true });
   if (!current() || state.node?.node !== nodes[0]) return;
-  state.judged = { classes: answer.classes, of: new Map(answer.results.map((r) => [r.node, r])) };
+  state.judged = { classes: answer.classes, closed: answer.closed_set, of: new Map(answer.results.map((r) => [r.node, r])) };
   tell("judged");
 }
 

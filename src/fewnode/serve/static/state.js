@@ -16,8 +16,8 @@ export const state = {
   suggestions: null,
   answered: new Map(), // nodes that were set aside, for this tab
   progress: null,
-  history: [], // {labelled, accuracy}
-  options: { transductive: false, openSet: false },
+  history: [], // {labelled, right, found}
+  options: { transductive: false, openSet: false, threshold: 0.5 },
 };
 
 const listeners = new Map();
@@ -51,12 +51,20 @@ export const supportOf = (name) => (state.classes.find((c) => c.name === name)?.
 export const betaOf = (node) => state.classes.flatMap((c) => c.support).find((s) => s.node === node)?.beta ?? null;
 export const labelled = () => state.classes.reduce((sum, c) => sum + c.support.length, 0);
 
-// Of one answered node: the class that wins and how sure that is.
-// Shares are those among the classes; with "none of these" allowed, `familiar` says how likely any class is at all.
+// How many nodes a class claims beside those it was given.
+export const claimsOf = (name) => (state.claims?.counts[name] ?? 0) - supportOf(name).length;
+
+// Whether the data has a class of the name of each.
+export function allKnown() {
+  const told = new Set(Object.values(state.model.classes).flat());
+  return state.classes.length > 1 && state.classes.every((c) => told.has(c.name));
+}
+
+// Of one answered node: the class that wins, how sure that is, and its share among the classes, whether or not the
+// node is in any of them.
 export function verdict(result, among) {
-  const sum = result.probabilities.reduce((total, p) => total + p, 0) || 1;
-  const shares = result.probabilities.map((p) => p / sum);
-  const best = result.class === null ? shares.indexOf(Math.max(...shares)) : among.indexOf(result.class);
-  const familiar = result.familiar ?? null;
-  return { name: result.class, shares, share: shares[best], familiar, probability: shares[best] * (familiar ?? 1) };
+  const { class: name, probabilities, probability } = result;
+  const best = name === null ? probabilities.indexOf(Math.max(...probabilities)) : among.indexOf(name);
+  const sum = probabilities.reduce((total, p) => total + p, 0) || 1;
+  return { name, probability, share: probabilities[best] / sum };
 }

@@ -1,0 +1,165 @@
+"""Writes the accuracy tables into README.md and the pages, so that a number has one source: `python docs/tables.py`.
+
+What the paper's grid gave comes from the ledger in paper/results, everything else from docs/results.toml. In a page,
+`<!-- table: NAME -->` stands above a table that is made here.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+from fewnode.experiment.results import compare, read_results
+from fewnode.report.names import written
+
+HERE = Path(__file__).parent
+PAGES = [HERE.parent / "README.md", *sorted(HERE.glob("*.md"))]
+MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n+)((?:\|.*\n)*)")
+SHOTS = (1, 3, 5)
+
+
+def rewritten(page):
+    """The page's text with every table made anew."""
+    return MARKED.sub(lambda match: match[1] + TABLES[match[2]](), page.read_text())
+
+
+def study(name):
+    """The rows of a study in results.toml, each with its columns' names."""
+    found = next(s for s in tomllib.loads((HERE / "results.toml").read_text())["study"] if s["name"] == name)
+    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+
+
+def made(header, rows):
+    head, *body = (f"| {' | '.join(cells)} |\n" for cells in (header, *rows))
+    return "".join([head, "|" + "---|" * len(header) + "\n", *body]).replace("|  |", "| |")
+
+
+# --- the paper's grid ---------------------------------------------------------------------------------------------
+
+
+def grid():
+    """Sections of the grid that compare methods."""
+    return [part for part in read_results(HERE.parent / "paper" / "results").sections if part.kind == "compare"]
+
+
+def marked(entry, verdicts, interval):
+    text = f"{100 * entry['accuracy'].mean:.1f}" + (f" ± {100 * entry['accuracy'].ci95:.1f}" if interval else "")
+    return {"best": "**{}**", "level": "{}†", "unsure": "{} ?", "worse": "{}"}[verdicts.mark(entry)].format(text)
+
+
+def five_by_five(interval):
+    """Accuracy of 5-way 5-shot tasks: (network, method) -> text with its mark."""
+    found = {}
+    for section in grid():
+        verdicts = compare(section)
+        for dataset in section.datasets:
+            for entry in section.of(dataset, setting="5-way 5-shot"):
+                found[dataset, entry.label] = marked(entry, verdicts, interval)
+    return found
+
+
+def measured():
+    cells = five_by_five(interval=False)
+    methods = ("gpn", "maml", "meta-gnn", "sgc", "deepwalk", "propagation", "gpn-plus")
+    names = {"debian": "Debian", "amazon_clothing_test20": "Amazon-Clothing, 20 classes"}
+    names |= {"coauthor_cs": "Coauthor-CS", "nell_partial": "NELL, in part"}
+    rows = [[name, *(cells[network, method] for method in methods)] for network, name in names.items()]
+    return made(["5-way 5-shot, %", *map(written, methods)], rows)
+
+
+def methods():
+    cells = five_by_five(interval=True)
+    networks = list(dict.fromkeys(network for network, _ in cells))
+    labels = list(dict.fromkeys(label for _, label in cells))
+    return made(["", *networks], [[written(label), *(cells.get((n, label), "") for n in networks)] for label in labels])
+
+
+def overview():
+    section = grid()[0]
+    scores = {
+        (label, dataset): 100 * np.mean([e["accuracy"].mean for e in section.of(dataset, label) if e["accuracy"]])
+        for label in section.labels
+        for dataset in section.datasets
+    }
+    best = sorted(section.labels, key=lambda label: -np.mean([scores[label, d] for d in section.datasets]))
+    rows = [[written(label), *(f"{scores[label, d]:.1f}" for d in section.datasets)] for label in best]
+    return made(["", *section.datasets], rows)
+
+
+# --- three class splits -------------------------------------------------------------------------------------------
+
+
+def splits(mode, queries):
+    """(network, way) -> its rows, by shot."""
+    found = {}
+    for row in study("splits"):
+        if (row["mode"], row["queries"]) == (mode, queries):
+            found.setdefault((row["network"], row["way"]), {})[row["shot"]] = row
+    return found
+
+
+def by_shots(rows, text, shots=SHOTS):
+    return " / ".join(text(rows[shot]) for shot in shots)
+
+
+def accuracy(row):
+    return f"{row['accuracy']:.1f}"
+
+
+def ahead(row):
+    return f"{row['ahead']:+.1f}"
+
+
+def ahead_by(row):
+    return f"{ahead(row)} ± {row['ahead_ci95']:.1f}"
+
+
+def both_modes(queries, modes, header):
+    found = [splits(mode, queries) for mode in modes]
+    means = {row["mode"]: f"**{ahead(row)}**" for row in study("split means") if row["queries"] == queries}
+    rows = [
+        [f"{key[0]}, {key[1]}-way", *(by_shots(part[key], text) for part in found for text in (accuracy, ahead_by))]
+        for key in found[0]
+    ]
+    rows.append(["mean of 72", *(cell for mode in modes for cell in ("", means[mode]))])
+    return made([header, *(cell for mode in modes for cell in (mode, "ahead by"))], rows)
+
+
+def start_here():
+    five = {network: rows for (network, way), rows in splits("inductive", "balanced").items() if way == 5}
+    rows = [[n, "1 / 5", *(by_shots(found, text, (1, 5)) for text in (accuracy, ahead))] for n, found in five.items()]
+    return made(["network", "shots", written("gpn-plus"), f"ahead of {written('propagation')} by"], rows)
+
+
+def labels():
+    five = {network: rows for (network, way), rows in splits("inductive", "balanced").items() if way == 5}
+    return made(["shots", *five], [[str(shot), *(accuracy(rows[shot]) for rows in five.values())] for shot in SHOTS])
+
+
+def without_attributes():
+    rows = study("without attributes")
+    best = {row["network"]: max(r["accuracy"] for r in rows if r["network"] == row["network"]) for row in rows}
+    cells = []
+    for row in rows:
+        score = f"{row['accuracy']} ± {row['accuracy_ci95']}"
+        score = f"**{score}**" if row["accuracy"] == best[row["network"]] else score
+        name = written(row["method"]) + (f", {row['features']}" if row["features"] else "")
+        cells.append([row["network"], name, score, f"{row['macro_f1']} ± {row['macro_f1_ci95']}", str(row["seconds"])])
+    return made(["network", "method", "accuracy, %", "macro-F1, %", "seconds a training"], cells)
+
+
+TABLES = {
+    "measured": measured,
+    "methods": methods,
+    "overview": overview,
+    "balanced": lambda: both_modes("balanced", ("inductive", "transductive"), "balanced queries"),
+    "long-tailed": lambda: both_modes("long-tailed", ("transductive",), "long-tailed queries"),
+    "start-here": start_here,
+    "labels": labels,
+    "without-attributes": without_attributes,
+}
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(rewritten(page))
