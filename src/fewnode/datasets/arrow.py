@@ -15,19 +15,20 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-from numpy.typing import NDArray
 
+from fewnode.datasets.columns import TEXT, Table, is_number
+from fewnode.delimited import AS_USUAL, Dialect
 from fewnode.errors import FewnodeError, closest
 from fewnode.io import one_line, readable
+
+__all__ = ["AS_USUAL", "TEXT", "Choose", "Dialect", "Source", "Table", "is_number", "need_columns", "read_table"]
 
 Source: TypeAlias = str | os.PathLike[str] | Any
 """A file, a pandas frame, a mapping of columns, or any table that speaks Arrow's C stream (polars, DuckDB)."""
@@ -46,96 +47,13 @@ MAX_KEYS = 1000
 BLOCK = 16 << 20
 """Arrow parses so much of a CSV file at a time; one row must fit."""
 
-TEXT = pa.large_string()
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of equal length and the name they go by in messages."""
-
-    name: str
-    data: pa.Table
-    header: tuple[str, ...] = ()
-    """Every column of the source, also those that were not chosen."""
-
-    def __len__(self) -> int:
-        return int(self.data.num_rows)
-
-    def fault(self, row: int, column: str, what: str) -> FewnodeError:
-        """An error at a place; rows are counted from 1 and the header is none."""
-        return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
-
-    def texts(self, column: str) -> pa.ChunkedArray:
-        """The cells as trimmed text; blank ones are null. A float such as 7.0 reads 7: pandas makes those of ids."""
-        cells = self._decoded(column)
-        if pa.types.is_floating(cells.type):
-            cells = pc.if_else(pc.is_nan(cells), None, cells)
-            whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less(pc.abs(cells), 2.0**53))
-            if pc.all(whole).as_py():
-                cells = pc.cast(cells, pa.int64())
-        if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
-            cells = pc.binary_join(self._cast(column, cells, pa.list_(TEXT), "text"), pa.scalar(" ", TEXT))
-        trimmed = pc.utf8_trim_whitespace(self._cast(column, cells, TEXT, "UTF-8 text"))
-        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
-
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """The cells as numbers, NaN where there is none. A NaN or infinity that someone wrote is refused."""
-        cells = self._decoded(column)
-        if not is_number(cells.type):
-            cells = self.texts(column)
-        valid = pc.is_valid(cells).to_numpy()
-        numbers = self._cast(column, cells, pa.float64(), "a number (leave the cell empty if it is unknown)")
-        values: NDArray[np.float64] = numbers.to_numpy()
-        bad = valid & ~np.isfinite(values)
-        if bad.any():
-            row = int(bad.argmax())
-            raise self.fault(row, column, f"{values[row]} is no finite number; leave the cell empty if it is unknown")
-        return values
-
-    def _decoded(self, column: str) -> pa.ChunkedArray:
-        cells = self.data.column(column)
-        return pc.cast(cells, cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
-
-    def _cast(self, column: str, cells: pa.ChunkedArray, kind: pa.DataType, expected: str) -> pa.ChunkedArray:
-        def converted(part: pa.ChunkedArray) -> pa.ChunkedArray | None:
-            try:
-                values = pc.cast(part, kind, safe=not is_number(cells.type))
-                values.validate(full=True)  # a Parquet file may say UTF-8 and hold something else
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                return None
-            return values
-
-        values = converted(cells)
-        if values is None:
-            row = _first_failure(cells, lambda part: converted(part) is not None)
-            found = repr(cells[row].as_py())[:60] if kind == pa.float64() else f"{cells.type}"
-            raise self.fault(row, column, f"found {found}, expected {expected}")
-        return values
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return any(
-        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    )
-
-
-def _first_failure(cells: pa.ChunkedArray, works: Callable[[pa.ChunkedArray], bool]) -> int:
-    """The first row that does not work, by halving: Arrow's own messages do not say which it is."""
-    low, high = 0, len(cells)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if works(cells[low:middle]):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read_table(source: Source, what: str, choose: Choose = list) -> Table:
+def read_table(source: Source, what: str, choose: Choose = list, dialect: Dialect = AS_USUAL) -> Table:
     """The chosen columns of a table; one that is no file goes by `what` in messages."""
     header: list[str] = []
 
@@ -147,7 +65,7 @@ def read_table(source: Source, what: str, choose: Choose = list) -> Table:
         name, data = str(source), _read_file(Path(source), note_header)
     else:
         name, data = f"the {what} table", _from_frame(source, f"the {what} table", note_header)
-    return Table(name, data, tuple(header))
+    return Table(name, data, tuple(header), dialect)
 
 
 def _read_file(path: Path, choose: Choose) -> pa.Table:

@@ -1,0 +1,256 @@
+"""The columns of a table as texts, labels, numbers and vectors; what is missing is known from what is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fewnode.delimited import AS_USUAL, Dialect
+from fewnode.errors import FewnodeError
+
+TEXT = pa.large_string()
+
+_POINT = r"^[+-]?(\d+|[1-9]\d{0,2}(,\d{3})+)?(\.\d*)?([eE][+-]?\d+)?$"
+_COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)?(,\d*)?([eE][+-]?\d+)?$"
+_NUMBER = {".": _POINT, ",": _COMMA}
+"""Numbers by their decimal mark; the other mark may stand between thousands. `1,234` is both."""
+
+_VECTOR = r"(?i)^\[[\s\d.,eE+-]*((nan|null|none|[+-]?inf(inity)?)[\s\d.,eE+-]*)*\]$"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length and the name they go by in messages."""
+
+    name: str
+    data: pa.Table
+    header: tuple[str, ...] = ()
+    """Every column of the source, also those that were not chosen."""
+    dialect: Dialect = AS_USUAL
+    """How its numbers are written and what stands for a missing value."""
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+    def fault(self, row: int, column: str, what: str) -> FewnodeError:
+        """An error at a place; rows are counted from 1 and the header is none."""
+        return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def texts(self, column: str) -> pa.ChunkedArray:
+        """The cells as trimmed text; blank ones are null. A float such as 7.0 reads 7: pandas makes those of ids."""
+        cells = self._decoded(column)
+        if pa.types.is_floating(cells.type):
+            cells = self._whole(column, pc.if_else(pc.is_nan(cells), None, cells))
+        if is_list(cells.type):
+            cells = pc.binary_join(self._cast(column, cells, pa.list_(TEXT), "text"), pa.scalar(" ", TEXT))
+        trimmed = pc.utf8_trim_whitespace(self._cast(column, cells, TEXT, "UTF-8 text"))
+        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+
+    def labels(self, column: str) -> pa.ChunkedArray:
+        """As `texts`, but words for a missing value, such as NA, are null as well: they are no class."""
+        texts = self.texts(column)
+        return pc.if_else(self._are_missing(texts), None, texts)
+
+    def missing_tokens(self, column: str) -> dict[str, int]:
+        """The words for a missing value that are in the column, and how often; empty cells are not among them."""
+        texts = self.texts(column)
+        counts = pc.value_counts(texts.filter(self._are_missing(texts)))
+        return {str(each["values"]): int(each["counts"]) for each in counts.to_pylist()}
+
+    # --- numbers --------------------------------------------------------------------------------------------------
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """The cells as numbers, NaN where they are empty or say that a value is missing. Infinity is refused.
+
+        The decimal mark is that of the dialect, or the one that all cells agree with.
+        """
+        cells = self._decoded(column)
+        if not is_number(cells.type):
+            cells = self._with_points(column, self.labels(column))
+        expected = "a number (leave the cell empty if it is unknown, or name what stands for that with --missing)"
+        values: NDArray[np.float64] = self._cast(column, cells, pa.float64(), expected).to_numpy()
+        if (bad := np.isinf(values)).any():
+            row = int(bad.argmax())
+            raise self.fault(row, column, f"{values[row]} is no finite number; leave the cell empty if it is unknown")
+        return values
+
+    def is_numeric(self, column: str) -> bool:
+        """Whether there are numbers in the column, and else nothing but missing values."""
+        cells = self._decoded(column)
+        if is_number(cells.type):
+            return not pa.types.is_boolean(cells.type)
+        if not pa.types.is_large_string(cells.type) and not pa.types.is_string(cells.type):
+            return False
+        labels = self.labels(column)
+        return labels.null_count < len(labels) and bool(self._marks(labels))
+
+    def not_numbers(self, column: str) -> tuple[int, str]:
+        """How many cells are neither a number nor missing, and the first of them: few may be words for "missing"."""
+        labels = self.labels(column)
+        marks = [self.dialect.decimal] if self.dialect.decimal else list(_NUMBER)
+        odd = min((labels.filter(pc.invert(_match(labels, _NUMBER[mark]))) for mark in marks), key=len)
+        odd = odd.drop_null()
+        return len(odd), str(odd[0].as_py()) if len(odd) else ""
+
+    def _marks(self, labels: pa.ChunkedArray) -> list[str]:
+        """The decimal marks with which all of the cells are numbers; one that was given is the only one asked for."""
+        if self.dialect.decimal is None and _casts(labels):
+            return ["."]
+        marks = [self.dialect.decimal] if self.dialect.decimal else list(_NUMBER)
+        return [mark for mark in marks if pc.all(_match(labels, _NUMBER[mark])).as_py() is not False]
+
+    def _with_points(self, column: str, labels: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The numbers as Arrow reads them: with a decimal point, and nothing between thousands."""
+        marks = self._marks(labels)
+        if len(marks) > 1:
+            row = int(pc.index(pc.match_substring(labels, ","), True).as_py())
+            raise self.fault(
+                row, column, f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
+            )
+        if not marks:
+            return labels  # the cell that is no number is named where it is converted
+        other = "." if marks[0] == "," else ","
+        return pc.replace_substring(pc.replace_substring(labels, other, ""), marks[0], ".")
+
+    # --- vectors --------------------------------------------------------------------------------------------------
+
+    def is_vector(self, column: str) -> bool:
+        """Whether the cells are lists of numbers, or text such as `[0.1, 0.2]`."""
+        cells = self._decoded(column)
+        if is_list(cells.type):
+            return is_number(cells.type.value_type) and not pa.types.is_boolean(cells.type.value_type)
+        if not pa.types.is_large_string(cells.type) and not pa.types.is_string(cells.type):
+            return False
+        labels = self.labels(column)
+        return labels.null_count < len(labels) and bool(pc.all(_match(labels, _VECTOR)).as_py())
+
+    def vectors(self, column: str) -> NDArray[np.float32]:
+        """A vector for each row, all of one length and all numbers finite."""
+        cells = self._decoded(column)
+        if not is_list(cells.type):
+            cells = self._split_vectors(column)
+        if cells.null_count:
+            raise self.fault(_first(pc.is_null(cells)), column, "empty, expected a vector in every row")
+        lengths = pc.list_value_length(cells)
+        width = lengths[0].as_py() if len(cells) else 0
+        if pc.any(odd := pc.not_equal(lengths, width)).as_py():
+            row = _first(odd)
+            raise self.fault(row, column, f"a vector of {lengths[row]} numbers, expected {width} as in data row 1")
+        found = np.empty((len(cells), width), np.float32)
+        start = 0
+        for chunk in cells.chunks:
+            found[start : start + len(chunk)] = self._vector_block(column, chunk, start, width)
+            start += len(chunk)
+        return found
+
+    def _split_vectors(self, column: str) -> pa.ChunkedArray:
+        """The parts of text such as `[0.1, 0.2]` or numpy's `[0.1 0.2]`."""
+        labels = self.labels(column)
+        if not pc.all(fits := _match(labels, _VECTOR)).as_py() and pc.any(pc.invert(fits)).as_py():
+            row = _first(pc.invert(fits))
+            raise self.fault(row, column, f"found {labels[row].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]")
+        inner = pc.utf8_trim(labels, "[], \t")
+        return pc.split_pattern_regex(inner, r"\s*,\s*|\s+")
+
+    def _vector_block(self, column: str, chunk: pa.Array, start: int, width: int) -> NDArray[np.float32]:
+        flat = chunk.flatten()
+
+        def place(index: int) -> tuple[int, str]:
+            return start + index // width, f"number {index % width + 1} of the vector"
+
+        if not is_number(flat.type) and not _casts(flat):
+            index = _first_failure(flat, _casts)
+            row, where = place(index)
+            raise self.fault(row, column, f"{where} is {flat[index].as_py()[:40]!r}, expected a number")
+        with np.errstate(over="ignore"):
+            block: NDArray[np.float32] = pc.cast(flat, pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
+        if not np.isfinite(block).all():
+            index = int(np.argmin(np.isfinite(block)))
+            row, where = place(index)
+            raise self.fault(row, column, f"{where} is {flat[index].as_py()}, expected a finite number")
+        return block.reshape(len(chunk), width)
+
+    # --- cells ----------------------------------------------------------------------------------------------------
+
+    def _decoded(self, column: str) -> pa.ChunkedArray:
+        cells = self.data.column(column)
+        return pc.cast(cells, cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+
+    def _are_missing(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pc.is_in(texts, value_set=pa.array(sorted(self.dialect.missing_words), TEXT))
+
+    def _whole(self, column: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Floats as whole numbers, if all are. Where the type cannot tell neighbours apart, they are no ids."""
+        if not pc.all(pc.equal(pc.floor(cells), cells)).as_py():
+            return cells
+        digits = {16: 11, 32: 24, 64: 53}[cells.type.bit_width]
+        inexact = pc.greater_equal(pc.abs(cells), pa.scalar(math.ldexp(1, digits), cells.type))
+        if pc.any(inexact).as_py():
+            row = _first(inexact)
+            raise self.fault(
+                row, column, f"{cells[row].as_py():.0f} as {cells.type} may stand for several whole numbers beyond "
+                f"2^{digits}; store the column as integers or text"
+            )  # fmt: skip
+        return pc.cast(cells, pa.int64())
+
+    def _cast(self, column: str, cells: pa.ChunkedArray, kind: pa.DataType, expected: str) -> pa.ChunkedArray:
+        def converted(part: pa.ChunkedArray) -> pa.ChunkedArray | None:
+            try:
+                values = pc.cast(part, kind, safe=not is_number(cells.type))
+                values.validate(full=True)  # a Parquet file may say UTF-8 and hold something else
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                return None
+            return values
+
+        values = converted(cells)
+        if values is None:
+            row = _first_failure(cells, lambda part: converted(part) is not None)
+            found = repr(cells[row].as_py())[:60] if kind == pa.float64() else f"{cells.type}"
+            raise self.fault(row, column, f"found {found}, expected {expected}")
+        return values
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return any(
+        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def _casts(cells: pa.ChunkedArray) -> bool:
+    try:
+        pc.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _match(cells: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    return pc.match_substring_regex(cells, pattern)
+
+
+def _first(found: pa.ChunkedArray) -> int:
+    return int(pc.index(found, True).as_py())
+
+
+def _first_failure(cells: pa.ChunkedArray, works: Callable[[pa.ChunkedArray], bool]) -> int:
+    """The first row that does not work, by halving: Arrow's own messages do not say which it is."""
+    low, high = 0, len(cells)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if works(cells[low:middle]):
+            low = middle
+        else:
+            high = middle
+    return low
