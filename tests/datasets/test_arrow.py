@@ -60,7 +60,7 @@ def write(path: Path, columns: dict[str, list[Any]]) -> Path:
 def test_every_format_gives_the_same(tmp_path: Path, suffix: str) -> None:
     nodes, edges = write(tmp_path / f"n.{suffix}", NODES), write(tmp_path / f"e.{suffix}", EDGES)
     data, expected = (
-        read_tables(*pair, text=["title"], numeric=["size"]) for pair in ((str(edges), nodes), (EDGES, NODES))
+        read_tables(*pair, text=["title"], numeric=["size"]) for pair in ((nodes, str(edges)), (NODES, EDGES))
     )
     assert data.sha256 == expected.sha256
     assert data.node_names == expected.node_names
@@ -114,7 +114,7 @@ def test_what_csv_writes_is_read_back(rows: list[tuple[Any, Any]]) -> None:
 def test_bad_files_are_refused_with_the_place(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FewnodeError, match=message) as caught:
-        read_tables(EDGES, tmp_path / name, label="label")
+        read_tables(tmp_path / name, EDGES, label="label")
     assert str(caught.value).startswith(str(tmp_path / name))
     assert "\n" not in str(caught.value)
 
@@ -127,11 +127,11 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
                           ("fifo.csv", "not a regular file"), ("fifo.parquet", "not a regular file"),
                           ("absent.xlsx", "no such file")]:  # fmt: skip
         with pytest.raises(FewnodeError, match=f"{name}: {message}"):
-            read_tables(EDGES, tmp_path / name)
+            read_tables(tmp_path / name, EDGES)
     with pytest.raises(FewnodeError, match="the nodes table cannot be read"):
-        read_tables(EDGES, 7)
+        read_tables(7, EDGES)
     with pytest.raises(FewnodeError, match="the nodes table cannot be read"):
-        read_tables(EDGES, pd.DataFrame({"id": ["a", 1]}))
+        read_tables(pd.DataFrame({"id": ["a", 1]}), EDGES)
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
@@ -141,7 +141,7 @@ def test_a_cut_gzip_is_refused(tmp_path: Path, keep: float, kind: str) -> None:
     path = write(tmp_path / f"n.{kind}.gz", columns)
     path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
     with pytest.raises(FewnodeError, match="cut short or damaged"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
     for end in range(0, len(whole), 97):
         path.write_bytes(whole[:end])
         with pytest.raises(FewnodeError, match="not a readable Parquet file"):
-            read_tables(EDGES, path)
+            read_tables(path, EDGES)
 
 
 def test_a_broken_disk_is_no_broken_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_broken_disk_is_no_broken_parquet(tmp_path: Path, monkeypatch: pytest.
     path = write(tmp_path / "n.parquet", NODES)
     monkeypatch.setattr(pq, "read_schema", fail)
     with pytest.raises(OSError, match="Input/output error"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
     for place in range(0, len(whole), 23):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xA5]) + whole[place + 1 :])
         try:
-            read_tables(EDGES, path, unknown_ends="drop")
+            read_tables(path, EDGES, unknown_ends="drop")
         except FewnodeError as error:
             refused.append(str(error))
     assert refused
@@ -180,12 +180,12 @@ def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
 def test_bytes_in_a_parquet_file_that_are_no_text_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([b"a", b"\xff"])}), tmp_path / "n.parquet")
     with pytest.raises(FewnodeError, match="data row 2, column 'id': found large_binary, expected UTF-8 text"):
-        read_tables(EDGES, tmp_path / "n.parquet")
+        read_tables(tmp_path / "n.parquet", EDGES)
     pq.write_table(pa.table({"id": ["a", "bbb"]}), tmp_path / "m.parquet", compression="none", use_dictionary=False)
     blob = (tmp_path / "m.parquet").read_bytes()
     (tmp_path / "m.parquet").write_bytes(blob.replace(b"bbb", b"b\xffb"))
     with pytest.raises(FewnodeError, match=r"data row 2, column 'id': found .*string, expected UTF-8 text"):
-        read_tables(EDGES, tmp_path / "m.parquet")
+        read_tables(tmp_path / "m.parquet", EDGES)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -196,7 +196,7 @@ def test_a_gzip_bomb_is_refused_while_it_inflates(tmp_path: Path, kind: str, mon
     path.write_bytes(gzip.compress(line * 500_000))
     assert path.stat().st_size < 40_000
     with pytest.raises(FewnodeError, match="inflates to over 100 times its size, refused"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,20 +208,20 @@ def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pq.write_table(pa.table({"id": column}), tmp_path / "n.parquet")
         assert (tmp_path / "n.parquet").stat().st_size < 200_000
         with pytest.raises(FewnodeError, match="inflates to over 100 times its size, refused"):
-            read_tables(EDGES, tmp_path / "n.parquet")
+            read_tables(tmp_path / "n.parquet", EDGES)
 
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "MAX_LINE", 100)
     (tmp_path / "n.jsonl").write_text(json.dumps({"id": "x" * 200}))
     with pytest.raises(FewnodeError, match="line 1 is longer than"):
-        read_tables(EDGES, tmp_path / "n.jsonl")
+        read_tables(tmp_path / "n.jsonl", EDGES)
 
 
 def test_json_with_a_key_of_its_own_in_every_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.jsonl").write_text("\n".join(json.dumps({f"key{i}": i}) for i in range(2000)))
     with pytest.raises(FewnodeError, match="line 1001: over 1000 different keys"):
-        read_tables(EDGES, tmp_path / "n.jsonl")
+        read_tables(tmp_path / "n.jsonl", EDGES)
 
 
 def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
     (tmp_path / "n.jsonl").write_text("\n".join(map(json.dumps, rows)))
     packed = read_table(tmp_path / "n.jsonl", "nodes").data["id"]
     assert [len(chunk) for chunk in packed.chunks] == [16_384, 3617]  # Python's rows are large, and not all held
-    data = read_tables({"s": ["1"], "t": ["-1"]}, tmp_path / "n.jsonl", numeric=["size"])
+    data = read_tables(tmp_path / "n.jsonl", {"s": ["1"], "t": ["-1"]}, numeric=["size"])
     assert (data.graph.n, data.info["missing"]) == (20_001, {"size": 20_000})
 
 

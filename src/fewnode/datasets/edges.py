@@ -10,15 +10,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from fewnode.datasets.arrow import Dialect, Source, Table, is_text_file, need_columns, read_table
+from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_columns, read_table
+from fewnode.datasets.nodes import written_ids
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 
 UnknownEnds: TypeAlias = Literal["refuse", "drop"]
 
-EdgeSources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source]
-"""One table of edges, a list of them, or one for each named kind of edge."""
+EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
+"""One table of edges, one for each named kind of edge, or a list of such."""
 
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 """Columns that are found without being named, the first pair that is there."""
@@ -32,7 +34,7 @@ class EdgeOptions(NamedTuple):
     source: str | None = None
     target: str | None = None
     unknown_ends: UnknownEnds = "refuse"
-    dialect: Dialect = Dialect()
+    dialect: Dialect = AS_USUAL
 
 
 class Edges(NamedTuple):
@@ -69,7 +71,7 @@ def _read(kind: str | None, source: Source, nodes: _Nodes, options: EdgeOptions)
     table = read_table(source, "edges", lambda header: _end_columns(header, given, title(source)), options.dialect)
     ends = table.data.column_names
     _check_header(table, source, nodes, given, options.dialect)
-    cells = [table.ids(end) for end in ends]
+    cells = [written_ids(table, end) for end in ends]
     rows = [pc.fill_null(pc.index_in(side, value_set=nodes.ids), -1).to_numpy() for side in cells]
     edge_index = np.stack(rows).astype(np.int64)
     unknown = edge_index < 0
@@ -94,14 +96,18 @@ def _read(kind: str | None, source: Source, nodes: _Nodes, options: EdgeOptions)
     return Edges(edge_index, [facts])
 
 
-def _names(cells: Sequence[pa.ChunkedArray], unknown: Ints) -> pa.Array:
+def _names(cells: Sequence[pa.ChunkedArray], unknown: NDArray[np.bool_]) -> pa.Array:
     """The distinct names of unknown ends."""
     chosen = [side.filter(pa.array(mask)).combine_chunks() for side, mask in zip(cells, unknown, strict=True)]
     return pc.unique(pa.concat_arrays(chosen)).drop_null()
 
 
 def _unknown_end(
-    table: Table, unknown: Ints, cells: Sequence[pa.ChunkedArray], near: Sequence[Mapping[str, Any]], nodes: _Nodes
+    table: Table,
+    unknown: NDArray[np.bool_],
+    cells: Sequence[pa.ChunkedArray],
+    near: Sequence[Mapping[str, Any]],
+    nodes: _Nodes,
 ) -> FewnodeError:
     row = int(unknown.any(axis=0).argmax())
     side = int(unknown[:, row].argmax())
@@ -124,13 +130,19 @@ def _check_header(
 ) -> None:
     """Refuse a file without a header: its first edge would be lost as the names of the columns."""
     ends = tuple(table.data.column_names)
-    if not (is_text_file(source) and dialect.header) or any(given) or ends in ENDS:
+    if not (_is_delimited(source) and dialect.header) or any(given) or ends in ENDS:
         return
     if pc.all(pc.is_in(pa.array(ends, nodes.ids.type), value_set=nodes.ids)).as_py():
         raise FewnodeError(
             f"{table.name}: line 1: {ends[0]!r} and {ends[1]!r} are nodes, expected a header with the column names; "
             f"{NO_HEADER} reads line 1 as an edge"
         )
+
+
+def _is_delimited(source: Source) -> bool:
+    """Whether it is a file whose first line may or may not be a header."""
+    kinds = (".csv", ".tsv", ".tab", ".txt")
+    return isinstance(source, (str, os.PathLike)) and str(source).lower().removesuffix(".gz").endswith(kinds)
 
 
 def _end_columns(header: list[str], given: tuple[str | None, str | None], name: str) -> list[str]:
@@ -156,18 +168,19 @@ def named_sources(sources: EdgeSources) -> list[tuple[str | None, Source]]:
     """Every table with the kind of its edges, None where it has no name.
 
     A mapping is a table if its values are columns, and a table a kind if its values are tables or files.
+
+    >>> named_sources(["a.csv", {"pays": "b.csv"}])
+    [(None, 'a.csv'), ('pays', 'b.csv')]
     """
-    if isinstance(sources, Mapping) and sources and all(map(_is_table, sources.values())):
-        return [(str(kind), source) for kind, source in sources.items()]
-    return [(None, source) for source in source_list(sources, "edges")]
-
-
-def source_list(sources: Source | Sequence[Source], what: str) -> list[Source]:
-    if not isinstance(sources, (list, tuple)):
-        return [sources]
-    if not sources:
-        raise FewnodeError(f"no table of {what}, expected at least one")
-    return list(sources)
+    found: list[tuple[str | None, Source]] = []
+    for source in sources if isinstance(sources, (list, tuple)) else [sources]:
+        if isinstance(source, Mapping) and source and all(map(_is_table, source.values())):
+            found += [(str(kind), table) for kind, table in source.items()]
+        else:
+            found.append((None, source))
+    if not found:
+        raise FewnodeError("no table of edges, expected at least one")
+    return found
 
 
 def _is_table(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,25 +20,21 @@ from numpy.typing import NDArray
 from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.bag import STOP_WORDS, choose_vocabulary
 from fewnode.datasets.bag import encode as count_words
+from fewnode.datasets.standardise import (
+    MAX_LENGTH,
+    Rows,
+    VectorScale,
+    mean_and_deviation,
+    missing_rows,
+    scale_vectors,
+    standardise,
+    vector_scale,
+)
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, no_attributes
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000
-MAX_LENGTH = 65_536
-"""Of a vector: more numbers than this in a cell are no embedding."""
-
-
-class Rows(Protocol):
-    """What an encoding needs of a table, or of several that are read as one."""
-
-    @property
-    def name(self) -> str: ...
-    def __len__(self) -> int: ...
-    def texts(self, column: str) -> pa.ChunkedArray: ...
-    def numbers(self, column: str) -> NDArray[np.float64]: ...
-    def vectors(self, column: str) -> NDArray[np.float64]: ...
-    def fault(self, row: int, column: str, what: str) -> FewnodeError: ...
 
 
 @dataclass(frozen=True)
@@ -72,16 +68,9 @@ class Words:
         )
 
 
-class VectorScale(NamedTuple):
-    """A block of vectors is centred and divided by one number: directions in it mean something, single columns not."""
-
-    mean: tuple[float, ...]
-    deviation: float
-
-
 @dataclass(frozen=True)
 class Encoding:
-    """How columns become attributes: words, numbers, categories, vectors, and flags of what is missing, in this order."""
+    """How columns become attributes: words, numbers, categories, vectors, then flags of what is missing."""
 
     text: tuple[str, ...] = ()
     vocabulary: tuple[str, ...] = ()
@@ -99,12 +88,12 @@ class Encoding:
         numeric, vector, flags = {}, {}, []
         for name in columns["numeric"]:
             values = table.numbers(name)
-            numeric[name] = _mean_and_deviation(values)
+            numeric[name] = mean_and_deviation(values)
             flags += [name] * bool(np.isnan(values).any())
         for name in columns["vector"]:
             block = table.vectors(name)
-            vector[name] = _vector_scale(table, name, block)
-            flags += [name] * bool(_missing_rows(block).any())
+            vector[name] = vector_scale(table, name, block)
+            flags += [name] * bool(missing_rows(block).any())
         return cls(
             text=tuple(columns["text"]),
             vocabulary=words.choose(_documents(table, columns["text"])) if columns["text"] else (),
@@ -152,15 +141,15 @@ class Encoding:
         for name, (mean, deviation) in self.numeric.items():
             values = table.numbers(name)
             missing = np.isnan(values)
-            blocks.append(_standardised(table, name, values, mean, deviation)[:, None])
+            blocks.append(standardise(table, name, values, mean, deviation)[:, None])
             unknown[name] = self._flag(flags, name, missing)
         for name, categories in self.category.items():
-            block, unknown[name] = _one_hot(table.texts(name), categories)
+            block, unknown[name] = _one_hot(table.labels(name), categories)
             blocks.append(block)
         for name, scale in self.vector.items():
             vectors = table.vectors(name)
-            blocks.append(_scaled(table, name, vectors, scale))
-            unknown[name] = self._flag(flags, name, _missing_rows(vectors))
+            blocks.append(scale_vectors(table, name, vectors, scale))
+            unknown[name] = self._flag(flags, name, missing_rows(vectors))
         blocks += [flags] if self.flags else []
         if not blocks:
             return no_attributes(len(table)), unknown
@@ -244,73 +233,8 @@ def _documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
             yield "\n".join(cell for cell in row if cell)
 
 
-def _mean_and_deviation(values: NDArray[np.float64]) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    largest = float(np.abs(known).max(initial=0))
-    if largest == 0:
-        return 0.0, 0.0
-    scaled = known / largest  # squares of numbers beyond 1e154 would be infinite
-    deviation = float(scaled.std())
-    return float(scaled.mean()) * largest, deviation * largest if deviation > 1e-12 else 0.0
-
-
-def _standardised(
-    table: Rows, column: str, values: NDArray[np.float64], mean: float, deviation: float
-) -> NDArray[np.float32]:
-    """(value - mean) / deviation; a missing value counts as the mean."""
-    if deviation == 0:
-        return np.zeros(len(values), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.where(np.isnan(values), 0, (values - mean) / deviation).astype(np.float32)
-    if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled)))
-        raise table.fault(row, column, f"{values[row]:g} is too far from the mean {mean:g} to be standardised")
-    return scaled
-
-
-def _missing_rows(vectors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """A row of NaN is a cell without a vector: one with some numbers only is refused where the table is read."""
-    return np.isnan(vectors[:, :1]).any(axis=1)
-
-
-def _vector_scale(table: Rows, column: str, vectors: NDArray[np.float64]) -> VectorScale:
-    known = vectors[~_missing_rows(vectors)]
-    if not 0 < vectors.shape[1] <= MAX_LENGTH:
-        raise FewnodeError(
-            f"{table.name}: column {column!r} has vectors of {vectors.shape[1]:,} numbers, expected 1 to {MAX_LENGTH:,}"
-        )
-    if not len(known):
-        return VectorScale((0.0,) * vectors.shape[1], 0.0)
-    largest = float(np.abs(known).max())
-    if largest == 0:
-        return VectorScale((0.0,) * vectors.shape[1], 0.0)
-    scaled = known / largest  # squares of numbers beyond 1e154 would be infinite
-    mean = scaled.mean(axis=0)
-    deviation = float(np.sqrt(np.square(scaled - mean).mean()))
-    return VectorScale(tuple((mean * largest).tolist()), deviation * largest if deviation > 1e-12 else 0.0)
-
-
-def _scaled(table: Rows, column: str, vectors: NDArray[np.float64], scale: VectorScale) -> NDArray[np.float32]:
-    """(vector - mean) / deviation, one deviation for all its numbers; a missing vector counts as the mean."""
-    missing = _missing_rows(vectors)
-    if missing.all():  # of new rows without any vector the length is not known
-        return np.zeros((len(vectors), len(scale.mean)), np.float32)
-    if vectors.shape[1] != len(scale.mean):
-        row = int((~missing).argmax())
-        raise table.fault(row, column, f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}")
-    if scale.deviation == 0:
-        return np.zeros(vectors.shape, np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = ((vectors - np.array(scale.mean)) / scale.deviation).astype(np.float32)
-    scaled[missing] = 0
-    if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled).all(axis=1)))
-        raise table.fault(row, column, "the vector is too far from the mean to be scaled")
-    return scaled
-
-
 def _categories(table: Rows, column: str) -> tuple[str, ...]:
-    values = pc.unique(table.texts(column)).drop_null()
+    values = pc.unique(table.labels(column)).drop_null()
     if len(values) > MAX_CATEGORIES:
         raise FewnodeError(
             f"{table.name}: column {column!r} has {len(values):,} distinct values, too many for categories; is it text?"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.datasets.arrow import TEXT, Dialect, Source, Table, need_columns, read_table
+from fewnode.datasets.columns import is_list
+from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
 
 NodeSources: TypeAlias = Source | Sequence[Source]
@@ -34,16 +37,16 @@ class NodeTable:
     label: str | None
 
     @property
-    def file(self) -> str:
-        return Path(self.table.name).name
-
-    @property
     def attributes(self) -> list[str]:
         """Columns that are neither; those that were not read too."""
-        return [column for column in self.table.header if column not in (self.id, self.label)]
+        return [column for column in self.table.header if self.own_use(column) is None]
+
+    def own_use(self, column: str) -> str | None:
+        return {self.id: "id", self.label: "label"}.get(column)
 
     def has(self, column: str) -> bool:
-        return column not in (self.id, self.label) and column in self.table.data.column_names
+        """Whether it has the column as an attribute, and it was read."""
+        return self.own_use(column) is None and column in self.table.data.column_names
 
 
 @dataclass(frozen=True)
@@ -91,21 +94,39 @@ class NodeRows:
         return [table.data.column(column).type for table in self._having(column)]
 
     def is_numeric(self, column: str) -> bool:
-        return all(table.is_numeric(column) for table in self._having(column))
+        filled = self._filled(column)
+        return bool(filled) and all(table.is_numeric(column) for table in filled)
 
     def is_vector(self, column: str) -> bool:
-        return all(table.is_vector(column) for table in self._having(column))
+        filled = self._filled(column)
+        return bool(filled) and all(table.is_vector(column) for table in filled)
+
+    def _filled(self, column: str) -> list[Table]:
+        """The tables that have a value in this column."""
+        return [table for table in self._having(column) if table.data.column(column).null_count < len(table)]
+
+    def not_numbers(self, column: str) -> tuple[int, str]:
+        """As `Table.not_numbers`."""
+        counts = [table.not_numbers(column) for table in self._having(column)]
+        return sum(count for count, _ in counts), next((cell for count, cell in counts if count), "")
 
     def texts(self, column: str) -> pa.ChunkedArray:
         return self._cells(lambda part: part.table.texts(column) if part.has(column) else None)
 
-    def labels(self) -> pa.ChunkedArray:
-        """Class names; null where the class is not known."""
+    def labels(self, column: str) -> pa.ChunkedArray:
+        """As `Table.labels`: also null where a word says that the value is missing."""
+        return self._cells(lambda part: part.table.labels(column) if part.has(column) else None)
+
+    def classes(self) -> pa.ChunkedArray:
+        """The class name of each node; null where it is not known."""
         return self._cells(lambda part: part.table.labels(part.label) if part.label else None)
 
-    def written_labels(self) -> pa.ChunkedArray:
-        """What stands in the cells of the class; null where nothing does."""
-        return self._cells(lambda part: part.table.written(part.label) if part.label else None)
+    def missing_classes(self) -> dict[str, int]:
+        """Words for an unknown class, such as NA, and how often each was found."""
+        counts: Counter[str] = Counter()
+        for part in self.parts:
+            counts.update(part.table.missing_tokens(part.label) if part.label else {})
+        return dict(counts)
 
     def _cells(self, read: Callable[[NodeTable], pa.ChunkedArray | None]) -> pa.ChunkedArray:
         found = ((part, read(part)) for part in self.parts)
@@ -120,9 +141,9 @@ class NodeRows:
             ]
         )
 
-    def vectors(self, column: str) -> NDArray[np.float64]:
+    def vectors(self, column: str) -> Vectors:
         """A row of NaN where there is none."""
-        found = [part.table.vectors(column) if part.has(column) else None for part in self.parts]
+        found = [_vectors(part.table, column) if part.has(column) else None for part in self.parts]
         widths = {block.shape[1]: i for i, block in enumerate(found) if block is not None and block.shape[1]}
         if len(widths) > 1:
             (width, i), (other, j) = list(widths.items())[:2]
@@ -133,7 +154,7 @@ class NodeRows:
         width = next(iter(widths), 0)
         return np.concatenate(
             [
-                np.full((len(part.table), width), np.nan) if block is None or not block.shape[1] else block
+                np.full((len(part.table), width), np.nan, np.float32) if block is None or not block.shape[1] else block
                 for part, block in zip(self.parts, found, strict=True)
             ]
         )
@@ -141,7 +162,7 @@ class NodeRows:
     @cached_property
     def ids(self) -> pa.Array:
         """The names of the nodes, none of them missing or given twice."""
-        cells = [chunk for part in self.parts for chunk in part.table.ids(part.id).chunks]
+        cells = [chunk for part in self.parts for chunk in written_ids(part.table, part.id).chunks]
         ids = pa.chunked_array(cells, TEXT).combine_chunks()
         if ids.null_count:
             row = int(pc.index(pc.is_null(ids), True).as_py())
@@ -163,22 +184,44 @@ class NodeRows:
         if known.null_count < len(self.ids):
             row = int(pc.index(pc.is_valid(known), True).as_py())
             name = self.ids[row].as_py()
-            raise self.fault(
-                row, self._place(row)[0].id, f"node {name!r} is in {owner} already, expected new nodes"
-            )
+            raise self.fault(row, self._place(row)[0].id, f"node {name!r} is in {owner} already, expected new nodes")
         return self.ids
 
-    def facts(self, uses: Callable[[str], str]) -> list[dict[str, Any]]:
+    def facts(self, uses: Mapping[str, str]) -> list[dict[str, Any]]:
         """What is to be told of each table; `uses` says what becomes of an attribute."""
-        roles = [{part.id: "id", part.label: "label"} for part in self.parts]
         return [
             {
-                "file": part.file,
+                "file": Path(part.table.name).name,
                 "rows": len(part.table),
-                "columns": {column: role.get(column) or uses(column) for column in part.table.header},
+                "columns": {name: part.own_use(name) or uses[name] for name in part.table.header},
             }
-            for part, role in zip(self.parts, roles, strict=True)
+            for part in self.parts
         ]
+
+
+def written_ids(table: Table, column: str) -> pa.ChunkedArray:
+    """Node ids as they are written: `1`, `01` and ` 1` are three. Blank cells are null."""
+    texts = table.texts(column)
+    cells = table.data.column(column)
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return texts
+    return pc.if_else(pc.is_valid(texts), pc.cast(cells, TEXT), None)
+
+
+def _vectors(table: Table, column: str) -> Vectors:
+    """The vectors of a table, a row of NaN where there is none."""
+    cells = table.data.column(column)
+    missing = pc.is_null(cells) if is_list(cells.type) else pc.is_null(table.labels(column))
+    if not pc.any(missing).as_py():
+        return table.vectors(column)
+    if pc.all(missing).as_py():
+        return np.zeros((len(table), 0), np.float32)
+    some = cells[int(pc.index(missing, False).as_py())]  # stands in where none is, so that rows keep their number
+    data = table.data.set_column(table.data.column_names.index(column), column, pc.if_else(missing, some, cells))
+    vectors = replace(table, data=data).vectors(column)
+    vectors[missing.to_numpy()] = np.nan
+    return vectors
 
 
 def read_nodes(
