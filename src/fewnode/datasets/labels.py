@@ -97,7 +97,8 @@ def may_be_the_answer(rows: NodeRows, column: str, role: str, y: Ints) -> str | 
 def _codes(rows: NodeRows, column: str, role: str) -> Ints:
     """A number for each distinct value, -1 where it is missing."""
     if role == "category":
-        return pc.fill_null(pc.dictionary_encode(rows.labels(column)).combine_chunks().indices, -1).to_numpy()
+        indices = pc.dictionary_encode(rows.labels(column)).combine_chunks().indices
+        return np.asarray(pc.fill_null(indices, -1)).astype(np.int64)
     numbers = rows.numbers(column)
     codes: Ints = np.where(np.isnan(numbers), -1, np.unique(numbers, return_inverse=True)[1])
     return codes
