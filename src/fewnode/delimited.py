@@ -1,8 +1,11 @@
-"""How tables of text are written: separator, decimal mark, encoding, and words for what is missing."""
+"""Tables of text: how one is written, and its rows with their lines."""
 
 from __future__ import annotations
 
 import codecs
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fewnode.errors import FewnodeError
@@ -70,3 +73,72 @@ def _check_encoding(name: str) -> None:
         plain = False
     if not plain:
         raise FewnodeError(f"encoding {name!r}: not known for text; try latin-1, cp1252, utf-16 or utf-8")
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+MAX_COLUMNS = 10_000
+SEPARATORS = ",;\t|"
+"""Those that are recognised."""
+
+_LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
+
+
+def recognise_separator(name: str, lines: Sequence[str], header: bool = True) -> str:
+    """The character that cuts all of the first lines into the same number of cells; a comma if none does.
+
+    A text that holds another one is no reason to doubt, unless every line and the header hold it equally often.
+    """
+    counts = {mark: max(line.count(mark) for line in lines) for mark in SEPARATORS} if lines else {}
+    if max(counts.values(), default=0) >= MAX_COLUMNS:
+        return max(counts, key=lambda mark: counts[mark])
+    widths = {mark: _widths(lines, mark) for mark in SEPARATORS}
+    wide = [mark for mark in SEPARATORS if widths[mark] and widths[mark][0] > 1]
+    fitting = [mark for mark in wide if len(set(widths[mark])) == 1]
+    if len(fitting) > 1:
+        both = " and ".join(f"{len(widths[mark])} lines of {widths[mark][0]} cells by {mark!r}" for mark in fitting[:2])
+        raise FewnodeError(f"{name}: it reads as {both}; say which with --separator")
+    return (fitting or wide or [","])[0]
+
+
+def _widths(lines: Sequence[str], separator: str) -> list[int]:
+    """The number of cells of each row, blank ones left out; empty if these are no rows."""
+    try:
+        return [len(row) for row in csv.reader(lines, delimiter=separator) if row]
+    except csv.Error:
+        return []
+
+
+def rows(
+    name: str, lines: Iterable[str], separator: str, *, multiline: bool = False, remedy: str = ""
+) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row and the line it is on, blank lines included. Strict, and slower than Arrow.
+
+    A cell that goes on in the next line is refused unless `multiline`: two stray quotes would swallow all between.
+    """
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    width = last = 0
+    try:
+        for row in reader:
+            if reader.line_num > last + 1 and not multiline:
+                raise FewnodeError(f"{name}: line {last + 1}: {_LOST_QUOTE}{remedy}")
+            last = reader.line_num
+            width = width or len(row)
+            if row and len(row) != width:
+                raise FewnodeError(f"{name}: line {last}: {len(row)} cells, expected {width}")
+            yield last, row
+    except csv.Error as error:
+        lost = reader.line_num > last + 1 or "end of data" in str(error)
+        raise FewnodeError(f"{name}: line {last + 1}: {_LOST_QUOTE if lost else error}") from None
+
+
+def column_names(name: str, header: Iterable[object]) -> list[str]:
+    """The names without spaces around them, none of them twice and not too many."""
+    names = [str(column).strip() for column in header]
+    if len(names) > MAX_COLUMNS:
+        raise FewnodeError(
+            f"{name}: {len(names):,} columns, expected at most {MAX_COLUMNS:,}; a column can hold a vector"
+        )
+    if twice := [column for column, count in Counter(names).items() if count > 1]:
+        raise FewnodeError(f"{name}: column {twice[0]!r} is there twice; rename one")
+    return names

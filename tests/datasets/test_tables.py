@@ -125,6 +125,13 @@ def test_quoted_cells_may_hold_lines_and_delimiters(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dense(data), [[1, 1, 1], [1, 0, 0]])
 
 
+def test_quoted_cells_may_hold_delimiters_and_quotes(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text('id,text\na,"red, ""fox"" den"\nb,den\n')
+    data = read_tables(tmp_path / "n.csv", {"s": ["a"], "t": ["b"]}, text="text", words=WORDS)
+    assert data.feature_names == ("den", "fox", "red")
+    np.testing.assert_array_equal(dense(data), [[1, 1, 1], [1, 0, 0]])
+
+
 def test_number_classes_keep_their_order() -> None:
     nodes = {"id": list("abcd"), "label": ["10", "9", "2", "2"]}
     assert read_tables(nodes, {"s": ["a"], "t": ["b"]}).class_names == ("2", "9", "10")
@@ -224,6 +231,7 @@ def test_a_row_alone_is_encoded_as_among_the_others(rows: list[tuple[Any, Any, A
         ({}, {}, {"unknown_ends": "keep"}, "expected refuse or drop"),
         ({"id": ["a", "b", "a", "c"]}, {}, {}, "data row 3, column 'id': node 'a' is in data row 1 already"),
         ({"id": ["a", "b", " ", "c"]}, {}, {}, "data row 3, column 'id': empty, expected a node id"),
+        ({"size": ["1", "-inf", "2", "3"]}, {}, {}, "data row 2, column 'size': -inf is no finite number; leave"),
         ({"size": [1.0, 2.0, 3.0, float("inf")]}, {}, {}, "data row 4, column 'size': inf is no finite number"),
         ({"size": ["1", "2", "1e999", "3"]}, {}, {}, "data row 3, column 'size': inf is no finite number"),
         ({"size": ["1", "2", "3", "4 kB"]}, {}, {}, "data row 4, column 'size': found '4 kB', expected a number"),

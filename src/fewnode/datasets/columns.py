@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ from fewnode.delimited import AS_USUAL, Dialect
 from fewnode.errors import FewnodeError
 
 TEXT = pa.large_string()
+
+Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
+"""Given the header, the columns that are wanted; only those are kept in memory."""
 
 _POINT = r"^[+-]?(\d+|[1-9]\d{0,2}(,\d{3})+)?(\.\d*)?([eE][+-]?\d+)?$"
 _COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)?(,\d*)?([eE][+-]?\d+)?$"
