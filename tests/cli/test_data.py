@@ -97,7 +97,7 @@ def test_import_says_what_it_understood_before_it_writes(fewnode: Fewnode, table
         "  section      label (all known)",
         "nodes.csv: 180 nodes",
         "  summary      text (7.0 words a cell)",
-        "  size         numeric (numbers; 17 missing)",
+        "  size         numeric (numbers; 17 missing: the mean and a flag)",
         "  maintainer   not used (180 distinct values of 1.0 words; --text or --category",
         "edges.csv: 362 edges",
         "  from  source",

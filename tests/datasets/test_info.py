@@ -94,7 +94,7 @@ def test_what_was_understood_of_tables() -> None:
         "the nodes table: 3 nodes",
         "  id     id",
         "  label  label (1 unknown: 1 empty)",
-        "  size   numeric (numbers; 1 missing)",
+        "  size   numeric (numbers; 1 missing: the mean and a flag)",
         "  url    not used (3 distinct values of 1.0 words; --text or --category uses it)",
         "the edges table: 4 edges",
         "  s  source",

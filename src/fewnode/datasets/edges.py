@@ -25,7 +25,7 @@ EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mappi
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 """Columns that are found without being named, the first pair that is there."""
 
-UNUSED = "edges are all alike here: they have no weights, kinds or times"
+UNUSED = "edges have no weights, kinds or times yet"
 
 
 class EdgeOptions(NamedTuple):

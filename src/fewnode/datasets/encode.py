@@ -226,7 +226,7 @@ def _vector(values: object) -> tuple[float, ...]:
 
 def _documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
     """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
-    cells = [table.texts(column) for column in columns]
+    cells = [table.labels(column) for column in columns]
     for start in range(0, len(table), 1 << 14):
         parts = [column[start : start + (1 << 14)].to_pylist() for column in cells]
         for row in zip(*parts, strict=True):

@@ -65,8 +65,8 @@ def several_in_a_cell(y: Ints, names: tuple[str, ...]) -> str | None:
         if joined:
             count = int(sum(sizes[names.index(name)] for name in joined))
             return (
-                f"{count:,} cells of the label seem to hold several classes, as {joined[0]!r}. "
-                "One class a node is used, so such a cell counts as a class of its own: split the column, or keep one"
+                f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. One class a node "
+                "is used, so such a cell counts as a class of its own: split the column, or keep one class a node"
             )
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -110,11 +110,8 @@ class NodeRows:
         counts = [table.not_numbers(column) for table in self._having(column)]
         return sum(count for count, _ in counts), next((cell for count, cell in counts if count), "")
 
-    def texts(self, column: str) -> pa.ChunkedArray:
-        return self._cells(lambda part: part.table.texts(column) if part.has(column) else None)
-
     def labels(self, column: str) -> pa.ChunkedArray:
-        """As `Table.labels`: also null where a word says that the value is missing."""
+        """As `Table.labels`: text, null where the cell is blank or a word says that the value is missing."""
         return self._cells(lambda part: part.table.labels(column) if part.has(column) else None)
 
     def classes(self) -> pa.ChunkedArray:
@@ -123,10 +120,11 @@ class NodeRows:
 
     def missing_classes(self) -> dict[str, int]:
         """Words for an unknown class, such as NA, and how often each was found."""
-        counts: Counter[str] = Counter()
-        for part in self.parts:
-            counts.update(part.table.missing_tokens(part.label) if part.label else {})
-        return dict(counts)
+        return _missing_words((part.table, part.label) for part in self.parts if part.label)
+
+    def missing_words(self, column: str) -> dict[str, int]:
+        """Words for a missing value, such as NA, and how often each was found."""
+        return _missing_words((table, column) for table in self._having(column))
 
     def _cells(self, read: Callable[[NodeTable], pa.ChunkedArray | None]) -> pa.ChunkedArray:
         found = ((part, read(part)) for part in self.parts)
@@ -202,11 +200,22 @@ class NodeRows:
 def written_ids(table: Table, column: str) -> pa.ChunkedArray:
     """Node ids as they are written: `1`, `01` and ` 1` are three. Blank cells are null."""
     texts = table.texts(column)
-    cells = table.data.column(column)
-    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not _is_text(table, column):
         return texts
-    return pc.if_else(pc.is_valid(texts), pc.cast(cells, TEXT), None)
+    return pc.if_else(pc.is_valid(texts), pc.cast(table.data.column(column), TEXT), None)
+
+
+def _is_text(table: Table, column: str) -> bool:
+    kind = table.data.column(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _missing_words(columns: Iterable[tuple[Table, str]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for table, column in columns:
+        counts.update(table.missing_tokens(column) if _is_text(table, column) else {})
+    return dict(counts)
 
 
 def _vectors(table: Table, column: str) -> Vectors:

@@ -66,21 +66,38 @@ def _columns(table: Mapping[str, Any], why: Mapping[str, str], nodes: Mapping[st
         reasons = [why[name]] if name in why and use not in ("id", "label") else []
         if nodes and use == "label":
             reasons.append(_unknown(nodes["labels"], len(nodes["nodes"])))
-        elif nodes and (missing := nodes["missing"].get(name, 0)) and use != "id":
-            reasons.append(f"{missing:,} missing" if use != "category" else f"{missing:,} missing or unknown")
-        told = f" ({printable('; '.join(reasons), 400)})" if reasons else ""
-        yield from _wrapped(f"  {printable(name, width):<{width}}  {use}{told}", width + 4)
+        elif nodes and use not in ("id", "not used") and (told := _missing(nodes, name, use)):
+            reasons.append(told)
+        because = f" ({printable('; '.join(reasons), 400)})" if reasons else ""
+        yield from _wrapped(f"  {printable(name, width):<{width}}  {use}{because}", width + 4)
+
+
+def _missing(nodes: Mapping[str, Any], name: str, use: str) -> str:
+    """How many values are missing, which words said so, and what was taken instead."""
+    words = nodes["missing_words"].get(name, {})
+    count = nodes["missing"].get(name, sum(words.values()))
+    if not count:
+        return ""
+    kind = "missing or unknown" if use == "category" else "missing"
+    shown = f", {_some_words(words)} among them" if words else ""
+    instead = {"numeric": ": the mean", "vector": ": the mean"}.get(use, "")
+    return f"{count:,} {kind}{shown}{instead}{' and a flag' * (name in nodes['flags'])}"
+
+
+def _some_words(words: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{count:,} {word!r}" for word, count in list(words.items())[:4])
+    return shown + (" and others" if len(words) > 4 else "")
 
 
 def _unknown(labels: Mapping[str, Any], tables: int) -> str:
     """How many labels are unknown, and which words said so."""
     if not labels["unknown"]:
         return "all known"
-    words = [f"{count:,} {word!r}" for word, count in labels["words"].items()]
-    empty = [f"{labels['empty']:,} empty"] if labels["empty"] else []
-    some = ", ".join([*empty, *words[:4]]) + (" and others" if len(words) > 4 else "")
+    words = _some_words(labels["words"])
+    empty = f"{labels['empty']:,} empty" if labels["empty"] else ""
     keep = "; --missing '' makes classes of the words" if words else ""
-    return f"{labels['unknown']:,} unknown{' in all tables' * (tables > 1)}: {some}{keep}"
+    in_all = " in all tables" if tables > 1 else ""
+    return f"{labels['unknown']:,} unknown{in_all}: {', '.join(filter(None, [empty, words]))}{keep}"
 
 
 def _counts(attributes: Mapping[str, int]) -> str:

@@ -85,6 +85,7 @@ def read_tables(
             "why": {column: use.why for column, use in uses.items() if use.why},
             "attributes": encoding.counts,
             "missing": missing,
+            **_about_missing(rows, encoding),
             "labels": unknown,
             "edges": linked.tables,
             "repeated_edges": linked.proper - _count_edges(graph, directed),
@@ -160,6 +161,7 @@ def extend(
         "columns": {column: use for table in tables for column, use in table["columns"].items()},
         "why": {column: f"no attribute of {data.name}" for column in rows.attributes if column not in uses},
         "missing": missing,
+        **_about_missing(rows, encoding),
         "labels": unknown,
         "edges": linked.tables,
         "repeated_edges": linked.proper + _count_edges(data.graph, directed) - _count_edges(graph, directed),
@@ -174,6 +176,12 @@ def extend(
         node_names=tuple(ids.to_pylist()),
         info={**data.info, "extended": [*data.info.get("extended", []), added]},
     )
+
+
+def _about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
+    """Which words said that a value is missing, and which columns have a flag that says so."""
+    words = {column: rows.missing_words(column) for column in encoding.columns}
+    return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
 def _as_imported(dialect: Dialect, stored: Mapping[str, Any]) -> Dialect:
@@ -194,7 +202,8 @@ def _warnings(rows: NodeRows, edges: Edges) -> list[str]:
     found = []
     spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
     if spaced:
-        found.append(f"{spaced:,} node ids have spaces around them; ids are compared as they are written")
+        names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
+        found.append(f"{spaced:,} {names}; ids are compared as they are written")
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
     if any(table["kind"] for table in edges.tables):
