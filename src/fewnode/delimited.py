@@ -61,7 +61,7 @@ class Dialect:
 AS_USUAL = Dialect()
 """Nothing is said about how a table is written."""
 
-_PLAIN = b'a,b;c|d\te"f" 1.5 xn--a-b \\x41\\u0041 +AGE-\r\n'
+_PLAIN = b'a,b;c|d\te"f" 1.5 .xn--mnchen-3ya. \\x41\\u0041 +AGE-\r\n'
 
 
 def _check_encoding(name: str) -> None:
@@ -72,7 +72,7 @@ def _check_encoding(name: str) -> None:
     except (LookupError, ValueError):
         plain = False
     if not plain:
-        raise FewnodeError(f"encoding {name!r}: not known for text; try latin-1, cp1252, utf-16 or utf-8")
+        raise FewnodeError(f"encoding {name[:40]!r}: not known for text; try latin-1, cp1252, utf-16 or utf-8")
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
@@ -84,27 +84,28 @@ SEPARATORS = ",;\t|"
 _LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 
 
-def recognise_separator(name: str, lines: Sequence[str], header: bool = True) -> str:
+def recognise_separator(name: str, lines: Sequence[str]) -> str:
     """The character that cuts all of the first lines into the same number of cells; a comma if none does.
 
     A text that holds another one is no reason to doubt, unless every line and the header hold it equally often.
     """
-    counts = {mark: max(line.count(mark) for line in lines) for mark in SEPARATORS} if lines else {}
-    if max(counts.values(), default=0) >= MAX_COLUMNS:
-        return max(counts, key=lambda mark: counts[mark])
-    widths = {mark: _widths(lines, mark) for mark in SEPARATORS}
-    wide = [mark for mark in SEPARATORS if widths[mark] and widths[mark][0] > 1]
-    fitting = [mark for mark in wide if len(set(widths[mark])) == 1]
+    if lines and max(map(lines[0].count, SEPARATORS)) >= MAX_COLUMNS:  # more than may be looked at
+        return max(SEPARATORS, key=lines[0].count)
+    samples = {mark: _cells(lines, mark) for mark in SEPARATORS}
+    wide = [mark for mark, sample in samples.items() if sample and len(sample[0]) > 1]
+    fitting = [mark for mark in wide if len(set(map(len, samples[mark]))) == 1]
+    whole = [mark for mark in fitting if not any('"' in cell for row in samples[mark] for cell in row)]
+    fitting = whole or fitting  # what cuts through quoted cells is not the separator
     if len(fitting) > 1:
-        both = " and ".join(f"{len(widths[mark])} lines of {widths[mark][0]} cells by {mark!r}" for mark in fitting[:2])
-        raise FewnodeError(f"{name}: it reads as {both}; say which with --separator")
+        ways = " and ".join(f"{len(samples[mark][0])} columns by {mark!r}" for mark in fitting)
+        raise FewnodeError(f"{name}: it reads as {ways}; say which with --separator")
     return (fitting or wide or [","])[0]
 
 
-def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    """The number of cells of each row, blank ones left out; empty if these are no rows."""
+def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """The cells of each row, blank ones left out; none if these are no rows."""
     try:
-        return [len(row) for row in csv.reader(lines, delimiter=separator) if row]
+        return [row for row in csv.reader(lines, delimiter=separator) if row]
     except csv.Error:
         return []
 
@@ -140,5 +141,10 @@ def column_names(name: str, header: Iterable[object]) -> list[str]:
             f"{name}: {len(names):,} columns, expected at most {MAX_COLUMNS:,}; a column can hold a vector"
         )
     if twice := [column for column, count in Counter(names).items() if count > 1]:
-        raise FewnodeError(f"{name}: column {twice[0]!r} is there twice; rename one")
+        which = (
+            f"column {twice[0]!r} is there twice; rename one"
+            if twice[0]
+            else "several columns without a name; name them"
+        )
+        raise FewnodeError(f"{name}: {which}")
     return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,13 +15,16 @@ from fewnode.delimited import AS_USUAL, Dialect
 from fewnode.errors import FewnodeError
 
 TEXT = pa.large_string()
+SLICE = 1 << 14
+"""Vectors written as text are taken apart so many rows at a time: the parts are larger than the numbers."""
 
 Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
 """Given the header, the columns that are wanted; only those are kept in memory."""
 
-_POINT = r"^[+-]?(\d+|[1-9]\d{0,2}(,\d{3})+)?(\.\d*)?([eE][+-]?\d+)?$"
-_COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)?(,\d*)?([eE][+-]?\d+)?$"
-_NUMBER = {".": _POINT, ",": _COMMA}
+_NUMBER = {
+    ".": r"^[+-]?((\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$",
+    ",": r"^[+-]?((\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d*)?|,\d+)([eE][+-]?\d+)?$",
+}
 """Numbers by their decimal mark; the other mark may stand between thousands. `1,234` is both."""
 
 _VECTOR = r"(?i)^\[[\s\d.,eE+-]*((nan|null|none|[+-]?inf(inity)?)[\s\d.,eE+-]*)*\]$"
@@ -52,7 +54,7 @@ class Table:
         """The cells as trimmed text; blank ones are null. A float such as 7.0 reads 7: pandas makes those of ids."""
         cells = self._decoded(column)
         if pa.types.is_floating(cells.type):
-            cells = self._whole(column, pc.if_else(pc.is_nan(cells), None, cells))
+            cells = self._whole(column, cells)
         if is_list(cells.type):
             cells = pc.binary_join(self._cast(column, cells, pa.list_(TEXT), "text"), pa.scalar(" ", TEXT))
         trimmed = pc.utf8_trim_whitespace(self._cast(column, cells, TEXT, "UTF-8 text"))
@@ -91,7 +93,7 @@ class Table:
         cells = self._decoded(column)
         if is_number(cells.type):
             return not pa.types.is_boolean(cells.type)
-        if not pa.types.is_large_string(cells.type) and not pa.types.is_string(cells.type):
+        if not _is_text(cells.type):
             return False
         labels = self.labels(column)
         return labels.null_count < len(labels) and bool(self._marks(labels))
@@ -131,7 +133,7 @@ class Table:
         cells = self._decoded(column)
         if is_list(cells.type):
             return is_number(cells.type.value_type) and not pa.types.is_boolean(cells.type.value_type)
-        if not pa.types.is_large_string(cells.type) and not pa.types.is_string(cells.type):
+        if not _is_text(cells.type):
             return False
         labels = self.labels(column)
         return labels.null_count < len(labels) and bool(pc.all(_match(labels, _VECTOR)).as_py())
@@ -140,47 +142,43 @@ class Table:
         """A vector for each row, all of one length and all numbers finite."""
         cells = self._decoded(column)
         if not is_list(cells.type):
-            cells = self._split_vectors(column)
+            cells = self.labels(column)
+        elif not is_number(cells.type.value_type):
+            raise self.fault(0, column, f"found {cells.type}, expected lists of numbers")
         if cells.null_count:
             raise self.fault(_first(pc.is_null(cells)), column, "empty, expected a vector in every row")
-        lengths = pc.list_value_length(cells)
-        width = lengths[0].as_py() if len(cells) else 0
-        if pc.any(odd := pc.not_equal(lengths, width)).as_py():
-            row = _first(odd)
-            raise self.fault(row, column, f"a vector of {lengths[row]} numbers, expected {width} as in data row 1")
-        found = np.empty((len(cells), width), np.float32)
-        start = 0
-        for chunk in cells.chunks:
-            found[start : start + len(chunk)] = self._vector_block(column, chunk, start, width)
-            start += len(chunk)
+        found = np.empty((0, 0), np.float32)
+        for start in range(0, len(cells), SLICE):
+            block = self._vector_block(column, cells[start : start + SLICE].combine_chunks(), start, found.shape[1])
+            if not start:
+                found = np.empty((len(cells), block.shape[1]), np.float32)
+            found[start : start + len(block)] = block
         return found
 
-    def _split_vectors(self, column: str) -> pa.ChunkedArray:
-        """The parts of text such as `[0.1, 0.2]` or numpy's `[0.1 0.2]`."""
-        labels = self.labels(column)
-        if not pc.all(fits := _match(labels, _VECTOR)).as_py() and pc.any(pc.invert(fits)).as_py():
-            row = _first(pc.invert(fits))
-            raise self.fault(row, column, f"found {labels[row].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]")
-        inner = pc.utf8_trim(labels, "[], \t")
-        return pc.split_pattern_regex(inner, r"\s*,\s*|\s+")
-
-    def _vector_block(self, column: str, chunk: pa.Array, start: int, width: int) -> NDArray[np.float32]:
-        flat = chunk.flatten()
-
-        def place(index: int) -> tuple[int, str]:
-            return start + index // width, f"number {index % width + 1} of the vector"
-
-        if not is_number(flat.type) and not _casts(flat):
-            index = _first_failure(flat, _casts)
-            row, where = place(index)
-            raise self.fault(row, column, f"{where} is {flat[index].as_py()[:40]!r}, expected a number")
-        with np.errstate(over="ignore"):
-            block: NDArray[np.float32] = pc.cast(flat, pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
-        if not np.isfinite(block).all():
-            index = int(np.argmin(np.isfinite(block)))
-            row, where = place(index)
-            raise self.fault(row, column, f"{where} is {flat[index].as_py()}, expected a finite number")
-        return block.reshape(len(chunk), width)
+    def _vector_block(self, column: str, cells: pa.Array, start: int, width: int) -> NDArray[np.float32]:
+        """Some of the rows as vectors; `width` is 0 if these are the first rows."""
+        if not is_list(cells.type):
+            if pc.any(odd := pc.invert(_match(cells, _VECTOR))).as_py():
+                row = _first(odd)
+                what = f"found {cells[row].as_py()[:60]!r}, expected numbers such as [0.1, 0.2]"
+                raise self.fault(start + row, column, what)
+            cells = pc.split_pattern_regex(pc.utf8_trim(cells, "[], \t"), r"\s*,\s*|\s+")
+        lengths = pc.list_value_length(cells)
+        width = width or lengths[0].as_py()
+        if pc.any(odd := pc.not_equal(lengths, width or -1)).as_py():
+            row = _first(odd)
+            expected = f"{width} as in data row 1" if width else "at least one"
+            raise self.fault(start + row, column, f"a vector of {lengths[row]} numbers, expected {expected}")
+        flat = cells.flatten()
+        bad = _first_failure(flat, _casts) if not _casts(flat) else None
+        if bad is None:
+            with np.errstate(over="ignore"):
+                numbers = pc.cast(flat, pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float32)
+            if np.isfinite(numbers).all():
+                return np.asarray(numbers.reshape(len(cells), width))
+            bad = int(np.argmin(np.isfinite(numbers)))
+        what = f"number {bad % width + 1} of the vector is {str(flat[bad].as_py())[:40]!r}, expected a finite number"
+        raise self.fault(start + bad // width, column, what)
 
     # --- cells ----------------------------------------------------------------------------------------------------
 
@@ -193,17 +191,19 @@ class Table:
 
     def _whole(self, column: str, cells: pa.ChunkedArray) -> pa.ChunkedArray:
         """Floats as whole numbers, if all are. Where the type cannot tell neighbours apart, they are no ids."""
-        if not pc.all(pc.equal(pc.floor(cells), cells)).as_py():
-            return cells
+        wide = pc.cast(cells, pa.float64())
+        wide = pc.if_else(pc.is_nan(wide), None, wide)
+        if pc.any(pc.not_equal(pc.floor(wide), wide)).as_py():
+            return pc.if_else(pc.is_null(wide), None, cells)
         digits = {16: 11, 32: 24, 64: 53}[cells.type.bit_width]
-        inexact = pc.greater_equal(pc.abs(cells), pa.scalar(math.ldexp(1, digits), cells.type))
+        inexact = pc.greater_equal(pc.abs(wide), 2.0**digits)
         if pc.any(inexact).as_py():
             row = _first(inexact)
-            raise self.fault(
-                row, column, f"{cells[row].as_py():.0f} as {cells.type} may stand for several whole numbers beyond "
-                f"2^{digits}; store the column as integers or text"
-            )  # fmt: skip
-        return pc.cast(cells, pa.int64())
+            what = (
+                f"{wide[row].as_py():.0f} as {cells.type} may be one of several numbers (beyond 2^{digits} not all fit)"
+            )
+            raise self.fault(row, column, f"{what}; store the column as integers or text")
+        return pc.cast(wide, pa.int64())
 
     def _cast(self, column: str, cells: pa.ChunkedArray, kind: pa.DataType, expected: str) -> pa.ChunkedArray:
         def converted(part: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -228,14 +228,19 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in (*strings, pa.types.is_binary, pa.types.is_large_binary))
+
+
 def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 def _casts(cells: pa.ChunkedArray) -> bool:
     try:
-        pc.cast(cells, pa.float64())
-    except pa.ArrowInvalid:
+        pc.cast(cells, pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
 

@@ -104,11 +104,14 @@ def encoding_of(path: Path, given: str | None) -> str:
     with open_bytes(path) as stream:
         start = stream.read(4)
     found = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
-    if given is None or found is None:
-        return found or given or "utf-8"
-    if found.split("-")[1] not in codecs.lookup(given).name.split("-"):
-        raise FewnodeError(f"{path}: begins with the mark of {found[:6].upper()}, not {given}; leave --encoding out")
-    return found
+    if given is None:
+        return found or "utf-8"
+    name = codecs.lookup(given).name
+    if found is None and name in ("utf-16", "utf-32"):
+        raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
+    if found is not None and not name.startswith(family := found.removesuffix("-sig")):
+        raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
+    return found or given
 
 
 def lines_of(path: Path, encoding: str) -> Iterator[str]:

@@ -52,7 +52,9 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
             )
         except (pa.ArrowInvalid, UnicodeError) as error:
             _check_rows(path, encoding, separator, dialect)
-            raise FewnodeError(f"{path}: not a readable table ({one_line(error)})") from None
+            if not (dialect.header and watched.lines == 1):  # Arrow does not take a header without a line end
+                raise FewnodeError(f"{path}: not a readable table ({one_line(error)})") from None
+            data = pa.table({name: pa.array([], TEXT) for name in chosen})
     swallowed = watched.lines - data.num_rows - dialect.header
     if swallowed or watched.quotes % 2 or watched.has_nul:
         _check_rows(path, encoding, separator, dialect)
@@ -62,12 +64,12 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
 
 
 def _first_lines(path: Path, encoding: str) -> list[str]:
-    left, found = FIRST_CHARACTERS, []
+    """The first line, and those after it that are not too long to look at."""
+    found: list[str] = []
     for line in itertools.islice(lines_of(path, encoding), FIRST_LINES):
-        found.append(line)
-        left -= len(line)
-        if left < 0:
+        if found and sum(map(len, found)) + len(line) > FIRST_CHARACTERS:
             break
+        found.append(line)
     return found
 
 
@@ -76,10 +78,9 @@ def _header(path: Path, first: Sequence[str], separator: str, dialect: Dialect) 
     if first and first[0].count(separator) >= MAX_COLUMNS:  # before there is a string for each
         raise FewnodeError(f"{path}: line 1: over {MAX_COLUMNS:,} columns; a column can hold a vector of numbers")
     _, row = next(_rows(path, first, separator, dialect), (1, []))
-    if dialect.header and not any(row):
-        raise FewnodeError(f"{path}: line 1 is empty, expected a header with the column names")
-    if not row:
-        raise FewnodeError(f"{path}: line 1 is empty, expected the first row")
+    if not any(map(str.strip, row)):
+        expected = "a header with the column names" if dialect.header else "the first row"
+        raise FewnodeError(f"{path}: line 1 is empty, expected {expected}")
     return row if dialect.header else [f"column {i}" for i in range(1, len(row) + 1)]
 
 
