@@ -95,14 +95,14 @@ def readers(folder: Path) -> dict[str, Reader]:
     edges = folder / "edges.csv"
     edges.write_bytes(b"source,target\na,b\nb,c\n")
     found = {
-        f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(edges, path, min_nodes=1)), (seed,), 2)
+        f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(path, edges, min_nodes=1)), (seed,), 2)
         for kind, seed in tables.items()
     }
     found["table.csv.gz"] = Reader(
         at("t/g.csv.gz", lambda p: read_any_table(p, "x")), (gzip.compress(tables["csv"]),), 2
     )
     found["edges.csv"] = Reader(
-        at("t/e.csv", lambda path: read_tables(path, _nodes(folder), min_nodes=1)), (edges.read_bytes(),), 2
+        at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
     )
     found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True)), 2)
     found["mat"] = Reader(at("m/f_test.mat", lambda path: load(path.parent)), (_mat(), _mat(packed=True)), 4)

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "kernels", "memory"},
+    {"client", "delimited", "kernels", "memory"},
     {"graph"},
     {"attributes", "io", "episodes", "nn"},
     {"blocks", "plugins", "sampling"},

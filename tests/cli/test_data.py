@@ -79,7 +79,7 @@ def test_two_tables_to_predictions_about_new_nodes(
     new = ["--nodes", tables / "new.csv", "--edges", tables / "new_edges.csv"]
     extended = fewnode("data", "extend", imported, *new, "--out", later)
     assert extended.code == 0
-    assert "18 new nodes from new.csv" in extended.err
+    assert "new.csv: 18 nodes" in extended.err
     assert f"predict --run run --data {later}" in extended.err
     support = write(tmp_path / "s.csv", [["node", "class"], *([f"p{9 * k + c}", SECTIONS[c]] for k in range(3) for c in (6, 7, 8))])  # fmt: skip  # noqa: E501
     query = write(tmp_path / "q.csv", [["node"], *([f"p{i}"] for i in range(180, 198) if i % 9 > 5)])
@@ -94,12 +94,15 @@ def test_import_says_what_it_understood_before_it_writes(fewnode: Fewnode, table
     assert done.code == 0
     for line in [
         "  package      id",
-        "  section      label",
+        "  section      label (all known)",
+        "nodes.csv: 180 nodes",
         "  summary      text (7.0 words a cell)",
-        "  size         numeric (numbers)",
-        "  maintainer   ignored (180 distinct values of 1.0 words)",
-        "  17 cells of size are empty or unknown",
-        "  dropped: 1 self-loops, 1 repeated, 0 with an unknown end",
+        "  size         numeric (numbers; 17 missing: the mean and a flag)",
+        "  maintainer   not used (180 distinct values of 1.0 words; --text or --category",
+        "edges.csv: 362 edges",
+        "  from  source",
+        "  dropped: 1 self-loops, 0 with an unknown end",
+        "repeated edges, counted once: 1",
         "isolated nodes    0",
         "edge homophily    1.00",
         "valid classes     up to 2-way 10-shot, as many queries",
@@ -136,7 +139,7 @@ def test_split_lists_and_vocabulary_options(fewnode: Fewnode, imported: Path, ta
     done = fewnode("data", "import", *pair(tables), *roles(), *words, "--directed", "--out", tmp_path / "e", "-q")
     assert done.code == 0
     other = load_dataset(tmp_path / "e")
-    assert other.graph.n_features == 11
+    assert other.graph.n_features == 12  # ten words, size, and whether it is missing
     assert other.graph.directed
     assert "topic0word0" not in (other.feature_names or ())
 
@@ -158,14 +161,14 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
     [
         ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
         (("--nodes", "NODES"), "give a file, or a table of nodes"),
-        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and their columns are for two tables"),
+        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and what is said"),
         (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
         (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
         (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
         (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),
         (("PAIR", "ROLES", "--split", "40,17,20"), "split 40,17,20: only 9 classes have 10 nodes or more"),
         (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "--split deals the classes and --train-classes"),
-        (("PAIR", "ROLES", "--test-classes", "x"), "--train-classes is missing; three lists are needed"),
+        (("PAIR", "ROLES", "--test-classes", "x"), "x: no such file"),
         (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected refuse or drop"),
         (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
         (("PAIR", "ROLES", "--vocabulary", "0"), "vocabulary of 0 words, expected at least 1"),
