@@ -137,7 +137,7 @@ def extend(
             f"{data.graph.n_features:,}; import the tables again"
         )
     data = _emptied(data) if alone else data
-    dialect = _as_imported(dialect, stored)
+    dialect = as_imported(dialect, stored)
     optional = [column for column in encoding.columns if column in stored.get("optional", [])]
     labels = (label, stored.get("label"))
     rows = read_nodes(nodes, (id, stored.get("id")), labels, encoding.columns, dialect, optional)
@@ -184,7 +184,7 @@ def _about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
-def _as_imported(dialect: Dialect, stored: Mapping[str, Any]) -> Dialect:
+def as_imported(dialect: Dialect, stored: Mapping[str, Any]) -> Dialect:
     """The dialect, with what it does not say about values as it was when the dataset was made."""
     decimal, missing = stored.get("decimal"), stored.get("missing")
     words = None if missing is None else tuple(missing) if isinstance(missing, list) else ("", "")

@@ -63,7 +63,7 @@ def attach(now: Moment, given: Sequence[NewNode]) -> Edit:
         name = now.origin.form(new.node)
         if name in nodes or now.has(name):
             raise FewnodeError(f"there is a node {name!r} already")
-        nodes[name] = now.origin.content(name, new.content)
+        nodes[name] = now.origin.reader.content(name, new.content)
     ends = {name: _ends(now, name, new.edges, nodes) for name, new in zip(nodes, given, strict=True)}
     state = now.state.with_nodes(nodes)
     state = _rewired(now, state, [now.origin.edge(end, name) for name in ends for end in ends[name]], [])
@@ -77,7 +77,7 @@ def put_node(now: Moment, given: str, body: PutNode, condition: Condition) -> Ed
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
         return attach(now, [NewNode(node=name, row=body.row, attributes=body.attributes, edges=body.edges or [])])
-    content = None if body.content is None else now.origin.content(name, body.content)
+    content = None if body.content is None else now.origin.reader.content(name, body.content)
     nodes = {} if content is None else {name: content}
     state, change = now.state.with_nodes(nodes), {"node": name, **(content or {})}
     if body.edges is not None:

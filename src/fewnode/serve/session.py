@@ -258,7 +258,7 @@ class Session:
 
     def _account(self, then: Moment, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
-        told = self.origin.account(edit.nodes).to_json()
+        told = self.origin.reader.account(edit.nodes).to_json()
         if not body.classify or not then.state.classes:
             return {"classes": [], "results": [], "beta": {}, **told}
         how = {name: getattr(body, name) for name in Judging.model_fields}
