@@ -16,6 +16,7 @@ import pytest
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
+from fewnode.serve import network
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
 from service import Local, save_run
@@ -184,7 +185,7 @@ def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytes
     def broken(*_: object) -> None:
         raise FewnodeError("this support set cannot be used")
 
-    monkeypatch.setattr("fewnode.serve.network.Answerer", broken)
+    monkeypatch.setattr(network, "Answerer", broken)
     assert put(local, "b", "node-2") == (422, "this support set cannot be used")
     assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 422
     monkeypatch.undo()
