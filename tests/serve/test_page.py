@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -209,7 +210,7 @@ def test_the_whole_story(
     assert page.evaluate("document.activeElement.id") == "search"
 
     seen.start("class k", one)
-    assert "A class alone claims every node" in seen.text("#classes") or "none of these" in seen.text("#tools")
+    assert "More like these" in seen.text("#classes")
     page.get_by_label("A new class").fill("class l")
     page.get_by_label("A new class").press("Enter")
     assert "waits for its first node" in seen.text("#classes")
@@ -229,10 +230,16 @@ def test_the_whole_story(
     asked = page.locator(".question .big .link").inner_text()
     seen.press("None of these")
     assert page.locator(".question .big .link").inner_text() != asked
-    before = float(seen.text(".figure").rstrip(" %"))
     seen.press("Let the data answer 5")
     assert len(page.locator(".curve circle").all()) >= 4
-    assert float(seen.text(".figure").rstrip(" %")) > max(before, 60)
+    checked = server.ask("/api/progress", {"threshold": 0.5}).json
+    share = checked["precision"]
+    assert share["value"] > 0.5
+    assert float(seen.text(".figure").rstrip(" %")) == round(100 * share["value"])
+    low, high = (round(100 * share[end]) for end in ("low", "high"))
+    said = f"have a known label; {round(100 * share['value'])} % of those are right ({low}–{high} %)"
+    assert f"Of {checked['claimed']} nodes claimed, {checked['checked']} {said}" in seen.text(".growth")
+    assert "Compared with the data’s classes of the same names" in seen.text(".growth")
     claimed = claims.first.locator(".name").inner_text()
     owner = page.locator(".class.active h3 .name").inner_text()
     seen.press(f"Yes, {claimed} is in {owner}")
@@ -247,7 +254,12 @@ def test_the_whole_story(
     with page.expect_download() as download:
         seen.press("Download labels.csv")
     download.value.save_as(tmp_path / "labels.csv")
-    assert len((tmp_path / "labels.csv").read_text().splitlines()) == planted.graph.n + 1
+    rows = {row["node"]: row for row in csv.DictReader((tmp_path / "labels.csv").read_text().splitlines())}
+    assert len(rows) == planted.graph.n
+    for claim in claims.all():
+        name, probability = claim.locator(".name").inner_text(), claim.locator(".num").inner_text()
+        assert rows[name]["label"] == owner
+        assert f"{100 * float(rows[name]['probability']):.1f} %" in (probability, probability.replace(" %", ".0 %"))
 
     seen.press(f"Delete {owner}")
     assert page.locator("section.class").count() == 1
@@ -257,11 +269,48 @@ def test_the_whole_story(
     seen.fine()
 
 
+def test_a_class_that_the_data_has_no_name_for(visit: Callable[..., Visit], planted: Dataset, tmp_path: Path) -> None:
+    """What cannot be checked is not claimed to be right; and what is judged is said to be judged so."""
+    y = planted.y.copy()
+    y[np.isin(y, [planted.class_names.index(name) for name in ("class k", "class l")])] = -1
+    with serving(save_run(replace(planted, y=y), tmp_path, "gpn-plus")) as server:
+        seen = visit(server)
+        k, m = members(planted, "class k"), members(planted, "class m")
+        seen.start("mine", k[0])
+        assert "none has a label that could tell whether it is right" in seen.text(".growth")
+        assert seen.page.locator(".figure").count() == 0
+        seen.start("others", m[0])
+        assert "mine with nothing: the data has no name for it; others with the data’s class m" in seen.text(".growth")
+        few = seen.text(".growth")
+        seen.page.get_by_label("Claim a node from").fill("0.05")
+        seen.settled()
+        assert "Claim a node from 5 % on" in seen.text("#tools")
+        seen.page.get_by_label("Allow “none of these”").uncheck()
+        seen.settled()
+        assert f"Of {planted.graph.n - 2} nodes claimed" in seen.text(".growth") != few
+        assert "Every node is given to one of the classes" in seen.text("#classes")
+        seen.fine()
+
+
+def test_a_method_that_cannot_tell_says_so(visit: Callable[..., Visit], planted: Dataset, tmp_path: Path) -> None:
+    with serving(save_run(planted, tmp_path, "sgc")) as server:
+        seen = visit(server)
+        assert "SGC" in seen.text("#dataset")
+        seen.start("mine", members(planted, "class k")[0])
+        assert "SGC cannot tell whether a node is in none of the classes" in seen.text("#classes")
+        assert seen.page.locator(".claims li").count() == 0
+        assert "Nothing is claimed yet" in seen.text(".growth")
+        seen.start("others", members(planted, "class l")[0])
+        assert "Every node is given to one of the classes, whether or not it is in any of them" in seen.text("#classes")
+        assert f"Of {planted.graph.n - 2} nodes claimed" in seen.text(".growth")
+        seen.fine()
+
+
 def test_one_button_shows_the_effect_and_prototypes_move(visit: Callable[..., Visit], server: Running) -> None:
     seen = visit(server)
     seen.press("Try it")
     assert seen.page.locator("section.class").count() == 3
-    assert "%" in seen.text(".figure")
+    assert "known label" in seen.text(".growth")
     before = seen.page.locator("canvas").screenshot()
     assert seen.page.locator("canvas").screenshot() == before, "asked for reduced motion, yet it moves"
     seen.press("Let the data answer 5")

@@ -262,7 +262,8 @@ class Verdicts:
 
 def compare(section: Section, metric: str = "accuracy") -> Verdicts:
     """Each method against the best of its network and setting; Holm's correction runs over the whole section."""
-    marks, pairs = {}, []
+    marks: dict[int, str] = {}
+    pairs = []
     for dataset in section.datasets:
         for setting in section.settings:
             rivals = [e for e in section.of(dataset, setting=setting) if e.scores[metric].size]

@@ -22,6 +22,7 @@ CHECKABLE = 10
 Z = NormalDist().inv_cdf(0.975)
 
 Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def wilson(right: int, nodes: int) -> tuple[float, float]:
@@ -84,16 +85,16 @@ class Claims:
         own = np.array(counterparts(data, classes, support), np.int64)
         return cls(classes, own, claimed[asked], np.asarray(data.y, np.int64)[asked], told[asked])
 
-    def _members(self, place: int) -> NDArray[np.bool_]:
+    def _members(self, place: int) -> Mask:
         """Nodes that are known to be in the class."""
-        if self.counterparts[place] == UNKNOWN:
-            return self.told == place
-        return np.where(self.told >= 0, self.told == place, self.known == self.counterparts[place])
+        called = self.counterparts[place]
+        members: Mask = (self.told == place) | ((self.told < 0) & (self.known == called) & (called != UNKNOWN))
+        return members
 
-    def _checkable(self, place: int) -> NDArray[np.bool_]:
+    def _checkable(self, place: int) -> Mask:
         """Nodes of which it is known whether they are in the class."""
-        known = (self.known != UNKNOWN) if self.counterparts[place] != UNKNOWN else np.zeros(self.known.shape, bool)
-        return known | (self.told >= 0)
+        known: Mask = (self.told >= 0) | ((self.known != UNKNOWN) & (self.counterparts[place] != UNKNOWN))
+        return known
 
     def to_json(self, data: Dataset) -> dict[str, Any]:
         each, checked, right, found = {}, 0, 0, np.zeros(self.known.shape, bool)

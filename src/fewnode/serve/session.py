@@ -47,6 +47,7 @@ class Session:
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.now = self._first_moment()
         self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
+        self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
 
     def _first_moment(self) -> Moment:
         """What the store kept. If nothing can be made of that, the service starts without it, and says so."""
@@ -189,8 +190,8 @@ class Session:
             )
         if body.nodes is not None:
             nodes = [now.node(name) for name in body.nodes]
-            return {"version": version, **rendered(self._judged(now, answerer, body, nodes, explain))}
-        answer = self._judged(now, answerer, body)
+            return {"version": version, **rendered(self._judged(answerer, body, nodes, explain))}
+        answer = self._judged(answerer, body)
         best = _best(answer, body.limit, set(answerer.nodes))
         result = rendered(answer.only(best, answerer.recogniser.explain(best) if explain else None))
         counts = Counter(answer.labels)
@@ -222,19 +223,20 @@ class Session:
         now = self.now
         answerer = now.answerer(None)
         data, given = answerer.data, [label for _, label in answerer.support]
-        answer = self._judged(now, answerer, body)
+        answer = self._judged(answerer, body)
         truth = {now.node(node): name for name, nodes in body.truth.items() for node in nodes}
         support = list(zip(answerer.nodes, given, strict=True))
         claims = Claims.of(data, answerer.classes, support, labels(answer), truth)
         return {"version": now.version, **claims.to_json(data)}
 
     def _judged(
-        self, now: Moment, answerer: Answerer, how: Judging, nodes: Sequence[int] | None = None, explain: bool = False
+        self, answerer: Answerer, how: Judging, nodes: Sequence[int] | None = None, explain: bool = False
     ) -> Predictions:
         """What some nodes, or all of them, are taken for: every answer, count and table is made here."""
-        asked = range(answerer.data.graph.n) if nodes is None else nodes
         transductive = (how.mode or self.mode) == MODES[1]
-        return answerer.predictions(asked, explain, transductive, closed_set=how.closed_set, threshold=how.threshold)
+        if nodes is None:
+            return self._everyone(answerer, transductive, how.closed_set, how.threshold)
+        return answerer.predictions(nodes, explain, transductive, closed_set=how.closed_set, threshold=how.threshold)
 
     # --- nodes and edges ---
 
@@ -271,8 +273,12 @@ class Session:
         return csv_text([["node", "class"], *rows])
 
     def labels_csv(self, how: Judging) -> str:
-        now = self.now
-        return self._judged(now, now.answerer(None), how).to_csv()
+        return self._judged(self.now.answerer(None), how).to_csv()
+
+
+def _everyone(answerer: Answerer, transductive: bool, closed_set: bool, threshold: float | None) -> Predictions:
+    everyone = range(answerer.data.graph.n)
+    return answerer.predictions(everyone, False, transductive, closed_set=closed_set, threshold=threshold)
 
 
 def _described(network: Network, state: State) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ function question() {
       " one of ",
       el("span", { class: "name" }, mark(slot(next.class)), next.class, "?"),
     ),
-    el("p", { class: "soft small" }, `It seems so, with ${percent(next.probability)}. Asked because ${next.why}.`),
+    el("p", { class: "soft small" }, `It is with a probability of ${percent(next.probability)}. Asked because ${next.why}.`),
     el(
       "p",
       { class: `row${waiting ? " waiting" : ""}` },

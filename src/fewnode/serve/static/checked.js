@@ -30,7 +30,8 @@ export function checked() {
 }
 
 function waiting() {
-  return el("p", { class: "soft" }, state.model.open_set || state.classes.length > 1 ? "Checking…" : "Nothing is claimed yet.");
+  const asked = state.model.open_set || state.classes.length > 1;
+  return el("p", { class: "soft" }, asked ? "Checking…" : "Nothing is claimed yet.");
 }
 
 // What is claimed, what of it can be checked, and what is right; no share where too few nodes could tell.
@@ -40,7 +41,10 @@ function said({ claimed, checked: known, precision, members, recall }) {
     : known > 0
       ? `too few to say how many are right; ${FEW} are needed.`
       : "";
-  const labels = known === 0 ? "none has a label that could tell whether it is right." : `${number(known)} ${known === 1 ? "has" : "have"} a known label; ${right}`;
+  const labels =
+    known === 0
+      ? "none has a label that could tell whether it is right."
+      : `${number(known)} ${known === 1 ? "has" : "have"} a known label; ${right}`;
   const there = recall
     ? `Of ${plural(members, "other node")} that the data has in these classes, ${whole(recall.value)} % are found (${between(recall)}).`
     : "";
@@ -55,16 +59,30 @@ function table({ per_class: each }) {
   const rows = Object.entries(each).filter(([, own]) => own.precision || own.recall);
   if (rows.length < 1) return null;
   const cell = (share) =>
-    el("td", {}, share ? [`${whole(share.value)} % `, el("span", { class: "soft" }, `(${between(share)})`)] : "–");
+    el("td", {}, share ? [`${whole(share.value)} %`, el("span", { class: "soft" }, between(share))] : "–");
   return el(
     "table",
     { class: "checked small" },
-    el("thead", {}, el("tr", {}, [el("th", { scope: "col" }, "class"), el("th", { scope: "col" }, "right"), el("th", { scope: "col" }, "found")])),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        ["class", "right", "found"].map((title) => el("th", { scope: "col" }, title)),
+      ),
+    ),
     el(
       "tbody",
       {},
       rows.map(([name, own]) =>
-        el("tr", {}, el("th", { scope: "row", class: "name" }, mark(slot(name)), name), cell(own.precision), cell(own.recall)),
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row", class: "name" }, mark(slot(name)), name),
+          cell(own.precision),
+          cell(own.recall),
+        ),
       ),
     ),
   );
@@ -80,7 +98,7 @@ function compared({ per_class: each }) {
     "p",
     { class: "soft small" },
     same ? "Compared with the data’s classes of the same names" : `Compared by most labelled nodes: ${named.join("; ")}`,
-    "; labelled nodes left out. In brackets, 95 % intervals.",
+    "; labelled nodes left out. Ranges are 95 % intervals.",
   );
 }
 
@@ -101,7 +119,12 @@ function curve(points) {
       class: `line ${what}`,
     }),
     ordered.map((p) =>
-      svg("circle", { cx: x(p), cy: y(p[what]), r: p === now ? 4.5 : 2.5, class: `${p === now ? "now" : "past"} ${what}` }),
+      svg("circle", {
+        cx: x(p),
+        cy: y(p[what]),
+        r: p === now ? 4.5 : 2.5,
+        class: `${p === now ? "now" : "past"} ${what}`,
+      }),
     ),
   ];
   return [

@@ -76,7 +76,7 @@ export function judging() {
 }
 
 // Whether there is an answer at all: a method that cannot tell strangers has nothing to say of one class alone.
-const answers = () => state.classes.length > 1 || state.model.open_set;
+const answers = () => state.classes.length > (state.model.open_set ? 0 : 1);
 
 // The classes of the map's nodes; where there are many classes, of every so many nodes: an answer has its size.
 async function paint() {
