@@ -274,7 +274,7 @@ TYPES = [
          refused="expected a finite number"),
     Case("a vector with NaN", nodes=parquet(v=pa.array([[1.0, float("nan")], [1, 2], [1, 2], [5, 2]], FLOATS)),
          refused="expected a finite number"),
-    Case("vectors of nothing", nodes=parquet(v=pa.array([[], [], [], []], FLOATS)), refused="vectors of 0 numbers"),
+    Case("vectors of nothing", nodes=parquet(v=pa.array([[], [], [], []], FLOATS)), refused="a vector of 0 numbers, expected at least one"),
     Case("vectors as text", nodes='id,label,v\na,x,"[0.1, 0.2]"\nb,y,"[1, 2]"\nc,x,[3 4]\nd,y,NA\n',
          gives={"columns": {"v": "vector"}, "missing": {"v": 1}, "features": 3}),
     Case("vectors in JSON lines", nodes=jsonl(*(f'{{"id": "{c}", "label": "x", "v": [{i}, 1.5]}}' for i, c in enumerate("abcd"))),

@@ -15,8 +15,9 @@ from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect
 from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, describe_near_miss, read_edges
 from fewnode.datasets.encode import Encoding, Words
 from fewnode.datasets.labels import read_labels, several_in_a_cell
-from fewnode.datasets.nodes import IDS, LABELS, NodeRows, NodeSources, read_nodes
+from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
 from fewnode.datasets.roles import NOT_USED, column_uses, given_roles
+from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Dataset, Graph, is_sparse
