@@ -55,15 +55,16 @@ def read_edges(sources: EdgeSources, ids: pa.Array, owner: str, node_headers: se
         raise FewnodeError(f"unknown ends: found {options.unknown_ends!r}, expected refuse or drop")
     nodes = _Nodes(ids, owner, node_headers)
     given = named_sources(sources)
-    names = [
-        f"{kind} edges" if kind else "edges" if len(given) == 1 else f"edges {i + 1}"
-        for i, (kind, _) in enumerate(given)
-    ]
-    found = [_read(kind, source, name, nodes, options) for (kind, source), name in zip(given, names, strict=True)]
-    tables = [part.tables[0] for part in found]
-    files = file_names([table["file"] for table in tables])
-    tables = [{**table, "file": file} for table, file in zip(tables, files, strict=True)]
-    return Edges(np.concatenate([part.edge_index for part in found], axis=1), tables)
+    found: list[Ints] = []
+    tables: list[dict[str, Any]] = []
+    for i, (kind, source) in enumerate(given):
+        name = "edges" if len(given) == 1 else f"{kind or 'edges'} {i + 1}"
+        edge_index, facts = _read(source, name, nodes, options)
+        found.append(edge_index)
+        tables.append({**facts, "kind": kind})
+    for table, file in zip(tables, file_names([table["file"] for table in tables]), strict=True):
+        table["file"] = file
+    return Edges(np.concatenate(found, axis=1), tables)
 
 
 class _Nodes(NamedTuple):
