@@ -45,6 +45,9 @@ def read_nodes(
     if labels[0] is not None:
         need_columns(name, every, [labels[0]])
     need_columns(name, every, [column for column in columns if column not in (optional or ())])
+    for column in columns:
+        if any(part.own_use(column) for part in parts) and column not in rows.attributes:
+            raise FewnodeError(f"column {column!r} is the id or the label, so it cannot be an attribute")
     if not len(rows):
         raise FewnodeError(f"{name}: no node in it")
     return rows
@@ -65,9 +68,6 @@ def _read(
         node_id = ids[0] or _first(header, ids) or header[0]
         label = _first([column for column in header if column != node_id], labels[:1] if labels[0] else labels)
         found.update(id=node_id, label=label)
-        for column in columns:
-            if column in (node_id, label):
-                raise FewnodeError(f"column {column!r} is the id or the label, so it cannot be an attribute")
         wanted = [column for column in columns if column in header] if columns or strict else header
         return need_columns(title(source, name), header, [node_id, *filter(None, [label]), *wanted])
 

@@ -131,7 +131,7 @@ def extend(
     """
     if not data.encoding:
         raise FewnodeError(f"{data.name} was not imported from tables, so how to encode new rows is not known")
-    stored, encoding = data.encoding, Encoding.from_json(data.encoding)
+    stored, encoding = _checked(data.encoding), Encoding.from_json(data.encoding)
     if len(encoding.feature_names) != data.graph.n_features:
         raise FewnodeError(
             f"{data.name}: the stored encoding has {len(encoding.feature_names):,} attributes and the graph "
@@ -139,9 +139,8 @@ def extend(
         )
     data = _emptied(data) if alone else data
     dialect = _as_imported(dialect, stored)
-    optional = [column for column in encoding.columns if column in stored.get("optional", [])]
-    labels = (label, stored.get("label"))
-    rows = read_nodes(nodes, (id, stored.get("id")), labels, encoding.columns, dialect, optional)
+    optional = [column for column in encoding.columns if column in stored["optional"]]
+    rows = read_nodes(nodes, (id, stored["id"]), (label, stored["label"]), encoding.columns, dialect, optional)
     old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
     ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
     owner = rows.name if alone else f"{data.name} or {rows.name}"
@@ -149,7 +148,7 @@ def extend(
     none = Edges(np.zeros((2, 0), np.int64), [])
     linked = none if edges is None else read_edges(edges, ids, owner, rows.headers, options)
     x, missing = encoding.encode(rows)
-    directed = bool(stored.get("directed"))
+    directed = stored["directed"]
     every = np.concatenate([data.graph.edge_index(), linked.edge_index], axis=1)
     graph = Graph.from_edges(every, len(ids), _stack(data.graph.x, x), directed=directed)
     y, class_names, unknown = read_labels(rows, data.class_names)
@@ -185,16 +184,25 @@ def _about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
+def _checked(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is stored beside the encoding of columns; it may come from anybody."""
+    lists = [stored.get("optional"), stored.get("missing") or []]
+    words = [word for each in lists if isinstance(each, list) for word in each]
+    maybe = [stored.get("label"), stored.get("decimal")]
+    fits = isinstance(stored.get("id"), str) and isinstance(stored.get("directed"), bool)
+    fits &= all(isinstance(each, list) for each in lists) and all(isinstance(word, str) for word in words)
+    if not fits or not all(each is None or isinstance(each, str) for each in maybe):
+        raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote")
+    return stored
+
+
 def _as_imported(dialect: Dialect, stored: Mapping[str, Any]) -> Dialect:
     """The dialect, with what it does not say about values as it was when the dataset was made."""
     decimal, missing = stored.get("decimal"), stored.get("missing")
-    words = None if missing is None else tuple(missing) if isinstance(missing, list) else ("", "")
-    if words is not None and not all(isinstance(word, str) for word in words):
-        raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote")
     return replace(
         dialect,
         decimal=decimal if dialect.decimal is None else dialect.decimal,
-        missing=words if dialect.missing is None else dialect.missing,
+        missing=missing and tuple(missing) if dialect.missing is None else dialect.missing,
     )
 
 
