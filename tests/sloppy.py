@@ -76,6 +76,8 @@ PLAIN = [
     Case("blank lines between", edges="source,target\na,b\n\nb,c\n\n", gives={"edges": 2}),
     Case("columns in another order", edges="weight,to,from\n1,b,a\n", gives={
         "edges": 1, "edge_columns": {"weight": "not used", "to": "target", "from": "source"}}),
+    Case("ends by their place", edges="owner,firm\na,b\nb,c\n", gives={
+        "edges": 2, "edge_columns": {"owner": "source", "firm": "target"}}),
     Case("spaces around header names", nodes="id , label , size\na,x,1\nb,y,2\nc,x,3\nd,y,4\n", gives=FOUR),
     Case("spaces around labels", nodes=labelled(" x", "x ", "y", " y "), gives={"classes": ("x", "y")}),
     Case("quoted commas", nodes='id,label\na,"x, old"\nb,"x, new"\nc,y\nd,y\n',
@@ -135,7 +137,7 @@ EMPTY = [
     Case("an id twice", nodes="id,label\na,x\nb,y\na,x\nd,y\n",
          refused="data row 3, column 'id': node 'a' is in data row 1 already"),
     Case("an end is empty", edges="source,target\na,b\nb,\n", refused="data row 2, column 'target': empty"),
-    Case("self-loops only", edges="source,target\na,a\nb,b\n", gives={"edges": 0, "loops": 2}),
+    Case("self-loops only", edges="source,target\na,a\nb,b\n", gives={"edges": 0, "loops": 2}, warns=("no edge is left",)),
     Case("loops, repetitions and both directions", edges="source,target\na,b\nb,a\na,b\na,a\n",
          gives={"edges": 1, "loops": 1, "repeated": 2}),
     Case("a column without a name", nodes="id,label,\na,x,1\nb,y,2\nc,x,3\nd,y,5\n", gives={"columns": {"": "not used"}}),
@@ -172,7 +174,9 @@ IDS = [
     Case("edges without a header, with weights", edges="a,b,0.5\nb,c,0.1\n", refused="--no-header"),
     Case("no header, and it was said", nodes="a,x\nb,y\nc,x\nd,y\n", edges="a,b\nb,c\nc,d\n",
          options={"dialect": Dialect(header=False), "label": "column 2"}, gives={**FOUR, "classes": ("x", "y")}),
-    Case("nodes without a header", nodes="a,x\nb,y\nc,x\nd,y\n", refused="but in its header line"),
+    Case("only edges without a header, and it was said", edges="a,b\nb,c\nc,d\n",
+         options={"edge_dialect": Dialect(header=False)}, gives=FOUR),
+    Case("nodes without a header", nodes="a,x\nb,y\nc,x\nd,y\n", refused="but in its header line: if that line is a node"),
     Case("ends whose names are nodes, but named", nodes=NODES + "s,x,5\nt,y,6\n", edges="s,t\na,b\n",
          options={"source": "s", "target": "t"}, gives={"edges": 1}),
     Case("whole floats in Parquet are ids", nodes=pa.table({"id": [1.0, 2.0], "label": ["x", "y"]}),

@@ -237,7 +237,18 @@ def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -
     rows = [f"k{i};{'grün' if i % 2 else 'NA'};{i},5;{'leer' if i % 5 == 0 else i}" for i in range(40)]
     (tmp_path / "n.csv").write_bytes("\n".join(rows).encode("latin-1"))
     (tmp_path / "e.csv").write_text("k1;k2\nk2;k3\n")
-    said = ["--separator", ";", "--decimal", ",", "--encoding", "latin-1", "--missing", "leer", "--no-header"]
+    said = [
+        "--separator",
+        ";",
+        "--decimal",
+        ",",
+        "--encoding",
+        "latin-1",
+        "--missing",
+        "leer",
+        "--no-header",
+        "--no-node-header",
+    ]
     more = ["--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--label", "column 2"]
     done = fewnode("data", "import", *more, *said, "--out", tmp_path / "d")
     assert done.code == 0
@@ -250,10 +261,10 @@ def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -
     data = load_dataset(tmp_path / "d")
     assert (data.class_names, data.graph.n_edges, data.graph.n) == (("grün",), 2, 40)
     (tmp_path / "m.csv").write_bytes("m1;grün;3,5;leer".encode("latin-1"))
-    new = ["--nodes", tmp_path / "m.csv", "--encoding", "latin-1", "--no-header", "--separator", ";"]
+    new = ["--nodes", tmp_path / "m.csv", "--encoding", "latin-1", "--no-node-header", "--separator", ";"]
     assert fewnode("data", "extend", tmp_path / "d", *new, "--out", tmp_path / "d2", "-q").code == 0
     assert load_dataset(tmp_path / "d2").graph.x[40].tolist() == [data.graph.x[3, 0], 0, 1]
-    keep = fewnode("data", "import", *more, *said[:6], "--missing", "", "--no-header", "--out", tmp_path / "d3", "-q")
+    keep = fewnode("data", "import", *more, *said[:6], "--missing", "", *said[8:], "--out", tmp_path / "d3", "-q")
     assert keep.code == 0
     assert load_dataset(tmp_path / "d3").class_names == ("NA", "grün")
 

@@ -88,8 +88,10 @@ def test_sloppy_tables(case: Case, tmp_path: Path) -> None:
     tables = [*data.info["nodes"], *data.info["edges"]]
     paths = {path.name: path for path in tmp_path.iterdir()}
     assert sorted(table["file"] for table in tables) == sorted(paths)
+    of_nodes = case.options.get("dialect", AS_USUAL)
+    dialects = {True: of_nodes, False: case.options.get("edge_dialect", of_nodes)}
     for table in tables:
-        dialect = case.options.get("dialect", AS_USUAL)
+        dialect = dialects[table in data.info["nodes"]]
         assert tuple(table["columns"]) == read_table(paths[table["file"]], "any", dialect=dialect).header
 
 

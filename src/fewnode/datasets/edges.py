@@ -121,15 +121,12 @@ def _unknown_end(
     name = cells[side][row].as_py()
     what = "empty, expected a node id" if name is None else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:
-        what += f" but in its header line: if that line is a node, say {NO_HEADER}"
+        what += " but in its header line: if that line is a node, say --no-node-header"
     hints = "".join(f"; {describe_near_miss(each)}" for each in near)
     count = int(unknown.any(axis=0).sum())
     plural = "such edge" if count == 1 else "such edges"
-    fault = f"{what}; {count:,} {plural} ({DROP} leaves them out){hints}"
+    fault = f"{what}; {count:,} {plural} (--unknown-ends drop leaves them out){hints}"
     return table.fault(row, table.data.column_names[side], fault)
-
-
-NO_HEADER, DROP = "--no-header", "--unknown-ends drop"
 
 
 def _check_header(
@@ -142,7 +139,7 @@ def _check_header(
     if pc.all(pc.is_in(pa.array(ends, nodes.ids.type), value_set=nodes.ids)).as_py():
         raise FewnodeError(
             f"{table.name}: line 1: {ends[0]!r} and {ends[1]!r} are nodes, expected a header with the column names; "
-            f"{NO_HEADER} reads line 1 as an edge"
+            "--no-header reads line 1 as an edge"
         )
 
 

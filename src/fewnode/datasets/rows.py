@@ -73,11 +73,9 @@ class NodeRows:
         return part.table.fault(inner, column, what)
 
     def _place(self, row: int) -> tuple[NodeTable, int]:
-        for part in self.parts:
-            if row < len(part.table):
-                return part, row
-            row -= len(part.table)
-        raise IndexError(row)
+        ends = np.cumsum([len(part.table) for part in self.parts])
+        i = int(np.searchsorted(ends, row, side="right"))
+        return self.parts[i], row - int(ends[i]) + len(self.parts[i].table)
 
     def _having(self, column: str) -> Iterator[Table]:
         return (part.table for part in self.parts if part.has(column))

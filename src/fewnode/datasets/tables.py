@@ -42,6 +42,7 @@ def read_tables(
     min_nodes: int = 10,
     words: Words | None = None,
     dialect: Dialect = AS_USUAL,
+    edge_dialect: Dialect | None = None,
     name: str | None = None,
 ) -> Dataset:
     """A dataset from tables of nodes and of edges: files, pandas frames, Arrow tables or mappings of columns.
@@ -52,7 +53,8 @@ def read_tables(
     `category` and `vector` become attributes; if none is named, every other column is used as what it looks like.
     `source` and `target` are by default columns of that name or else the first two. `split` is shares `50/20/30`,
     class counts `40,17,20`, or lists of class names under `train`, `valid` and `test`. `dialect` says how files of
-    text are written. What became of each column, and what was not used, is in the result's `info`.
+    text are written, `edge_dialect` if those of edges are written in another way. What became of each column, and what
+    was not used, is in the result's `info`.
 
     >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
     >>> print(data.graph)
@@ -60,7 +62,7 @@ def read_tables(
     """
     given = given_roles(text=text, numeric=numeric, category=category, vector=vector)
     rows = read_nodes(nodes, (id, *IDS), (label, *LABELS), list(given), dialect)
-    options = EdgeOptions(source, target, unknown_ends, dialect)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect)
     linked = read_edges(edges, rows.ids, rows.name, rows.headers, options)
     if not any(table["rows"] for table in linked.tables):
         raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
@@ -115,6 +117,7 @@ def extend(
     target: str | None = None,
     unknown_ends: UnknownEnds = "refuse",
     dialect: Dialect = AS_USUAL,
+    edge_dialect: Dialect | None = None,
     alone: bool = False,
 ) -> Dataset:
     """The dataset with more nodes behind its own, encoded with its vocabulary and scaling; its models work on it.
@@ -144,7 +147,7 @@ def extend(
     old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
     ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
     owner = rows.name if alone else f"{data.name} or {rows.name}"
-    options = EdgeOptions(source, target, unknown_ends, dialect)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect)
     none = Edges(np.zeros((2, 0), np.int64), [])
     linked = none if edges is None else read_edges(edges, ids, owner, rows.headers, options)
     x, missing = encoding.encode(rows)
@@ -215,6 +218,8 @@ def _warnings(rows: NodeRows, edges: Edges) -> list[str]:
         found.append(f"{spaced:,} {names}; ids are compared as they are written")
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
+    if edges.tables and not edges.proper:
+        found.append("no edge is left, so no node has a neighbour")
     if any(table["kind"] for table in edges.tables):
         found.append("kinds of edges are not used yet: all are joined into one")
     return found
