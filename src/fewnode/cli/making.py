@@ -52,7 +52,7 @@ def import_(
     source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
     out: Path = Out,
     nodes: list[Path] = typer.Option(
-        [], "--nodes", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
+        [], "--nodes", metavar="FILE", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
     ),
     edges: list[str] = Edges,
     id_column: str = IdColumn,
@@ -236,7 +236,7 @@ def build(
 def extend(
     source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
     nodes: list[Path] = typer.Option(
-        ..., "--nodes", help="Table of new nodes with the columns of the first one. Repeatable."
+        ..., "--nodes", metavar="FILE", help="Table of new nodes with the columns of the first one. Repeatable."
     ),
     out: Path = Out,
     edges: list[str] = Edges,
