@@ -23,6 +23,7 @@ from torch import nn
 
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
+from fewnode.datasets.arrow import Dialect, Table
 from fewnode.datasets.arrow import read_table as read_any_table
 from fewnode.datasets.dblp import _abstract, _references
 from fewnode.datasets.dblp import _first_look as _paper
@@ -98,9 +99,11 @@ def readers(folder: Path) -> dict[str, Reader]:
         f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(path, edges, min_nodes=1)), (seed,), 2)
         for kind, seed in tables.items()
     }
-    found["table.csv.gz"] = Reader(
-        at("t/g.csv.gz", lambda p: read_any_table(p, "x")), (gzip.compress(tables["csv"]),), 2
-    )
+    gz = at("t/g.csv.gz", lambda path: read_any_table(path, "x"))
+    found["table.csv.gz"] = Reader(gz, (gzip.compress(tables["csv"]),), 2)
+    for name, (dialect, seed) in DIALECTS.items():
+        read = at(f"t/{name}", lambda path, dialect=dialect: _columns(read_any_table(path, "x", dialect=dialect)))  # type: ignore[misc]
+        found[f"columns of {name}"] = Reader(read, (seed,), 4)
     found["edges.csv"] = Reader(
         at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
     )
@@ -159,18 +162,37 @@ options = { hidden = [8, 4] }
 REPORTED = b'source = "s"\n[[result]]\ndataset = "d"\nway = 5\nshot = 3\naccuracy = { gpn = 70.1 }\nf1 = { gpn = 69 }\n'
 
 
+def _parquet(columns: dict[str, Any] | None = None) -> bytes:
+    buffer = io.BytesIO()
+    tags = {"id": ["a", "b", "c"], "label": ["x", None, "y"], "size": [1.5, None, 2], "tags": [["p"], [], None]}
+    pq.write_table(pa.table(columns or tags), buffer, compression="none")
+    return buffer.getvalue()
+
+
+DIALECTS = {
+    "s.csv": (Dialect(), 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
+    "w.csv": (Dialect(encoding="utf-16-le", multiline=True), 'id|size\na|"1\n2"\n'.encode("utf-16-le")),
+    "c.tsv": (Dialect(",", ",", "cp1252", ("x",), header=False), '\xfc,"1.234,5"\rx,"2,5"\r'.encode("cp1252")),
+    "v.jsonl": (Dialect(decimal=".", missing=("",)), b'{"a": [0.5, null], "b": NaN}\n{"a": [1, 2e3], "b": "1,234"}\n'),
+    "v.parquet": (Dialect(), _parquet({"v": [[0.5, 2.0], [3.0, 4.0]], "n": ["1,5", "-"], "f": [7.0, 2.0**53]})),
+}
+"""Tables in other ways of writing, each file with a way in which it can be read."""
+
+
+def _columns(table: Table) -> None:
+    """Each column as all that it may be; one that is not is no fault of the file."""
+    for name in table.header:
+        looks = (table.is_numeric, table.not_numbers, table.is_vector)
+        for read in (*looks, table.labels, table.missing_tokens, table.numbers, table.vectors):
+            with suppress(FewnodeError):
+                read(name)
+
+
 def _nodes(folder: Path) -> Path:
     path = folder / "nodes.csv"
     if not path.exists():
         path.write_bytes(b"id,label\na,x\nb,y\nc,x\n")
     return path
-
-
-def _parquet() -> bytes:
-    buffer = io.BytesIO()
-    columns = {"id": ["a", "b", "c"], "label": ["x", None, "y"], "size": [1.5, None, 2], "tags": [["p"], [], None]}
-    pq.write_table(pa.table(columns), buffer, compression="none")
-    return buffer.getvalue()
 
 
 def _npz(benchmark: bool = False) -> bytes:

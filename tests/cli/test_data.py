@@ -186,6 +186,104 @@ def test_wrong_arguments_are_one_line(
     assert not (tmp_path / "d").exists()
 
 
+def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    """Of `--edges a --edges b` all are used, kinds or not; the names of kinds end where a file begins."""
+    write(tmp_path / "a.csv", [["from", "to", "amount"], ["p0", "p1", 5]])
+    write(tmp_path / "b:c.csv", [["from", "to"], ["p1", "p2"]])
+    nodes = ["--nodes", tables / "nodes.csv", "--nodes", tables / "new.csv", *roles()]
+    edges = ["--edges", f"pays:{tmp_path / 'a.csv'}", "--edges", tmp_path / "b:c.csv", "--edges", tables / "edges.csv"]
+    done = fewnode("data", "import", *nodes, *edges, "--out", tmp_path / "d")
+    assert done.code == 0
+    for line in [
+        "nodes.csv: 180 nodes",
+        "new.csv: 18 nodes",
+        "a.csv: 1 edges of kind pays",
+        "  amount  not used (edges have no weights, kinds or times yet)",
+        "b:c.csv: 1 edges",
+        "edges.csv: 362 edges",
+        "d: 198 nodes, 362 undirected edges",
+        "warning: kinds of edges are not used yet: all are joined into one",
+    ]:
+        assert f"{line}\n" in done.err
+    shown = fewnode("data", "info", tmp_path / "d")
+    assert "a.csv: 1 edges of kind pays" in shown.out
+    assert "kinds of edges are not used yet" in shown.out
+    told = fewnode("data", "info", tmp_path / "d", "--json").json["source"]
+    assert [table["rows"] for table in told["edges"]] == [1, 1, 362]
+    assert told["warnings"] == ["kinds of edges are not used yet: all are joined into one"]
+
+
+@pytest.mark.parametrize("given", ["pays:nowhere.csv", ":FILE", "C:\\edges.csv"])
+def test_a_kind_without_a_name_or_a_file_is_refused(fewnode: Fewnode, tables: Path, tmp_path: Path, given: str) -> None:
+    edges = given.replace("FILE", str(tables / "edges.csv"))
+    done = fewnode(
+        "data", "import", "--nodes", tables / "nodes.csv", "--edges", edges, *roles(), "--out", tmp_path / "d"
+    )
+    assert done.code == 2
+    assert f"--edges {edges}: no such file, expected FILE or NAME:FILE" in done.err
+
+
+def test_test_classes_alone_are_enough(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    alone = ["--test-classes", tables / "test.txt"]
+    done = fewnode("data", "import", *pair(tables), *roles(), *alone, "--out", tmp_path / "d", "-q")
+    assert done.code == 0
+    split = load_dataset(tmp_path / "d").split
+    assert split.test == (6, 7, 8)
+    assert (len(split.train), len(split.valid)) == (4, 2)
+
+
+def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -> None:
+    """Semicolons, decimal commas, Latin-1, no header, and words for what is missing."""
+    rows = [f"k{i};{'grün' if i % 2 else 'NA'};{i},5;{'leer' if i % 5 == 0 else i}" for i in range(40)]
+    (tmp_path / "n.csv").write_bytes("\n".join(rows).encode("latin-1"))
+    (tmp_path / "e.csv").write_text("k1;k2\nk2;k3\n")
+    said = [
+        "--separator",
+        ";",
+        "--decimal",
+        ",",
+        "--encoding",
+        "latin-1",
+        "--missing",
+        "leer",
+        "--no-header",
+        "--no-node-header",
+    ]
+    more = ["--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--label", "column 2"]
+    done = fewnode("data", "import", *more, *said, "--out", tmp_path / "d")
+    assert done.code == 0
+    for line in [
+        "  column 2  label (20 unknown: 20 'NA'; --missing '' makes classes of the words)",
+        "  column 3  numeric (numbers)",
+        "  column 4  numeric (numbers; 8 missing, 8 'leer' among them: the mean and a",
+    ]:
+        assert f"{line}\n" in done.err
+    data = load_dataset(tmp_path / "d")
+    assert (data.class_names, data.graph.n_edges, data.graph.n) == (("grün",), 2, 40)
+    (tmp_path / "m.csv").write_bytes("m1;grün;3,5;leer".encode("latin-1"))
+    new = ["--nodes", tmp_path / "m.csv", "--encoding", "latin-1", "--no-node-header", "--separator", ";"]
+    assert fewnode("data", "extend", tmp_path / "d", *new, "--out", tmp_path / "d2", "-q").code == 0
+    assert load_dataset(tmp_path / "d2").graph.x[40].tolist() == [data.graph.x[3, 0], 0, 1]
+    keep = fewnode("data", "import", *more, *said[:6], "--missing", "", *said[8:], "--out", tmp_path / "d3", "-q")
+    assert keep.code == 0
+    assert load_dataset(tmp_path / "d3").class_names == ("NA", "grün")
+
+
+def test_vectors_and_what_may_be_the_answer(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    rows = [[f"p{i}", SECTIONS[i % 9], f"[{i % 4}, 0.5, {i % 3}]", f"shelf{i % 9}"] for i in range(180)]
+    nodes = write(tmp_path / "n.csv", [["id", "label", "v", "shelf"], *rows])
+    edges = ["--edges", tables / "edges.csv"]
+    done = fewnode("data", "import", "--nodes", nodes, *edges, "--out", tmp_path / "d")
+    assert "  v      vector (lists of numbers)\n" in done.err
+    assert "  shelf  not used (it may be the answer; --category shelf uses it)\n" in done.err
+    assert "warning: column 'shelf' is left out, for it may be the answer: it tells the\n" in done.err
+    assert load_dataset(tmp_path / "d").feature_names == ("v[0]", "v[1]", "v[2]")
+    named = ["--vector", "v", "--category", "shelf"]
+    told = fewnode("data", "import", "--nodes", nodes, *edges, *named, "--out", tmp_path / "e", "--json").json
+    assert told["source"]["columns"] == {"id": "id", "label": "label", "v": "vector", "shelf": "category"}
+    assert told["source"]["warnings"] == []
+
+
 def test_a_cut_gzip_leaves_nothing_behind(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
     whole = gzip.compress((tables / "edges.csv").read_bytes())
     (tmp_path / "e.csv.gz").write_bytes(whole[: len(whole) // 2])

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from fewnode.datasets import encode
 from fewnode.datasets.arrow import Table
 from fewnode.datasets.encode import Encoding, Words
-from fewnode.datasets.nodes import NodeRows, NodeTable
 from fewnode.datasets.roles import guess_role
+from fewnode.datasets.rows import NodeRows, NodeTable
 from fewnode.datasets.standardise import VectorScale
 from fewnode.errors import FewnodeError
 

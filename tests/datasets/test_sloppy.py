@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sloppy import CASES, Case, Content, File
 
 from fewnode.datasets.arrow import AS_USUAL, read_table
 from fewnode.datasets.source import describe_source, describe_warnings
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
+from sloppy import CASES, Case, Content, File
 
 
 def write(folder: Path, name: str, content: Content) -> Path:
@@ -88,8 +88,10 @@ def test_sloppy_tables(case: Case, tmp_path: Path) -> None:
     tables = [*data.info["nodes"], *data.info["edges"]]
     paths = {path.name: path for path in tmp_path.iterdir()}
     assert sorted(table["file"] for table in tables) == sorted(paths)
+    of_nodes = case.options.get("dialect", AS_USUAL)
+    dialects = {True: of_nodes, False: case.options.get("edge_dialect", of_nodes)}
     for table in tables:
-        dialect = case.options.get("dialect", AS_USUAL)
+        dialect = dialects[table in data.info["nodes"]]
         assert tuple(table["columns"]) == read_table(paths[table["file"]], "any", dialect=dialect).header
 
 

@@ -29,6 +29,41 @@ class Defence(NamedTuple):
 
 DEFENCES = [
     Defence(
+        "a dataset's encoding is checked",
+        "datasets/encode.py",
+        "    if not math.isfinite(value) or value < least:\n",
+        "    if value is None:\n",
+        "datasets/test_several.py::test_a_forged_encoding_is_refused",
+    ),
+    Defence(
+        "what is stored beside an encoding is checked",
+        "datasets/tables.py",
+        "_checked(data.encoding), Encoding",
+        "data.encoding, Encoding",
+        "datasets/test_several.py::test_a_forged_dataset_is_not_extended",
+    ),
+    Defence(
+        "a dataset's account of its tables is checked",
+        "datasets/source.py",
+        "    except (KeyError, TypeError, ValueError, AttributeError, IndexError):",
+        "    except ZeroDivisionError:",
+        "datasets/test_several.py::test_a_forged_account_is_refused_in_a_sentence",
+    ),
+    Defence(
+        "edges without a header are noticed",
+        "datasets/edges.py",
+        "    _check_header(table, source, nodes, given, options.dialect)\n",
+        "",
+        "datasets/test_sloppy.py::test_sloppy_tables[edges without a header]",
+    ),
+    Defence(
+        "what may be the answer is left out",
+        "datasets/roles.py",
+        "    reason = may_be_the_answer(rows, column, role, y)\n",
+        "    reason = None\n",
+        "datasets/test_sloppy.py::test_sloppy_tables[a column that tells the class]",
+    ),
+    Defence(
         "files are replaced, not written over",
         "io.py",
         "os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fewnode.datasets.splits import Split
-    from fewnode.delimited import Dialect
     from fewnode.graph import Dataset
 
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
@@ -43,14 +42,17 @@ Missing = typer.Option(
     [], "--missing", metavar="WORD", help="One more word for a missing value. Repeatable. '': only empty cells are."
 )
 Multiline = typer.Option(False, "--multiline", help="Quoted cells may have several lines.")
-NoHeader = typer.Option(False, "--no-header", help="The first line is a row; columns are `column 1`, `column 2` …")
+NoHeader = typer.Option(False, "--no-header", help="The first line of the edges is an edge, not names of columns.")
+NoNodeHeader = typer.Option(
+    False, "--no-node-header", help="That of the nodes is a node; columns are `column 1`, `column 2` …"
+)
 
 
 def import_(
     source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
     out: Path = Out,
     nodes: list[Path] = typer.Option(
-        [], "--nodes", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
+        [], "--nodes", metavar="FILE", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
     ),
     edges: list[str] = Edges,
     id_column: str = IdColumn,
@@ -76,6 +78,7 @@ def import_(
     missing: list[str] = Missing,
     multiline: bool = Multiline,
     no_header: bool = NoHeader,
+    no_node_header: bool = NoNodeHeader,
     directed: bool = typer.Option(False, "--directed", help="Keep the direction of edges."),
     split: str = typer.Option(
         None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
@@ -119,8 +122,8 @@ def import_(
     chosen = _split(split, lists)
     if source is not None:
         columns = (id_column, label, *text, *numeric, *category, *vector, source_column, target_column)
-        written = (separator, decimal, encoding, *missing, multiline, no_header)
-        if nodes or edges or any(columns) or any(written):
+        said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
+        if nodes or edges or any(columns) or any(said):
             raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
         if limit := keep_memory(memory):
             _import_in_pieces(source, out, limit, chosen, (seed, directed, name), quiet=quiet, as_json=as_json)
@@ -133,7 +136,9 @@ def import_(
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
         from fewnode.datasets.encode import Words
         from fewnode.datasets.tables import read_tables
+        from fewnode.delimited import Dialect
 
+        written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
         data = read_tables(
             nodes,
             _kinds(edges),
@@ -151,7 +156,8 @@ def import_(
             seed=seed,
             min_nodes=min_nodes,
             words=Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
-            dialect=_dialect(separator, decimal, encoding, missing, multiline, no_header),
+            dialect=replace(written, header=not no_node_header),
+            edge_dialect=replace(written, header=not no_header),
             name=name or out.name,
         )
         if data.encoding and data.encoding["label"] is None:
@@ -230,7 +236,7 @@ def build(
 def extend(
     source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
     nodes: list[Path] = typer.Option(
-        ..., "--nodes", help="Table of new nodes with the columns of the first one. Repeatable."
+        ..., "--nodes", metavar="FILE", help="Table of new nodes with the columns of the first one. Repeatable."
     ),
     out: Path = Out,
     edges: list[str] = Edges,
@@ -245,6 +251,7 @@ def extend(
     missing: list[str] = Missing,
     multiline: bool = Multiline,
     no_header: bool = NoHeader,
+    no_node_header: bool = NoNodeHeader,
     alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -261,8 +268,10 @@ def extend(
     """
     from fewnode.datasets import load
     from fewnode.datasets.tables import extend as extend_tables
+    from fewnode.delimited import Dialect
 
     _check_free(out)
+    written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
     data = extend_tables(
         load(source),
         nodes,
@@ -272,7 +281,8 @@ def extend(
         source=source_column,
         target=target_column,
         unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
-        dialect=_dialect(separator, decimal, encoding, missing, multiline, no_header),
+        dialect=replace(written, header=not no_node_header),
+        edge_dialect=replace(written, header=not no_header),
         alone=alone,
     )
     _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
@@ -322,19 +332,6 @@ def _kinds(edges: Sequence[str]) -> list[Path | dict[str, Path]]:
         else:
             found.append({name.strip(): Path(rest)})
     return found
-
-
-def _dialect(
-    separator: str | None,
-    decimal: str | None,
-    encoding: str | None,
-    missing: Sequence[str],
-    multiline: bool,
-    no_header: bool,
-) -> Dialect:
-    from fewnode.delimited import Dialect
-
-    return Dialect(separator, decimal, encoding, tuple(missing) or None, not no_header, multiline)
 
 
 def _stop_words(option: str) -> Collection[str]:

@@ -77,6 +77,8 @@ class Watched(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         size = len(buffer)
         blob = self._text.read(size // 4).encode() if self._text else self._stream.read(size)
+        if not blob and not self._after_end:
+            blob = b"\n"  # Arrow does not take a header alone without the end of its line
         if blob:
             self._count(blob)
         buffer[: len(blob)] = blob

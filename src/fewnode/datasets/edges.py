@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_columns, read_table
-from fewnode.datasets.nodes import written_ids
+from fewnode.datasets.nodes import title
+from fewnode.datasets.rows import file_names, written_ids
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 
@@ -54,8 +54,17 @@ def read_edges(sources: EdgeSources, ids: pa.Array, owner: str, node_headers: se
     if options.unknown_ends not in ("refuse", "drop"):
         raise FewnodeError(f"unknown ends: found {options.unknown_ends!r}, expected refuse or drop")
     nodes = _Nodes(ids, owner, node_headers)
-    found = [_read(kind, source, nodes, options) for kind, source in named_sources(sources)]
-    return Edges(np.concatenate([part.edge_index for part in found], axis=1), [part.tables[0] for part in found])
+    given = named_sources(sources)
+    found: list[Ints] = []
+    tables: list[dict[str, Any]] = []
+    for i, (kind, source) in enumerate(given):
+        name = "edges" if len(given) == 1 else f"{kind or 'edges'} {i + 1}"
+        edge_index, facts = _read(source, name, nodes, options)
+        found.append(edge_index)
+        tables.append({**facts, "kind": kind})
+    for table, file in zip(tables, file_names([table["file"] for table in tables]), strict=True):
+        table["file"] = file
+    return Edges(np.concatenate(found, axis=1), tables)
 
 
 class _Nodes(NamedTuple):
@@ -66,9 +75,9 @@ class _Nodes(NamedTuple):
     headers: set[str]
 
 
-def _read(kind: str | None, source: Source, nodes: _Nodes, options: EdgeOptions) -> Edges:
+def _read(source: Source, name: str, nodes: _Nodes, options: EdgeOptions) -> tuple[Ints, dict[str, Any]]:
     given = options.source, options.target
-    table = read_table(source, "edges", lambda header: _end_columns(header, given, title(source)), options.dialect)
+    table = read_table(source, name, lambda header: _end_columns(header, given, title(source, name)), options.dialect)
     ends = table.data.column_names
     _check_header(table, source, nodes, given, options.dialect)
     cells = [written_ids(table, end) for end in ends]
@@ -83,9 +92,8 @@ def _read(kind: str | None, source: Source, nodes: _Nodes, options: EdgeOptions)
             raise _unknown_end(table, unknown, cells, near, nodes)
         edge_index = edge_index[:, ~dropped]
     columns = {**dict.fromkeys(table.header, "not used"), ends[0]: "source", ends[1]: "target"}
-    facts = {
-        "file": Path(table.name).name,
-        "kind": kind,
+    return edge_index, {
+        "file": table.name,
         "rows": len(table),
         "columns": columns,
         "why": {column: UNUSED for column, use in columns.items() if use == "not used"},
@@ -93,7 +101,6 @@ def _read(kind: str | None, source: Source, nodes: _Nodes, options: EdgeOptions)
         "near_misses": near,
         "self_loops": int((edge_index[0] == edge_index[1]).sum()),
     }
-    return Edges(edge_index, [facts])
 
 
 def _names(cells: Sequence[pa.ChunkedArray], unknown: NDArray[np.bool_]) -> pa.Array:
@@ -114,15 +121,12 @@ def _unknown_end(
     name = cells[side][row].as_py()
     what = "empty, expected a node id" if name is None else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:
-        what += f" but in its header line: if that line is a node, say {NO_HEADER}"
+        what += " but in its header line: if that line is a node, say --no-node-header"
     hints = "".join(f"; {describe_near_miss(each)}" for each in near)
     count = int(unknown.any(axis=0).sum())
     plural = "such edge" if count == 1 else "such edges"
-    fault = f"{what}; {count:,} {plural} ({DROP} leaves them out){hints}"
+    fault = f"{what}; {count:,} {plural} (--unknown-ends drop leaves them out){hints}"
     return table.fault(row, table.data.column_names[side], fault)
-
-
-NO_HEADER, DROP = "--no-header", "--unknown-ends drop"
 
 
 def _check_header(
@@ -135,7 +139,7 @@ def _check_header(
     if pc.all(pc.is_in(pa.array(ends, nodes.ids.type), value_set=nodes.ids)).as_py():
         raise FewnodeError(
             f"{table.name}: line 1: {ends[0]!r} and {ends[1]!r} are nodes, expected a header with the column names; "
-            f"{NO_HEADER} reads line 1 as an edge"
+            "--no-header reads line 1 as an edge"
         )
 
 
@@ -155,10 +159,6 @@ def _end_columns(header: list[str], given: tuple[str | None, str | None], name: 
             f"{name}: column {ends[0]!r} is both ends of an edge; name --source-column and --target-column"
         )
     return need_columns(name, header, ends)
-
-
-def title(source: Source, what: str = "edges") -> str:
-    return str(source) if isinstance(source, (str, os.PathLike)) else f"the {what} table"
 
 
 # --- which tables -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewnode.datasets.arrow import TEXT
-from fewnode.datasets.nodes import NodeRows
+from fewnode.datasets.rows import NodeRows
 from fewnode.graph import UNKNOWN, Ints
 
 SEPARATORS = ("|", ";", ",")

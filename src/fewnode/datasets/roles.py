@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from fewnode.datasets.encode import ROLES
 from fewnode.datasets.labels import may_be_the_answer
-from fewnode.datasets.nodes import NodeRows
+from fewnode.datasets.rows import NodeRows
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fewnode.datasets.info import name_some, printable
@@ -14,16 +14,24 @@ WIDTH = 80
 
 def describe_source(info: Mapping[str, Any]) -> str:
     """What became of every table and column; of later tables only of the last. Empty if there is nothing to tell."""
-    try:
-        return "\n".join(_lines(info))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the dataset may be from anybody
-        raise FewnodeError("what the dataset tells about its tables is not what fewnode wrote") from None
+    return _told(_lines, info)
 
 
 def describe_warnings(info: Mapping[str, Any]) -> str:
     """What may not be as the user thinks, a paragraph each."""
+    return _told(_warnings, info)
+
+
+def _told(tell: Callable[[Mapping[str, Any]], list[str]], info: Mapping[str, Any]) -> str:
+    try:
+        return "\n".join(tell(info))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the dataset may be from anybody
+        raise FewnodeError("what the dataset tells about its tables is not what fewnode wrote") from None
+
+
+def _warnings(info: Mapping[str, Any]) -> list[str]:
     told = info["extended"][-1] if info.get("extended") else info
-    return "\n".join(line for each in told.get("warnings", ()) for line in _wrapped(f"warning: {printable(each, 999)}"))
+    return [line for each in told.get("warnings", ()) for line in _wrapped(f"warning: {printable(each, 999)}")]
 
 
 def _lines(info: Mapping[str, Any]) -> list[str]:

@@ -15,8 +15,9 @@ from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect
 from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, describe_near_miss, read_edges
 from fewnode.datasets.encode import Encoding, Words
 from fewnode.datasets.labels import read_labels, several_in_a_cell
-from fewnode.datasets.nodes import IDS, LABELS, NodeRows, NodeSources, read_nodes
+from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
 from fewnode.datasets.roles import NOT_USED, column_uses, given_roles
+from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Dataset, Graph, is_sparse
@@ -41,6 +42,7 @@ def read_tables(
     min_nodes: int = 10,
     words: Words | None = None,
     dialect: Dialect = AS_USUAL,
+    edge_dialect: Dialect | None = None,
     name: str | None = None,
 ) -> Dataset:
     """A dataset from tables of nodes and of edges: files, pandas frames, Arrow tables or mappings of columns.
@@ -51,7 +53,8 @@ def read_tables(
     `category` and `vector` become attributes; if none is named, every other column is used as what it looks like.
     `source` and `target` are by default columns of that name or else the first two. `split` is shares `50/20/30`,
     class counts `40,17,20`, or lists of class names under `train`, `valid` and `test`. `dialect` says how files of
-    text are written. What became of each column, and what was not used, is in the result's `info`.
+    text are written, `edge_dialect` if those of edges are written in another way. What became of each column, and what
+    was not used, is in the result's `info`.
 
     >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
     >>> print(data.graph)
@@ -59,7 +62,7 @@ def read_tables(
     """
     given = given_roles(text=text, numeric=numeric, category=category, vector=vector)
     rows = read_nodes(nodes, (id, *IDS), (label, *LABELS), list(given), dialect)
-    options = EdgeOptions(source, target, unknown_ends, dialect)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect)
     linked = read_edges(edges, rows.ids, rows.name, rows.headers, options)
     if not any(table["rows"] for table in linked.tables):
         raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
@@ -114,6 +117,7 @@ def extend(
     target: str | None = None,
     unknown_ends: UnknownEnds = "refuse",
     dialect: Dialect = AS_USUAL,
+    edge_dialect: Dialect | None = None,
     alone: bool = False,
 ) -> Dataset:
     """The dataset with more nodes behind its own, encoded with its vocabulary and scaling; its models work on it.
@@ -130,7 +134,7 @@ def extend(
     """
     if not data.encoding:
         raise FewnodeError(f"{data.name} was not imported from tables, so how to encode new rows is not known")
-    stored, encoding = data.encoding, Encoding.from_json(data.encoding)
+    stored, encoding = _checked(data.encoding), Encoding.from_json(data.encoding)
     if len(encoding.feature_names) != data.graph.n_features:
         raise FewnodeError(
             f"{data.name}: the stored encoding has {len(encoding.feature_names):,} attributes and the graph "
@@ -138,17 +142,16 @@ def extend(
         )
     data = _emptied(data) if alone else data
     dialect = as_imported(dialect, stored)
-    optional = [column for column in encoding.columns if column in stored.get("optional", [])]
-    labels = (label, stored.get("label"))
-    rows = read_nodes(nodes, (id, stored.get("id")), labels, encoding.columns, dialect, optional)
+    optional = [column for column in encoding.columns if column in stored["optional"]]
+    rows = read_nodes(nodes, (id, stored["id"]), (label, stored["label"]), encoding.columns, dialect, optional)
     old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
     ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
     owner = rows.name if alone else f"{data.name} or {rows.name}"
-    options = EdgeOptions(source, target, unknown_ends, dialect)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect)
     none = Edges(np.zeros((2, 0), np.int64), [])
     linked = none if edges is None else read_edges(edges, ids, owner, rows.headers, options)
     x, missing = encoding.encode(rows)
-    directed = bool(stored.get("directed"))
+    directed = stored["directed"]
     every = np.concatenate([data.graph.edge_index(), linked.edge_index], axis=1)
     graph = Graph.from_edges(every, len(ids), _stack(data.graph.x, x), directed=directed)
     y, class_names, unknown = read_labels(rows, data.class_names)
@@ -184,16 +187,25 @@ def _about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
+def _checked(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is stored beside the encoding of columns; it may come from anybody."""
+    lists = [stored.get("optional"), stored.get("missing") or []]
+    words = [word for each in lists if isinstance(each, list) for word in each]
+    maybe = [stored.get("label"), stored.get("decimal")]
+    fits = isinstance(stored.get("id"), str) and isinstance(stored.get("directed"), bool)
+    fits &= all(isinstance(each, list) for each in lists) and all(isinstance(word, str) for word in words)
+    if not fits or not all(each is None or isinstance(each, str) for each in maybe):
+        raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote")
+    return stored
+
+
 def as_imported(dialect: Dialect, stored: Mapping[str, Any]) -> Dialect:
     """The dialect, with what it does not say about values as it was when the dataset was made."""
     decimal, missing = stored.get("decimal"), stored.get("missing")
-    words = None if missing is None else tuple(missing) if isinstance(missing, list) else ("", "")
-    if words is not None and not all(isinstance(word, str) for word in words):
-        raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote")
     return replace(
         dialect,
         decimal=decimal if dialect.decimal is None else dialect.decimal,
-        missing=words if dialect.missing is None else dialect.missing,
+        missing=missing and tuple(missing) if dialect.missing is None else dialect.missing,
     )
 
 
@@ -206,6 +218,8 @@ def _warnings(rows: NodeRows, edges: Edges) -> list[str]:
         found.append(f"{spaced:,} {names}; ids are compared as they are written")
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
+    if edges.tables and not edges.proper:
+        found.append("no edge is left, so no node has a neighbour")
     if any(table["kind"] for table in edges.tables):
         found.append("kinds of edges are not used yet: all are joined into one")
     return found

@@ -34,33 +34,28 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
     encoding = encoding_of(path, dialect.encoding)
     first = _first_lines(path, encoding)
     separator = dialect.delimiter or recognise_separator(str(path), first)
-    header = _header(path, first, separator, dialect)
-    names = column_names(str(path), header)
-    written = dict(zip(names, header, strict=True))
-    chosen = {name: written[name] for name in choose(names)}
+    names = column_names(str(path), _header(path, first, separator, dialect))
+    chosen = list(choose(names))
     with open_bytes(path) as stream:
         watched = Watched(stream, encoding)
         try:
             data = pyarrow.csv.read_csv(
                 io.BufferedReader(watched, 1 << 20),
-                pyarrow.csv.ReadOptions(block_size=BLOCK, column_names=None if dialect.header else names),
-                pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=dialect.multiline),
-                pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(chosen.values(), TEXT),
-                    include_columns=list(chosen.values()),
+                pyarrow.csv.ReadOptions(
+                    block_size=BLOCK, column_names=names, skip_rows_after_names=int(dialect.header)
                 ),
+                pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=dialect.multiline),
+                pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(chosen, TEXT), include_columns=chosen),
             )
         except (pa.ArrowInvalid, UnicodeError) as error:
             _check_rows(path, encoding, separator, dialect)
-            if not (dialect.header and watched.lines == 1):  # Arrow does not take a header without a line end
-                raise FewnodeError(f"{path}: not a readable table ({one_line(error)})") from None
-            data = pa.table({name: pa.array([], TEXT) for name in chosen})
+            raise FewnodeError(f"{path}: not a readable table ({one_line(error)})") from None
     swallowed = watched.lines - data.num_rows - dialect.header
     if swallowed or watched.quotes % 2 or watched.has_nul:
         _check_rows(path, encoding, separator, dialect)
         if swallowed and not dialect.multiline:
             raise FewnodeError(f"{path}: {data.num_rows:,} rows on {watched.lines:,} lines; is a quote missing?")
-    return data.rename_columns(list(chosen))
+    return data
 
 
 def _first_lines(path: Path, encoding: str) -> list[str]:
