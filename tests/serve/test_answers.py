@@ -324,3 +324,10 @@ def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted:
     assert local.ask("/api/classes/one", {"support": ["node-7"]}, "PUT").json["position"] is None
     assert local.ask("/api/nodes/node-7").json["position"] is None
     local.close()
+
+
+def test_no_two_columns_of_a_table_have_one_name(local: Local) -> None:
+    names = ["node", "label", "p(node)", "member", "probability", "p(p(node))", "nearest"]
+    register(local, {name: [f"node-{i}"] for i, name in enumerate(names)})
+    header = local.ask("/api/export/labels.csv").body.decode().splitlines()[0].split(",")
+    assert len(set(header)) == len(header) == len(names) + 4
