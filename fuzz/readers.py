@@ -11,7 +11,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,13 @@ from fewnode.experiment.results import read_results
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import _canonical, load_dataset, save_dataset
 from fewnode.predictions import read_query, read_support
+from fewnode.serve.state import State
+from fewnode.serve.store import Store
 from fewnode.train import CHECKPOINT, Adam, History, Journal, Point, _resume, _save
 from fewnode.tune import read_options
+
+DATA = "0" * 64
+"""The hash of the dataset that the service's state is of."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +283,7 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
     found["ledger"] = Reader(
         at("l/cells.jsonl", lambda path: read_ledger(path.parent)), (json.dumps(body).encode(),), 8
     )
+    found["service state"] = Reader(at("v/state.sqlite", _read_state), (_state(folder / "seed.sqlite"),), 2)
     layout = {"title": "t", "parts": [], "reported": []}
     found["layout"] = Reader(
         at("y/layout.json", lambda path: read_results(path.parent)), (json.dumps(layout).encode(),), 8
@@ -292,6 +298,25 @@ def _checkpoint(folder: Path, at: At) -> Reader:
     _save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()), journal)
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
     return Reader(at(f"ck/{CHECKPOINT}", lambda _: _resume(model, optimizer, journal)), (seed,), 2)
+
+
+def _read_state(path: Path) -> None:
+    for end in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    with closing(Store(path, DATA)) as store:
+        store.read()
+
+
+def _state(path: Path) -> bytes:
+    """The file of a service with a class, an attached node, a removed one and an edge."""
+    state = State(
+        {"vpn": ("n1", "n2")}, {"new": {"row": {"a": 1.5, "b": "c"}}}, frozenset({"n9"}), {("n1", "new"): True}
+    )
+    with closing(Store(path, DATA)) as store:
+        store.read()
+        store.commit(state, {"attach": [{"node": "new"}]})
+        store.commit(state.with_class("mail", ("n3",)), {"put class": "mail"})
+    return path.read_bytes()
 
 
 def scratch() -> Path:

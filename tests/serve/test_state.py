@@ -180,13 +180,15 @@ def test_a_number_has_one_form(numbered: Start) -> None:
 
 
 def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = put(local, "a", "node-1")[1]
+    put(local, "a", "node-1")
+    version = put(local, "c", "node-3")[1]
 
     def broken(*_: object) -> None:
         raise FewnodeError("this support set cannot be used")
 
     monkeypatch.setattr(network, "Answerer", broken)
     assert put(local, "b", "node-2") == (422, "this support set cannot be used")
+    assert local.ask("/api/classes/c", method="DELETE").status == 422
     assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 422
     monkeypatch.undo()
     assert local.ask("/api/classes").json["version"] == version

@@ -6,6 +6,7 @@ is refused by name; what is missing, of an unknown category or not used is accou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -145,10 +146,16 @@ class RowReader:
     def _read(self, node: str, column: str, text: str) -> Any:
         if self._is_missing(text):
             return None
-        cells = Table(f"node {node!r}", pa.table({column: [text]}), (column,), self.dialect)
-        if column in self.encoding.numeric:
-            return float(cells.numbers(column)[0])
-        return cells.vectors(column)[0].tolist()
+        cells, number = (
+            Table(node, pa.table({column: [text]}), (column,), self.dialect),
+            column in self.encoding.numeric,
+        )
+        try:
+            return float(cells.numbers(column)[0]) if number else cells.vectors(column)[0].tolist()
+        except FewnodeError:
+            wanted = "number" if number else "list of numbers"
+            told = f"{text[:60]!r} cannot be read as a {wanted}; send it as a JSON {wanted}"
+            raise FewnodeError(f"node {node!r}: column {column!r}: {told}") from None
 
     def _is_missing(self, value: Any) -> bool:
         """An empty cell, or a word such as NA that the import took for one."""
@@ -176,7 +183,10 @@ class RowReader:
             elif column not in self.encoding.vector:
                 cells = [None if cell is None else _text(cell) for cell in cells]
             table[column] = cells
-        found = extend(self.data, table, alone=True)
+        try:
+            found = extend(self.data, table, alone=True)
+        except FewnodeError as error:
+            raise FewnodeError(_of_node(str(error), list(nodes))) from None
         return found.graph.x, found.y, found.class_names
 
 
@@ -186,6 +196,11 @@ def _refuse(node: str, what: str, given: Iterable[str], known: Iterable[str], th
     if unknown := [name for name in given if name not in names]:
         shown = ", ".join(map(repr, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
         raise FewnodeError(f"node {node!r}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
+
+
+def _of_node(error: str, names: list[str]) -> str:
+    """What `extend` says of a row of all nodes, said of the node."""
+    return re.sub(r"^the nodes table: data row (\d+),", lambda row: f"node {names[int(row[1]) - 1]!r}:", error)
 
 
 def _text(cell: Any) -> str:

@@ -106,6 +106,8 @@ class Store:
                 state = replace(self._read_state(), changes=changes)
                 if f"{state.digest:064x}" != digest:
                     raise self._damaged("a row of the state is missing, added or changed")
+                for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
+                    self._rows(statement)
         except Exception:
             self._close_database()
             raise
@@ -198,7 +200,8 @@ class Store:
             raise Unusable(f"{self.path}: larger than {MAX_BYTES >> 30} GB, which no state of a service is")
         with readable(self.path) as file:
             head = file.read(100)
-        if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION.to_bytes(4, "big"):
+        versions = head[18:20] in (b"\1\1", b"\2\2")  # any other may not be written to
+        if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION.to_bytes(4, "big") or not versions:
             raise Unusable(f"{self.path}: not the state of a service, or its beginning is damaged")
         if head[60:64] != FORMAT.to_bytes(4, "big"):
             raise Unusable(f"{self.path}: of format {int.from_bytes(head[60:64], 'big')}, expected {FORMAT}")
