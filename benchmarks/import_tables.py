@@ -60,7 +60,7 @@ def write(table: pa.Table, path: Path) -> None:
 
 def measure(folder: Path, suffix: str) -> dict[str, float]:
     """Seconds by the clock and of processor time, and the peak of memory, of the import."""
-    roles = ["--text", "text", "--numeric", "size", "--categorical", "kind"]
+    roles = ["--text", "text", "--numeric", "size", "--category", "kind"]
     tables = ["--nodes", folder / f"nodes.{suffix}", "--edges", folder / f"edges.{suffix}"]
     command = [sys.executable, "-m", "fewnode", "data", "import", *tables, *roles, "--out", folder / "dataset", "-q"]
     start = time.perf_counter()

@@ -56,7 +56,7 @@ def serving(
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        state = f"{folder}/classes.json"
+        state = f"{folder}/state.sqlite"
         here = str(Path(__file__).parent)
         env = {**os.environ, "RUN": str(run), "STATE": state, "PORT": str(port), "TOKEN": TOKEN}
         env |= {"DATA": data} if data else {}

@@ -39,7 +39,7 @@ def tables():
     script = Path(__file__).parents[1] / "examples" / "tables.py"
     with TemporaryDirectory() as place, chdir(place):
         runpy.run_path(str(script))
-        return fewnode.read_tables("edges.csv", "nodes.csv", id="package", label="section")
+        return fewnode.read_tables("nodes.csv", "edges.csv", id="package", label="section")
 
 
 def names_of(data, task):

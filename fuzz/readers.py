@@ -11,7 +11,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from torch import nn
 
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
+from fewnode.datasets.arrow import Dialect, Table
 from fewnode.datasets.arrow import read_table as read_any_table
 from fewnode.datasets.dblp import _abstract, _references
 from fewnode.datasets.dblp import _first_look as _paper
@@ -40,8 +41,13 @@ from fewnode.experiment.results import read_results
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import _canonical, load_dataset, save_dataset
 from fewnode.predictions import read_query, read_support
+from fewnode.serve.state import State
+from fewnode.serve.store import Store
 from fewnode.train import CHECKPOINT, Adam, History, Journal, Point, _resume, _save
 from fewnode.tune import read_options
+
+DATA = "0" * 64
+"""The hash of the dataset that the service's state is of."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +101,16 @@ def readers(folder: Path) -> dict[str, Reader]:
     edges = folder / "edges.csv"
     edges.write_bytes(b"source,target\na,b\nb,c\n")
     found = {
-        f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(edges, path, min_nodes=1)), (seed,), 2)
+        f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(path, edges, min_nodes=1)), (seed,), 2)
         for kind, seed in tables.items()
     }
-    found["table.csv.gz"] = Reader(
-        at("t/g.csv.gz", lambda p: read_any_table(p, "x")), (gzip.compress(tables["csv"]),), 2
-    )
+    gz = at("t/g.csv.gz", lambda path: read_any_table(path, "x"))
+    found["table.csv.gz"] = Reader(gz, (gzip.compress(tables["csv"]),), 2)
+    for name, (dialect, seed) in DIALECTS.items():
+        read = at(f"t/{name}", lambda path, dialect=dialect: _columns(read_any_table(path, "x", dialect=dialect)))  # type: ignore[misc]
+        found[f"columns of {name}"] = Reader(read, (seed,), 4)
     found["edges.csv"] = Reader(
-        at("t/e.csv", lambda path: read_tables(path, _nodes(folder), min_nodes=1)), (edges.read_bytes(),), 2
+        at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
     )
     found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True)), 2)
     found["mat"] = Reader(at("m/f_test.mat", lambda path: load(path.parent)), (_mat(), _mat(packed=True)), 4)
@@ -159,18 +167,37 @@ options = { hidden = [8, 4] }
 REPORTED = b'source = "s"\n[[result]]\ndataset = "d"\nway = 5\nshot = 3\naccuracy = { gpn = 70.1 }\nf1 = { gpn = 69 }\n'
 
 
+def _parquet(columns: dict[str, Any] | None = None) -> bytes:
+    buffer = io.BytesIO()
+    tags = {"id": ["a", "b", "c"], "label": ["x", None, "y"], "size": [1.5, None, 2], "tags": [["p"], [], None]}
+    pq.write_table(pa.table(columns or tags), buffer, compression="none")
+    return buffer.getvalue()
+
+
+DIALECTS = {
+    "s.csv": (Dialect(), 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
+    "w.csv": (Dialect(encoding="utf-16-le", multiline=True), 'id|size\na|"1\n2"\n'.encode("utf-16-le")),
+    "c.tsv": (Dialect(",", ",", "cp1252", ("x",), header=False), '\xfc,"1.234,5"\rx,"2,5"\r'.encode("cp1252")),
+    "v.jsonl": (Dialect(decimal=".", missing=("",)), b'{"a": [0.5, null], "b": NaN}\n{"a": [1, 2e3], "b": "1,234"}\n'),
+    "v.parquet": (Dialect(), _parquet({"v": [[0.5, 2.0], [3.0, 4.0]], "n": ["1,5", "-"], "f": [7.0, 2.0**53]})),
+}
+"""Tables in other ways of writing, each file with a way in which it can be read."""
+
+
+def _columns(table: Table) -> None:
+    """Each column as all that it may be; one that is not is no fault of the file."""
+    for name in table.header:
+        looks = (table.is_numeric, table.not_numbers, table.is_vector)
+        for read in (*looks, table.labels, table.missing_tokens, table.numbers, table.vectors):
+            with suppress(FewnodeError):
+                read(name)
+
+
 def _nodes(folder: Path) -> Path:
     path = folder / "nodes.csv"
     if not path.exists():
         path.write_bytes(b"id,label\na,x\nb,y\nc,x\n")
     return path
-
-
-def _parquet() -> bytes:
-    buffer = io.BytesIO()
-    columns = {"id": ["a", "b", "c"], "label": ["x", None, "y"], "size": [1.5, None, 2], "tags": [["p"], [], None]}
-    pq.write_table(pa.table(columns), buffer, compression="none")
-    return buffer.getvalue()
 
 
 def _npz(benchmark: bool = False) -> bytes:
@@ -256,6 +283,7 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
     found["ledger"] = Reader(
         at("l/cells.jsonl", lambda path: read_ledger(path.parent)), (json.dumps(body).encode(),), 8
     )
+    found["service state"] = Reader(at("v/state.sqlite", _read_state), (_state(folder / "seed.sqlite"),), 2)
     layout = {"title": "t", "parts": [], "reported": []}
     found["layout"] = Reader(
         at("y/layout.json", lambda path: read_results(path.parent)), (json.dumps(layout).encode(),), 8
@@ -270,6 +298,25 @@ def _checkpoint(folder: Path, at: At) -> Reader:
     _save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()), journal)
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
     return Reader(at(f"ck/{CHECKPOINT}", lambda _: _resume(model, optimizer, journal)), (seed,), 2)
+
+
+def _read_state(path: Path) -> None:
+    for end in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    with closing(Store(path, DATA)) as store:
+        store.read()
+
+
+def _state(path: Path) -> bytes:
+    """The file of a service with a class, an attached node, a removed one and an edge."""
+    state = State(
+        {"vpn": ("n1", "n2")}, {"new": {"row": {"a": 1.5, "b": "c"}}}, frozenset({"n9"}), {("n1", "new"): True}
+    )
+    with closing(Store(path, DATA)) as store:
+        store.read()
+        store.commit(state, {"attach": [{"node": "new"}]})
+        store.commit(state.with_class("mail", ("n3",)), {"put class": "mail"})
+    return path.read_bytes()
 
 
 def scratch() -> Path:

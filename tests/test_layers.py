@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "interchange", "kernels", "manifest", "memory"},
+    {"client", "delimited", "interchange", "kernels", "manifest", "memory"},
     {"graph"},
     {"nodes"},
     {"attributes", "io", "episodes", "nn"},

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
+    from fewnode.delimited import Dialect
     from fewnode.episodes import Episode, EpisodeSampler
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Method, Result, evaluate
@@ -25,6 +26,7 @@ _HOMES = {
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
+    "fewnode.delimited": ["Dialect"],
     "fewnode.episodes": ["Episode", "EpisodeSampler"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Method", "Result", "evaluate"],
@@ -37,6 +39,7 @@ __all__ = [
     "ClassSplit",
     "Client",
     "Dataset",
+    "Dialect",
     "Episode",
     "EpisodeSampler",
     "Estimator",

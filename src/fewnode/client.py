@@ -12,7 +12,7 @@ import http.client
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -89,6 +89,12 @@ class Answer:
     """Whether every node was taken to be in one of the classes."""
     note: str | None
     """Why, where the model cannot tell that a node is in none of them."""
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    """Of nodes whose rows were given: the columns that they do not have."""
+    unknown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Cells with a category that the dataset does not have; they count as missing."""
+    unused: list[str] = field(default_factory=list)
+    """Columns that the import left out, and that are left out here as well."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +107,21 @@ class Suggested:
     why: str
 
 
+Row = Mapping[str, Any]
+"""Cells by column, as the tables have them that the dataset was imported from: text, numbers, categories, vectors."""
+
+
 @dataclass(frozen=True)
 class NewNode:
-    """A node to attach; edges lead to nodes that are there or come with it."""
+    """A node to attach; edges lead to nodes that are there or come with it.
+
+    `attributes`, numbers by the name of an attribute, are for datasets that were not imported from tables.
+    """
 
     name: str
-    attributes: Mapping[str, float]
-    edges: Sequence[str]
+    row: Row | None = None
+    edges: Sequence[str] = ()
+    attributes: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +206,7 @@ class Client:
         return [Node(node["node"], node["class"], node["degree"]) for node in found]
 
     def node(self, name: str) -> NodeDetails:
-        found = self._ask("GET", f"/api/nodes/{quote(name, safe='')}")
+        found = self._ask("GET", _address("nodes", name))
         return NodeDetails(
             found["node"],
             found["class"],
@@ -210,11 +224,11 @@ class Client:
 
     def put_class(self, name: str, support: Sequence[str], version: str | None = None) -> RegisteredClass:
         """Register a class. With `version`, only if the classes are still the ones of that version."""
-        return _class(self._ask("PUT", _address(name), {"support": list(support)}, version))
+        return _class(self._ask("PUT", _address("classes", name), {"support": list(support)}, version))
 
     def delete_class(self, name: str, version: str | None = None) -> str:
         """Forget a class; the version of what is left."""
-        return str(self._ask("DELETE", _address(name), version=version)["version"])
+        return str(self._ask("DELETE", _address("classes", name), version=version)["version"])
 
     # --- answers ---
 
@@ -239,10 +253,49 @@ class Client:
         found = self._ask("POST", "/api/suggest", body)["nodes"]
         return [Suggested(node["node"], node["class"], node["probability"], node["why"]) for node in found]
 
-    def attach(self, nodes: Sequence[NewNode], classify: bool = True) -> Answer:
+    # --- nodes and edges ---
+
+    def attach(
+        self,
+        nodes: Sequence[NewNode],
+        classify: bool = True,
+        mode: str | None = None,
+        closed_set: bool = False,
+        threshold: float | None = None,
+    ) -> Answer:
         """Add nodes to the network and classify them; nothing is trained."""
-        given = [{"node": n.name, "attributes": dict(n.attributes), "edges": list(n.edges)} for n in nodes]
-        return _answer(self._ask("POST", "/api/nodes", {"nodes": given, "classify": classify}))
+        given = [{"node": n.name, **_content(n.row, n.attributes), "edges": list(n.edges)} for n in nodes]
+        body = {"nodes": given, "classify": classify, **_judging(mode, closed_set, threshold)}
+        return _answer(self._ask("POST", "/api/nodes", body))
+
+    def put_node(
+        self,
+        name: str,
+        row: Row | None = None,
+        edges: Sequence[str] | None = None,
+        attributes: Mapping[str, float] | None = None,
+        version: str | None = None,
+        classify: bool = True,
+    ) -> Answer:
+        """Replace a node's row, its edges, or both: what is None stays. A node that is not there is attached."""
+        body = {**_content(row, attributes), "classify": classify}
+        if edges is not None:
+            body["edges"] = list(edges)
+        return _answer(self._ask("PUT", _address("nodes", name), body, version))
+
+    def delete_node(self, name: str, version: str | None = None) -> str:
+        """Delete a node and its edges; the version of what is left."""
+        return str(self._ask("DELETE", _address("nodes", name), version=version)["version"])
+
+    def change_edges(self, add: Sequence[tuple[str, str]] = (), remove: Sequence[tuple[str, str]] = ()) -> str:
+        """Add and remove edges (source, target) between nodes that are there; the version of what is then."""
+        body = {
+            what: [{"source": source, "target": target} for source, target in edges]
+            for what, edges in (("add", add), ("remove", remove))
+        }
+        return str(self._ask("POST", "/api/edges", body)["version"])
+
+    # --- how well it goes, and tables ---
 
     def progress(
         self,
@@ -305,8 +358,13 @@ class Client:
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
 
 
-def _address(name: str) -> str:
-    return f"/api/classes/{quote(name, safe='')}"
+def _address(kind: str, name: str) -> str:
+    return f"/api/{kind}/{quote(name, safe='')}"
+
+
+def _content(row: Row | None, attributes: Mapping[str, float] | None) -> dict[str, Any]:
+    given = {"row": row, "attributes": attributes}
+    return {way: dict(cells) for way, cells in given.items() if cells is not None}
 
 
 def _listed(support: Support | None) -> dict[str, list[str]] | None:
@@ -343,11 +401,6 @@ def _answer(found: Mapping[str, Any]) -> Answer:
         )
         for each in found["results"]
     ]
-    return Answer(
-        found["version"],
-        results,
-        found["beta"],
-        found.get("counts", {}),
-        found.get("closed_set", False),
-        found.get("note"),
-    )
+    told = {name: found[name] for name in ("missing", "unknown", "unused") if name in found}
+    counts, closed_set = found.get("counts", {}), found.get("closed_set", False)
+    return Answer(found["version"], results, found["beta"], counts, closed_set, found.get("note"), **told)

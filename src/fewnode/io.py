@@ -7,7 +7,6 @@ flipped bit in either file is an error and never a silently different model.
 
 from __future__ import annotations
 
-import csv
 import fcntl
 import hashlib
 import io
@@ -21,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +31,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fewnode import memory
+from fewnode.delimited import column_names, recognise_separator, rows
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
@@ -303,7 +303,8 @@ def read_text(path: Path, limit: int) -> str:
     try:
         return blob.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FewnodeError(f"{path}: byte {error.start} is not UTF-8") from None
+        line = blob.count(b"\n", 0, error.start) + 1
+        raise FewnodeError(f"{path}: line {line}: byte {error.start} is not UTF-8; save it as UTF-8") from None
 
 
 # --- datasets -----------------------------------------------------------------------------------------------------
@@ -399,23 +400,15 @@ def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
 
 def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
     """The named columns of a CSV file as (line number, values), blank lines left out."""
-    text = read_text(path, MAX_TABLE_BYTES)
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        if missing := [name for name in columns if name not in header]:
-            raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
-        places = [header.index(name) for name in columns]
-        rows = []
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            if len(row) <= max(places):
-                raise FewnodeError(f"{path}: line {reader.line_num}: {len(row)} cells, expected {len(header)}")
-            rows.append((reader.line_num, [row[place].strip() for place in places]))
-    except csv.Error as error:
-        raise FewnodeError(f"{path}: line {reader.line_num}: {one_line(error)}") from None
-    return rows
+    lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
+    separator = recognise_separator(str(path), list(islice(lines, 20)))
+    lines.seek(0)
+    table = rows(str(path), lines, separator)
+    header = column_names(str(path), next(table, (1, []))[1])
+    if missing := [name for name in columns if name not in header]:
+        raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
+    places = [header.index(name) for name in columns]
+    return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -79,7 +79,7 @@ def test_two_tables_to_predictions_about_new_nodes(
     new = ["--nodes", tables / "new.csv", "--edges", tables / "new_edges.csv"]
     extended = fewnode("data", "extend", imported, *new, "--out", later)
     assert extended.code == 0
-    assert "18 new nodes from new.csv" in extended.err
+    assert "new.csv: 18 nodes" in extended.err
     assert f"predict --run run --data {later}" in extended.err
     support = write(tmp_path / "s.csv", [["node", "class"], *([f"p{9 * k + c}", SECTIONS[c]] for k in range(3) for c in (6, 7, 8))])  # fmt: skip  # noqa: E501
     query = write(tmp_path / "q.csv", [["node"], *([f"p{i}"] for i in range(180, 198) if i % 9 > 5)])
@@ -94,12 +94,15 @@ def test_import_says_what_it_understood_before_it_writes(fewnode: Fewnode, table
     assert done.code == 0
     for line in [
         "  package      id",
-        "  section      label",
+        "  section      label (all known)",
+        "nodes.csv: 180 nodes",
         "  summary      text (7.0 words a cell)",
-        "  size         numeric (numbers)",
-        "  maintainer   ignored (180 distinct values of 1.0 words)",
-        "  17 cells of size are empty or unknown",
-        "  dropped: 1 self-loops, 1 repeated, 0 with an unknown end",
+        "  size         numeric (numbers; 17 missing: the mean and a flag)",
+        "  maintainer   not used (180 distinct values of 1.0 words; --text or --category",
+        "edges.csv: 362 edges",
+        "  from  source",
+        "  dropped: 1 self-loops, 0 with an unknown end",
+        "repeated edges, counted once: 1",
         "isolated nodes    0",
         "edge homophily    1.00",
         "valid classes     up to 2-way 10-shot, as many queries",
@@ -136,7 +139,7 @@ def test_split_lists_and_vocabulary_options(fewnode: Fewnode, imported: Path, ta
     done = fewnode("data", "import", *pair(tables), *roles(), *words, "--directed", "--out", tmp_path / "e", "-q")
     assert done.code == 0
     other = load_dataset(tmp_path / "e")
-    assert other.graph.n_features == 11
+    assert other.graph.n_features == 12  # ten words, size, and whether it is missing
     assert other.graph.directed
     assert "topic0word0" not in (other.feature_names or ())
 
@@ -158,14 +161,14 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
     [
         ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
         (("--nodes", "NODES"), "give a file, or a table of nodes"),
-        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and their columns are for two tables"),
+        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and what is said"),
         (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
         (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
         (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
         (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),
         (("PAIR", "ROLES", "--split", "40,17,20"), "split 40,17,20: only 9 classes have 10 nodes or more"),
         (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "--split deals the classes and --train-classes"),
-        (("PAIR", "ROLES", "--test-classes", "x"), "--train-classes is missing; three lists are needed"),
+        (("PAIR", "ROLES", "--test-classes", "x"), "x: no such file"),
         (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected refuse or drop"),
         (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
         (("PAIR", "ROLES", "--vocabulary", "0"), "vocabulary of 0 words, expected at least 1"),
@@ -181,6 +184,104 @@ def test_wrong_arguments_are_one_line(
     assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert not (tmp_path / "d").exists()
+
+
+def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    """Of `--edges a --edges b` all are used, kinds or not; the names of kinds end where a file begins."""
+    write(tmp_path / "a.csv", [["from", "to", "amount"], ["p0", "p1", 5]])
+    write(tmp_path / "b:c.csv", [["from", "to"], ["p1", "p2"]])
+    nodes = ["--nodes", tables / "nodes.csv", "--nodes", tables / "new.csv", *roles()]
+    edges = ["--edges", f"pays:{tmp_path / 'a.csv'}", "--edges", tmp_path / "b:c.csv", "--edges", tables / "edges.csv"]
+    done = fewnode("data", "import", *nodes, *edges, "--out", tmp_path / "d")
+    assert done.code == 0
+    for line in [
+        "nodes.csv: 180 nodes",
+        "new.csv: 18 nodes",
+        "a.csv: 1 edges of kind pays",
+        "  amount  not used (edges have no weights, kinds or times yet)",
+        "b:c.csv: 1 edges",
+        "edges.csv: 362 edges",
+        "d: 198 nodes, 362 undirected edges",
+        "warning: kinds of edges are not used yet: all are joined into one",
+    ]:
+        assert f"{line}\n" in done.err
+    shown = fewnode("data", "info", tmp_path / "d")
+    assert "a.csv: 1 edges of kind pays" in shown.out
+    assert "kinds of edges are not used yet" in shown.out
+    told = fewnode("data", "info", tmp_path / "d", "--json").json["source"]
+    assert [table["rows"] for table in told["edges"]] == [1, 1, 362]
+    assert told["warnings"] == ["kinds of edges are not used yet: all are joined into one"]
+
+
+@pytest.mark.parametrize("given", ["pays:nowhere.csv", ":FILE", "C:\\edges.csv"])
+def test_a_kind_without_a_name_or_a_file_is_refused(fewnode: Fewnode, tables: Path, tmp_path: Path, given: str) -> None:
+    edges = given.replace("FILE", str(tables / "edges.csv"))
+    done = fewnode(
+        "data", "import", "--nodes", tables / "nodes.csv", "--edges", edges, *roles(), "--out", tmp_path / "d"
+    )
+    assert done.code == 2
+    assert f"--edges {edges}: no such file, expected FILE or NAME:FILE" in done.err
+
+
+def test_test_classes_alone_are_enough(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    alone = ["--test-classes", tables / "test.txt"]
+    done = fewnode("data", "import", *pair(tables), *roles(), *alone, "--out", tmp_path / "d", "-q")
+    assert done.code == 0
+    split = load_dataset(tmp_path / "d").split
+    assert split.test == (6, 7, 8)
+    assert (len(split.train), len(split.valid)) == (4, 2)
+
+
+def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -> None:
+    """Semicolons, decimal commas, Latin-1, no header, and words for what is missing."""
+    rows = [f"k{i};{'grün' if i % 2 else 'NA'};{i},5;{'leer' if i % 5 == 0 else i}" for i in range(40)]
+    (tmp_path / "n.csv").write_bytes("\n".join(rows).encode("latin-1"))
+    (tmp_path / "e.csv").write_text("k1;k2\nk2;k3\n")
+    said = [
+        "--separator",
+        ";",
+        "--decimal",
+        ",",
+        "--encoding",
+        "latin-1",
+        "--missing",
+        "leer",
+        "--no-header",
+        "--no-node-header",
+    ]
+    more = ["--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--label", "column 2"]
+    done = fewnode("data", "import", *more, *said, "--out", tmp_path / "d")
+    assert done.code == 0
+    for line in [
+        "  column 2  label (20 unknown: 20 'NA'; --missing '' makes classes of the words)",
+        "  column 3  numeric (numbers)",
+        "  column 4  numeric (numbers; 8 missing, 8 'leer' among them: the mean and a",
+    ]:
+        assert f"{line}\n" in done.err
+    data = load_dataset(tmp_path / "d")
+    assert (data.class_names, data.graph.n_edges, data.graph.n) == (("grün",), 2, 40)
+    (tmp_path / "m.csv").write_bytes("m1;grün;3,5;leer".encode("latin-1"))
+    new = ["--nodes", tmp_path / "m.csv", "--encoding", "latin-1", "--no-node-header", "--separator", ";"]
+    assert fewnode("data", "extend", tmp_path / "d", *new, "--out", tmp_path / "d2", "-q").code == 0
+    assert load_dataset(tmp_path / "d2").graph.x[40].tolist() == [data.graph.x[3, 0], 0, 1]
+    keep = fewnode("data", "import", *more, *said[:6], "--missing", "", *said[8:], "--out", tmp_path / "d3", "-q")
+    assert keep.code == 0
+    assert load_dataset(tmp_path / "d3").class_names == ("NA", "grün")
+
+
+def test_vectors_and_what_may_be_the_answer(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    rows = [[f"p{i}", SECTIONS[i % 9], f"[{i % 4}, 0.5, {i % 3}]", f"shelf{i % 9}"] for i in range(180)]
+    nodes = write(tmp_path / "n.csv", [["id", "label", "v", "shelf"], *rows])
+    edges = ["--edges", tables / "edges.csv"]
+    done = fewnode("data", "import", "--nodes", nodes, *edges, "--out", tmp_path / "d")
+    assert "  v      vector (lists of numbers)\n" in done.err
+    assert "  shelf  not used (it may be the answer; --category shelf uses it)\n" in done.err
+    assert "warning: column 'shelf' is left out, for it may be the answer: it tells the\n" in done.err
+    assert load_dataset(tmp_path / "d").feature_names == ("v[0]", "v[1]", "v[2]")
+    named = ["--vector", "v", "--category", "shelf"]
+    told = fewnode("data", "import", "--nodes", nodes, *edges, *named, "--out", tmp_path / "e", "--json").json
+    assert told["source"]["columns"] == {"id": "id", "label": "label", "v": "vector", "shelf": "category"}
+    assert told["source"]["warnings"] == []
 
 
 def test_a_cut_gzip_leaves_nothing_behind(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:

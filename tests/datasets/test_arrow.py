@@ -22,8 +22,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewnode.datasets import arrow
-from fewnode.datasets.arrow import TEXT, Table, need_columns, read_table
+from fewnode.datasets import arrow, decoding, text_tables
+from fewnode.datasets.arrow import TEXT, Dialect, Table, need_columns, read_table
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 
@@ -60,7 +60,7 @@ def write(path: Path, columns: dict[str, list[Any]]) -> Path:
 def test_every_format_gives_the_same(tmp_path: Path, suffix: str) -> None:
     nodes, edges = write(tmp_path / f"n.{suffix}", NODES), write(tmp_path / f"e.{suffix}", EDGES)
     data, expected = (
-        read_tables(*pair, text=["title"], numeric=["size"]) for pair in ((str(edges), nodes), (EDGES, NODES))
+        read_tables(*pair, text=["title"], numeric=["size"]) for pair in ((nodes, str(edges)), (NODES, EDGES))
     )
     assert data.sha256 == expected.sha256
     assert data.node_names == expected.node_names
@@ -76,7 +76,7 @@ cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "NULL"]) | st.t
 def test_what_csv_writes_is_read_back(rows: list[tuple[Any, Any]]) -> None:
     columns = {name: list(values) for name, values in zip("ab", zip(*rows, strict=True), strict=True)}
     with tempfile.TemporaryDirectory() as folder:
-        table = read_table(write_csv(Path(folder) / "t.csv", columns), "test")
+        table = read_table(write_csv(Path(folder) / "t.csv", columns), "test", dialect=Dialect(",", multiline=True))
     for name, values in columns.items():
         assert table.texts(name).to_pylist() == [(value or "").strip() or None for value in values]
 
@@ -88,15 +88,15 @@ def test_what_csv_writes_is_read_back(rows: list[tuple[Any, Any]]) -> None:
         ("n.csv", b"id,label\n", "no node in it"),
         ("n.csv", b"id,label,label\n", "column 'label' is there twice"),
         ("n.csv", b"id,label\na,x\nb\n", "line 3: 1 cells, expected 2"),
-        ("n.csv", b'id,label\na,"x\ny"\nb,x,y\n', "line 4: 3 cells, expected 2"),
-        ("n.csv", b"id,label\na,x\nb,\xff\n", "line 3: byte 3 is not UTF-8"),
-        ("n.csv", "id,label\n".encode("utf-16"), "line 1: byte 1 is not UTF-8; save the table as UTF-8"),
-        ("n.csv", b'id,label\na,"x\nb,y\n', r"line 3: unexpected end of data; is a quote missing\?"),
+        ("n.csv", b'id,label\na,"x\ny"\nb,x,y\n', r"line 2: a quoted cell .* is a quote missing\? \(--multiline if"),
+        ("n.csv", b"id,label\na,x\nb,\xff\n", "line 3: not UTF-8; say which it is, such as --encoding latin-1"),
+        ("n.csv", "id,label\n".encode("utf-16-le"), "line 1: a zero byte, expected text; is it --encoding utf-16"),
+        ("n.csv", b'id,label\na,"x\nb,y\n', r"line 2: a quoted cell does not end on this line; is a quote missing\?"),
         ("n.tsv", b"id,label\na,b\n", r"no column 'label' \(did you mean 'id,label'\?\)"),
         ("n.jsonl", b"", "no row in it"),
         ("n.jsonl", b'{"id": "a"}\n{"id": \n', "line 2: not JSON"),
         ("n.jsonl", b'{"id": "a"}\n\n["b"]\n', "line 3: found a list, expected an object"),
-        ("n.jsonl", b'{"id": "\xff"}\n', "line 1: byte 9 is not UTF-8"),
+        ("n.jsonl", b'{"id": "\xff"}\n', "line 1: not UTF-8; say which it is"),
         ("n.jsonl", b'{"id": "\\ud800"}\n', "line 1, column 'id': expected text, a number or a list"),
         ("n.jsonl", b'{"\\ud800": 1}\n', r"line 1, column '\\ud800': expected text, a number or a list"),
         ("n.jsonl", b'{"id": ' + b"[" * 600 + b"]" * 600 + b"}\n", "line 1, column 'id': expected text"),
@@ -114,7 +114,7 @@ def test_what_csv_writes_is_read_back(rows: list[tuple[Any, Any]]) -> None:
 def test_bad_files_are_refused_with_the_place(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FewnodeError, match=message) as caught:
-        read_tables(EDGES, tmp_path / name, label="label")
+        read_tables(tmp_path / name, EDGES, label="label")
     assert str(caught.value).startswith(str(tmp_path / name))
     assert "\n" not in str(caught.value)
 
@@ -127,11 +127,11 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
                           ("fifo.csv", "not a regular file"), ("fifo.parquet", "not a regular file"),
                           ("absent.xlsx", "no such file")]:  # fmt: skip
         with pytest.raises(FewnodeError, match=f"{name}: {message}"):
-            read_tables(EDGES, tmp_path / name)
+            read_tables(tmp_path / name, EDGES)
     with pytest.raises(FewnodeError, match="the nodes table cannot be read"):
-        read_tables(EDGES, 7)
+        read_tables(7, EDGES)
     with pytest.raises(FewnodeError, match="the nodes table cannot be read"):
-        read_tables(EDGES, pd.DataFrame({"id": ["a", 1]}))
+        read_tables(pd.DataFrame({"id": ["a", 1]}), EDGES)
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
@@ -141,7 +141,7 @@ def test_a_cut_gzip_is_refused(tmp_path: Path, keep: float, kind: str) -> None:
     path = write(tmp_path / f"n.{kind}.gz", columns)
     path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
     with pytest.raises(FewnodeError, match="cut short or damaged"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
     for end in range(0, len(whole), 97):
         path.write_bytes(whole[:end])
         with pytest.raises(FewnodeError, match="not a readable Parquet file"):
-            read_tables(EDGES, path)
+            read_tables(path, EDGES)
 
 
 def test_a_broken_disk_is_no_broken_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_broken_disk_is_no_broken_parquet(tmp_path: Path, monkeypatch: pytest.
     path = write(tmp_path / "n.parquet", NODES)
     monkeypatch.setattr(pq, "read_schema", fail)
     with pytest.raises(OSError, match="Input/output error"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
     for place in range(0, len(whole), 23):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xA5]) + whole[place + 1 :])
         try:
-            read_tables(EDGES, path, unknown_ends="drop")
+            read_tables(path, EDGES, unknown_ends="drop")
         except FewnodeError as error:
             refused.append(str(error))
     assert refused
@@ -180,48 +180,48 @@ def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
 def test_bytes_in_a_parquet_file_that_are_no_text_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([b"a", b"\xff"])}), tmp_path / "n.parquet")
     with pytest.raises(FewnodeError, match="data row 2, column 'id': found large_binary, expected UTF-8 text"):
-        read_tables(EDGES, tmp_path / "n.parquet")
+        read_tables(tmp_path / "n.parquet", EDGES)
     pq.write_table(pa.table({"id": ["a", "bbb"]}), tmp_path / "m.parquet", compression="none", use_dictionary=False)
     blob = (tmp_path / "m.parquet").read_bytes()
     (tmp_path / "m.parquet").write_bytes(blob.replace(b"bbb", b"b\xffb"))
     with pytest.raises(FewnodeError, match=r"data row 2, column 'id': found .*string, expected UTF-8 text"):
-        read_tables(EDGES, tmp_path / "m.parquet")
+        read_tables(tmp_path / "m.parquet", EDGES)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_gzip_bomb_is_refused_while_it_inflates(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(decoding, "FREE_BYTES", 1 << 20)
     line = b'{"id": "a", "label": "b"}\n' if kind == "jsonl" else b"id,label\n"
     path = tmp_path / f"n.{kind}.gz"
     path.write_bytes(gzip.compress(line * 500_000))
     assert path.stat().st_size < 40_000
     with pytest.raises(FewnodeError, match="inflates to over 100 times its size, refused"):
-        read_tables(EDGES, path)
+        read_tables(path, EDGES)
 
 
 def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One string of a megabyte, told ten thousand times, is a small file."""
-    monkeypatch.setattr(arrow, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(decoding, "FREE_BYTES", 1 << 20)
     repeated = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10_000, np.int32)), pa.array(["x" * 2**20]))
     for kind in (pa.string(), pa.large_string()):
         column = repeated.cast(pa.dictionary(pa.int32(), kind))
         pq.write_table(pa.table({"id": column}), tmp_path / "n.parquet")
         assert (tmp_path / "n.parquet").stat().st_size < 200_000
         with pytest.raises(FewnodeError, match="inflates to over 100 times its size, refused"):
-            read_tables(EDGES, tmp_path / "n.parquet")
+            read_tables(tmp_path / "n.parquet", EDGES)
 
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "MAX_LINE", 100)
+    monkeypatch.setattr(decoding, "MAX_LINE", 100)
     (tmp_path / "n.jsonl").write_text(json.dumps({"id": "x" * 200}))
     with pytest.raises(FewnodeError, match="line 1 is longer than"):
-        read_tables(EDGES, tmp_path / "n.jsonl")
+        read_tables(tmp_path / "n.jsonl", EDGES)
 
 
 def test_json_with_a_key_of_its_own_in_every_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.jsonl").write_text("\n".join(json.dumps({f"key{i}": i}) for i in range(2000)))
     with pytest.raises(FewnodeError, match="line 1001: over 1000 different keys"):
-        read_tables(EDGES, tmp_path / "n.jsonl")
+        read_tables(tmp_path / "n.jsonl", EDGES)
 
 
 def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
     (tmp_path / "n.jsonl").write_text("\n".join(map(json.dumps, rows)))
     packed = read_table(tmp_path / "n.jsonl", "nodes").data["id"]
     assert [len(chunk) for chunk in packed.chunks] == [16_384, 3617]  # Python's rows are large, and not all held
-    data = read_tables({"s": ["1"], "t": ["-1"]}, tmp_path / "n.jsonl", numeric=["size"])
+    data = read_tables(tmp_path / "n.jsonl", {"s": ["1"], "t": ["-1"]}, numeric=["size"])
     assert (data.graph.n, data.info["missing"]) == (20_001, {"size": 20_000})
 
 
@@ -254,17 +254,18 @@ def refusal(path: Path, content: bytes) -> str:
         ("n.csv", b"a,b,a\n", "column 'a' is there twice; rename one"),
         ("n.csv", b"a,b\n1,2\n\n3\n", "line 4: 1 cells, expected 2"),
         ("n.tsv", b"a\tb\n1\t2\t3\n", "line 2: 3 cells, expected 2"),
-        ("n.tsv", b'a\tb\n1,\t"2\n', "line 2: unexpected end of data; is a quote missing?"),
-        ("n.csv", b'a,b\n"1","2\n', "line 2: unexpected end of data; is a quote missing?"),
+        ("n.tsv", b'a\tb\n1,\t"2\n', "line 2: a quoted cell does not end on this line; is a quote missing?"),
+        ("n.csv", b'a,b\n"1","2\n', "line 2: a quoted cell does not end on this line; is a quote missing?"),
         ("n.csv", b'a,b\n"1"x,2\n3,"\n', "line 2: ',' expected after '\"'"),
         ("n.csv", b'a,b\n"x,y\n' + b"1,2\n" * 500_000,
-         "line 32770: field larger than field limit (131072); is a quote missing?"),
+         "line 2: a quoted cell does not end on this line; is a quote missing?"),
         ("n.jsonl", b"\n \n", "no row in it"),
         ("n.jsonl", b'{"a": 1, " a": 2}\n', "column 'a' is there twice; rename one"),
         ("n.jsonl", b'\n{"a"}\n', "line 2: not JSON (Expecting ':' delimiter: line 1 column 5 (char 4))"),
         ("n.jsonl", b'{"a": 1}\n7\n', "line 2: found a int, expected an object on each line"),
         ("n.jsonl", b'{"a": 1}\n{"a": [{}]}\n', "line 2, column 'a': expected text, a number or a list of them"),
-        ("n.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2: byte 8 is not UTF-8; save the table as UTF-8"),
+        ("n.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2: not UTF-8; say which it is, such as --encoding latin-1"),
+        ("n.jsonl", b'{"a": 1}\n{"a": 1, "b": 2, "a": 1}\n', "line 2: key 'a' is there twice"),
         ("n.xlsx.gz", b"", f"unknown kind of table '.xlsx.gz', expected {arrow.FORMATS}"),
         ("n.csv.gz", gzip.compress(b"a,b\n")[:-4],
          "the gzip file is cut short or damaged (Compressed file ended before the end-of-stream marker was reached); "
@@ -282,14 +283,17 @@ def test_only_the_first_line_may_begin_with_a_byte_order_mark(tmp_path: Path) ->
     assert read_table(tmp_path / "n.jsonl", "test").texts("a").to_pylist() == ["1", "2"]
     for start in (b'{"a": 1}\n', b'{"a": 1}\n{"a": 2}\n'):
         message = refusal(tmp_path / "n.jsonl", start + mark + b'{"a": 3}\n')
-        assert message.startswith(f"line {start.count(10) + 1}: not JSON (Unexpected UTF-8 BOM")
+        assert message.startswith(f"line {start.count(10) + 1}: not JSON (Expecting value")
 
 
 @pytest.mark.parametrize("place", range(7))
 def test_the_first_cell_that_is_no_number_is_named(place: int) -> None:
     long = "x" * 100
     table = Table("t", pa.table({"a": [*(str(i) for i in range(place)), *([long] * (7 - place))]}))
-    found = f"found {repr(long)[:60]}, expected a number (leave the cell empty if it is unknown)"
+    found = (
+        f"found {repr(long)[:60]}, expected a number (leave the cell empty if it is unknown, or name what stands for"
+    )
+    found += " that with --missing)"
     with pytest.raises(FewnodeError) as caught:
         table.numbers("a")
     assert str(caught.value) == f"t: data row {place + 1}, column 'a': {found}"
@@ -365,8 +369,7 @@ def test_every_suffix_is_known_and_only_chosen_columns_are_kept(tmp_path: Path, 
         ([7.0, None, float("nan"), -0.0], ["7", None, None, "0"]),
         ([1.5, 2.0], ["1.5", "2"]),
         ([2.0**53 - 1], ["9007199254740991"]),
-        ([2.0**53], ["9.007199254740992e+15"]),  # from here on not every whole number is one
-        ([-(2.0**53)], ["-9.007199254740992e+15"]),
+        ([2.0**53, 0.5], ["9.007199254740992e+15", "0.5"]),
         (pa.array([None, None], pa.float64()), [None, None]),
         (pa.array([7, None], pa.float32()), ["7", None]),
         ([True, None], ["true", None]),
@@ -419,7 +422,7 @@ def test_json_values_become_cells(tmp_path: Path) -> None:
     lines = ['{"a": [1, null, "X", [true, 2.5]], "b": null}', "", '{"b": "\\u00fc", "a": []}', '{"a": false, "b": 1e5}']
     (tmp_path / "n.jsonl").write_text("\n".join(lines))
     data = read_table(tmp_path / "n.jsonl", "test").data
-    assert data.to_pydict() == {"a": ["1 X true 2.5", "", "false"], "b": [None, "ü", "100000.0"]}
+    assert data.to_pydict() == {"a": ["1 X true 2.5", "", "false"], "b": [None, "ü", "1e5"]}
 
 
 def test_a_quote_that_is_closed_and_words_for_nothing_are_text(tmp_path: Path) -> None:
@@ -434,9 +437,12 @@ def test_a_row_may_be_longer_than_a_megabyte(tmp_path: Path) -> None:
 
 
 def test_rows_may_have_lines_wherever_arrow_cuts_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "BLOCK", 64)
+    monkeypatch.setattr(text_tables, "BLOCK", 64)
     (tmp_path / "n.csv").write_text('a,b\n"x\n,\ny",z\n' * 50)
-    assert read_table(tmp_path / "n.csv", "test").texts("a").to_pylist()[::2] == ["x\n,\ny"] * 50
+    table = read_table(tmp_path / "n.csv", "test", dialect=Dialect(multiline=True))
+    assert table.texts("a").to_pylist()[::2] == ["x\n,\ny"] * 50
+    message = refusal(tmp_path / "n.csv", (tmp_path / "n.csv").read_bytes())
+    assert message.startswith("line 2: a quoted cell does not end on this line; is a quote missing? (--multiline")
     message = refusal(tmp_path / "n.csv", b"a,b\n" + b"x" * 1000 + b",y\n")
     assert message.startswith("not a readable table (straddling object straddles two block boundaries")
 
@@ -449,12 +455,12 @@ def test_a_text_may_inflate_to_the_limit(tmp_path: Path, name: str, monkeypatch:
     text = b"a,b\n" + b"1,2\n" * 1000
     packed = gzip.compress(text) if name.endswith(".gz") else text
     (tmp_path / name).write_bytes(packed)
-    monkeypatch.setattr(arrow, "MAX_INFLATION", 0)
-    monkeypatch.setattr(arrow, "FREE_BYTES", len(text))
+    monkeypatch.setattr(decoding, "MAX_INFLATION", 0)
+    monkeypatch.setattr(decoding, "FREE_BYTES", len(text))
     assert len(read_table(tmp_path / name, "test")) == 1000
-    monkeypatch.setattr(arrow, "FREE_BYTES", len(text) - 1)
+    monkeypatch.setattr(decoding, "FREE_BYTES", len(text) - 1)
     assert refusal(tmp_path / name, packed) == "inflates to over 0 times its size, refused"
-    monkeypatch.setattr(arrow, "MAX_INFLATION", 100)  # a larger file may inflate to more
+    monkeypatch.setattr(decoding, "MAX_INFLATION", 100)  # a larger file may inflate to more
     assert len(read_table(tmp_path / name, "test")) == 1000
 
 
@@ -473,14 +479,14 @@ def test_a_parquet_file_may_inflate_to_the_limit(
 ) -> None:
     path = tmp_path / "n.parquet"
     pq.write_table(pa.table({"a": column, "large": ["x" * 1000] * len(column)}), path)
-    monkeypatch.setattr(arrow, "MAX_INFLATION", 0)
-    monkeypatch.setattr(arrow, "FREE_BYTES", size / 4)
+    monkeypatch.setattr(decoding, "MAX_INFLATION", 0)
+    monkeypatch.setattr(decoding, "FREE_BYTES", size / 4)
     assert len(read_table(path, "test", lambda _: ["a"])) == len(column)
-    monkeypatch.setattr(arrow, "FREE_BYTES", (size - 1) / 4)
+    monkeypatch.setattr(decoding, "FREE_BYTES", (size - 1) / 4)
     with pytest.raises(FewnodeError) as caught:
         read_table(path, "test", lambda _: ["a"])
     assert str(caught.value) == f"{path}: inflates to over 0 times its size, refused"
-    monkeypatch.setattr(arrow, "MAX_INFLATION", 100)  # a larger file may inflate to more
+    monkeypatch.setattr(decoding, "MAX_INFLATION", 100)  # a larger file may inflate to more
     assert len(read_table(path, "test", lambda _: ["a"])) == len(column)
 
 
@@ -522,8 +528,8 @@ def test_what_is_wrong_with_a_parquet_file_is_said(tmp_path: Path) -> None:
 
 
 def test_a_line_and_the_keys_may_reach_their_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "MAX_LINE", 1 << 20)
-    monkeypatch.setattr(arrow, "MAX_KEYS", 3)
+    monkeypatch.setattr(decoding, "MAX_LINE", 1 << 20)
+    monkeypatch.setattr(text_tables, "MAX_KEYS", 3)
     path = tmp_path / "n.jsonl"
     first = b'{"a": 1, "b": 2, "c": 3}\n'
     path.write_bytes(first + b'{"a": "%b"}\n' % (b"x" * ((1 << 20) - 11)))

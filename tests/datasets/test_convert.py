@@ -132,7 +132,7 @@ def test_text_attributes_go_through_frames() -> None:
     nx.set_node_attributes(g, {"a": "red fox", "b": "red", "c": "fox"}, "text")
     nodes = pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient="index").rename_axis("id")
     words = Words(min_count=1, max_share=1)
-    data = read_tables(nx.to_pandas_edgelist(g), nodes, text=["text"], words=words)
+    data = read_tables(nodes, nx.to_pandas_edgelist(g), text=["text"], words=words)
     assert (data.feature_names, data.graph.n_edges) == (("fox", "red"), 2)
 
 
@@ -224,7 +224,7 @@ def test_exported_tables_are_the_network(seed: int, kind: str) -> None:
         paths = export_tables(data, Path(folder) / "out", kind)
         assert [path.name for path in paths] == [f"{n}.{kind}" for n in ("nodes", "edges", "classes", "attributes")]
         if data.graph.n_edges:
-            back = read_tables(paths[1], paths[0], directed=data.graph.directed, split="1/0/0", min_nodes=99)
+            back = read_tables(paths[0], paths[1], directed=data.graph.directed, split="1/0/0", min_nodes=99)
             np.testing.assert_array_equal(back.graph.adj.toarray(), data.graph.adj.toarray())
             labels = [None if c < 0 else data.class_names[c] for c in data.y]
             assert [None if c < 0 else back.class_names[c] for c in back.y] == labels

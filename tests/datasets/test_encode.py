@@ -12,7 +12,10 @@ import scipy.sparse as sp
 
 from fewnode.datasets import encode
 from fewnode.datasets.arrow import Table
-from fewnode.datasets.encode import Encoding, Words, guess_role
+from fewnode.datasets.encode import Encoding, Words
+from fewnode.datasets.roles import guess_role
+from fewnode.datasets.rows import NodeRows, NodeTable
+from fewnode.datasets.standardise import VectorScale
 from fewnode.errors import FewnodeError
 
 WORDS = Words(min_count=1, max_share=1)
@@ -82,9 +85,9 @@ def test_mean_and_deviation_by_hand(values: list[float | None], mean: float, dev
 
 @pytest.mark.parametrize("deviation", [0.0, 2.0])
 def test_numbers_are_standardised_and_missing_ones_counted(deviation: float) -> None:
-    found, missing = encode._standardised(table(a=[1.0, None, 7.0]), "a", 3.0, deviation)
-    assert (found.dtype, missing) == (np.float32, 1)
-    assert found.tolist() == ([-1, 0, 2] if deviation else [0, 0, 0])
+    found, missing = Encoding(numeric={"a": (3.0, deviation)}).encode(table(a=[1.0, None, 7.0]))
+    assert (found.dtype, missing) == (np.float32, {"a": 1})
+    assert found[:, 0].tolist() == ([-1, 0, 2] if deviation else [0, 0, 0])
 
 
 def test_a_number_too_far_from_the_mean_is_refused() -> None:
@@ -100,18 +103,18 @@ def test_a_number_too_far_from_the_mean_is_refused() -> None:
 def test_a_column_may_have_as_many_categories_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "MAX_CATEGORIES", 1200)
     cells = [f"c{i:04}" for i in range(1200)]
-    assert learn([*cells[::-1], None, *cells], "categorical").categorical == {"a": tuple(cells)}
+    assert learn([*cells[::-1], None, *cells], "category").category == {"a": tuple(cells)}
     with pytest.raises(FewnodeError) as caught:
-        learn([*cells, "one more"], "categorical")
+        learn([*cells, "one more"], "category")
     message = "t: column 'a' has 1,201 distinct values, too many for categories; is it text?"
     assert str(caught.value) == message
 
 
 def test_a_column_without_categories_has_no_attributes() -> None:
     cells = pa.array([None, " "], pa.string())
-    encoding = learn(cells, "categorical")
+    encoding = learn(cells, "category")
     x, unknown = encoding.encode(table(a=cells))
-    assert (encoding.categorical, x.shape, unknown) == ({"a": ()}, (2, 0), {"a": 2})
+    assert (encoding.category, x.shape, unknown) == ({"a": ()}, (2, 0), {"a": 2})
 
 
 # --- all together -------------------------------------------------------------------------------------------------
@@ -119,15 +122,15 @@ def test_a_column_without_categories_has_no_attributes() -> None:
 
 def test_blocks_stand_in_order_and_are_single_precision() -> None:
     rows = table(c=["q", "p", None], n=[1.0, 3.0, None], t=["red", "fox red", None], m=[5.0, 5.0, 5.0])
-    roles = {"c": "categorical", "n": "numeric", "t": "text", "m": "numeric"}
+    roles = {"c": "category", "n": "numeric", "t": "text", "m": "numeric"}
     encoding = Encoding.learn(rows, roles, WORDS)
     assert encoding.columns == ["t", "n", "m", "c"]
-    assert encoding.counts == {"words": 2, "numbers": 2, "categories": 2}
-    assert encoding.feature_names == ("fox", "red", "n (number)", "m (number)", "c=p", "c=q")
+    assert encoding.counts == {"words": 2, "numbers": 2, "categories": 2, "in vectors": 0, "missing flags": 1}
+    assert encoding.feature_names == ("fox", "red", "n (number)", "m (number)", "c=p", "c=q", "n (missing)")
     x, unknown = encoding.encode(rows)
     assert isinstance(x, sp.csr_array)
     assert x.dtype == np.float32
-    assert x.toarray().tolist() == [[0, 1, -1, 0, 0, 1], [1, 1, 1, 0, 1, 0], [0, 0, 0, 0, 0, 0]]
+    assert x.toarray().tolist() == [[0, 1, -1, 0, 0, 1, 0], [1, 1, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
     assert unknown == {"n": 1, "m": 0, "c": 1}
 
 
@@ -136,7 +139,7 @@ def test_blocks_stand_in_order_and_are_single_precision() -> None:
     [
         ("numeric", [[-1], [1]], np.ndarray),
         ("text", [[1], [0]], sp.csr_array),
-        ("categorical", [[0, 1], [1, 0]], sp.csr_array),
+        ("category", [[0, 1], [1, 0]], sp.csr_array),
         ("none", [[], []], sp.csr_array),
     ],
 )
@@ -148,11 +151,14 @@ def test_one_column_alone(role: str, expected: list[list[float]], kind: type) ->
 
 
 def test_what_is_stored_of_an_encoding() -> None:
-    encoding = Encoding(("t", "u"), ("fox", "red"), {"n": (1.5, 2.0)}, {"c": ("p", "q")})
+    scale = VectorScale((0.5, -1.0), 3.0)
+    encoding = Encoding(("t", "u"), ("fox", "red"), {"n": (1.5, 2.0)}, {"c": ("p", "q")}, {"v": scale}, ("n", "v"))
     stored = {
         "text": {"columns": ["t", "u"], "vocabulary": ["fox", "red"]},
         "numeric": [{"column": "n", "mean": 1.5, "deviation": 2.0}],
-        "categorical": [{"column": "c", "values": ["p", "q"]}],
+        "category": [{"column": "c", "values": ["p", "q"]}],
+        "vector": [{"column": "v", "mean": [0.5, -1.0], "deviation": 3.0}],
+        "flags": ["n", "v"],
     }
     assert encoding.to_json() == stored
     assert Encoding.from_json(stored) == encoding
@@ -164,6 +170,11 @@ def test_what_is_stored_of_an_encoding() -> None:
 
 # --- what a column looks like -------------------------------------------------------------------------------------
 
+
+def guess(rows: Table, column: str) -> tuple[str | None, str]:
+    return guess_role(NodeRows((NodeTable(rows, "no id", None),)), column)
+
+
 FIFTY = [f"word{i}" for i in range(50)]
 
 
@@ -173,26 +184,30 @@ FIFTY = [f"word{i}" for i in range(50)]
         ([1, 2], "numeric", "numbers"),
         ([1.5, None], "numeric", "numbers"),
         (["1", "", "2.5"], "numeric", "numbers"),
-        ([True, True, False, False], "categorical", "2 distinct values"),
-        (pa.array([1], pa.timestamp("s")), None, "timestamp[s]"),
-        (pa.array([1], pa.date32()), None, "date32[day]"),
-        ([{"b": 1}], None, "struct<b: int64>"),
-        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), None, "map<string, int64>"),
+        ([True, True, False, False], "category", "2 distinct values"),
+        (pa.array([1], pa.timestamp("s")), None, "dates or times, timestamp[s]"),
+        (pa.array([1], pa.date32()), None, "dates or times, date32[day]"),
+        ([{"b": 1}], None, "nested, struct<b: int64>"),
+        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), None, "nested, map<string, int64>"),
         (["", None, " "], None, "empty"),
-        ([*FIFTY, *FIFTY], "categorical", "50 distinct values"),
-        ([*FIFTY, *FIFTY, None], "categorical", "50 distinct values"),
-        ([*FIFTY, *FIFTY[1:], None], None, "50 distinct values of 1.0 words"),
-        ([f"word{i}" for i in range(100)] * 2, "categorical", "100 distinct values"),
-        ([f"word{i}" for i in range(101)] * 2, None, "101 distinct values of 1.0 words"),
-        ([f"word{i}" for i in range(1001)], None, "1,001 distinct values of 1.0 words"),
+        ([*FIFTY, *FIFTY], "category", "50 distinct values"),
+        ([*FIFTY, *FIFTY, None], "category", "50 distinct values"),
+        ([*FIFTY, *FIFTY[1:], None], None, "50 distinct values of 1.0 words; --text or --category uses it"),
+        ([f"word{i}" for i in range(100)] * 2, "category", "100 distinct values"),
+        ([f"word{i}" for i in range(101)] * 2, None, "101 distinct values of 1.0 words; --text or --category uses it"),
+        ([f"word{i}" for i in range(1001)], None, "1,001 distinct values of 1.0 words; --text or --category uses it"),
         (["two words", "three\t small words", "word", None], "text", "2.0 words a cell"),
-        (["two words", "two  more", "word", None], None, "3 distinct values of 1.7 words"),
+        (
+            ["two words", "two  more", "word", None],
+            None,
+            "3 distinct values of 1.7 words; --text or --category uses it",
+        ),
     ],
     ids=itertools.count(),
 )
 def test_what_a_column_is_taken_for_and_why(cells: Any, role: str | None, why: str) -> None:
-    assert guess_role(table(a=cells), "a") == (role, why)
+    assert guess(table(a=cells), "a") == (role, why)
 
 
 def test_a_column_without_a_name_is_not_taken() -> None:
-    assert guess_role(Table("t", pa.table({"": [1, 2]})), "") == (None, "no name")
+    assert guess(Table("t", pa.table({"": [1, 2]})), "") == (None, "no name")

@@ -35,9 +35,9 @@ NEW = {
 
 
 def tables(nodes: dict[str, list[Any]] = NODES, edges: dict[str, list[Any]] = EDGES, **options: Any) -> Dataset:
-    roles = {"text": ["text"], "numeric": ["size"], "categorical": ["kind"]}
+    roles = {"text": ["text"], "numeric": ["size"], "category": ["kind"]}
     words = Words(min_count=1, max_share=1)
-    return read_tables(edges, nodes, **{**roles, "words": words, "split": "1,1,0", "min_nodes": 1, **options})
+    return read_tables(nodes, edges, **{**roles, "words": words, "split": "1,1,0", "min_nodes": 1, **options})
 
 
 def test_new_rows_by_hand() -> None:
@@ -55,7 +55,9 @@ def test_new_rows_by_hand() -> None:
     pairs = {frozenset(pair) for pair in more.graph.edge_index().T.tolist()}
     assert pairs == {frozenset(pair) for pair in ([0, 1], [1, 2], [0, 3], [3, 4])}
     (added,) = more.info["extended"]
-    assert (added["self_loops"], added["repeated_edges"], added["unknown_ends"]) == (1, 2, 0)
+    (edges,) = added["edges"]
+    assert (edges["self_loops"], added["repeated_edges"], edges["unknown_ends"]) == (1, 2, 0)
+    assert (added["columns"]["surplus"], added["why"]["surplus"]) == ("not used", "no attribute of the nodes table")
     assert (added["missing"], added["new_classes"]) == ({"size": 1, "kind": 2}, ["w"])
     assert data.graph.n == 3
 
@@ -85,14 +87,14 @@ def test_alone_is_another_network_with_the_same_attributes() -> None:
 
 
 def test_numeric_attributes_stay_dense() -> None:
-    data = read_tables(EDGES, {"id": ["a", "b", "c"], "size": [1, 2, 3]})
+    data = read_tables({"id": ["a", "b", "c"], "size": [1, 2, 3]}, EDGES)
     more = extend(data, {"id": ["d"], "size": [4]})
     assert isinstance(more.graph.x, np.ndarray)
     np.testing.assert_allclose(more.graph.x[3], [2 / np.sqrt(2 / 3)], rtol=1e-6)
 
 
 def test_a_column_that_never_varied_says_nothing_later() -> None:
-    data = read_tables(EDGES, {"id": ["a", "b", "c"], "size": [0.1, 0.1, 0.1]})
+    data = read_tables({"id": ["a", "b", "c"], "size": [0.1, 0.1, 0.1]}, EDGES)
     assert extend(data, {"id": ["d"], "size": [9]}).graph.x.tolist() == [[0], [0], [0], [0]]
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.datasets.info import count_by_size, describe, describe_source, name_some, statistics
+from fewnode.datasets.info import count_by_size, describe, name_some, statistics
+from fewnode.datasets.source import describe_source
 from fewnode.datasets.tables import extend, read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
@@ -87,15 +88,31 @@ def test_a_list_too_long_for_the_line_says_how_many_more() -> None:
 
 def test_what_was_understood_of_tables() -> None:
     nodes = {"id": ["a", "b", "c"], "label": ["x", "x", None], "size": ["1", "", "3"], "url": ["u", "v", "w"]}
-    data = read_tables({"s": ["a", "a", "b", "z"], "t": ["a", "b", "a", "a"]}, nodes, unknown_ends="drop")
+    data = read_tables(nodes, {"s": ["a", "a", "b", "z"], "t": ["a", "b", "a", "a"]}, unknown_ends="drop")
     text = describe_source(data.info)
-    assert "  size   numeric (numbers)\n" in text
-    assert "  url    ignored (3 distinct values of 1.0 words)\n" in text
-    assert "  1 cells of size are empty or unknown\n" in text
-    assert "4 edges from the edges table, columns s and t\n" in text
-    assert "  dropped: 1 self-loops, 1 repeated, 1 with an unknown end" in text
-    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2]}).info)
-    assert more.splitlines() == ["1 new nodes from the nodes table", "no edges", "new classes, in no part: new"]
+    assert text.splitlines() == [
+        "the nodes table: 3 nodes",
+        "  id     id",
+        "  label  label (1 unknown: 1 empty)",
+        "  size   numeric (numbers; 1 missing: the mean and a flag)",
+        "  url    not used (3 distinct values of 1.0 words; --text or --category uses it)",
+        "the edges table: 4 edges",
+        "  s  source",
+        "  t  target",
+        "  dropped: 1 self-loops, 1 with an unknown end",
+        "repeated edges, counted once: 1",
+        "attributes: 1 numbers, 1 missing flags",
+    ]
+    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2], "u": [1]}).info)
+    assert more.splitlines() == [
+        "the nodes table: 1 nodes",
+        "  id     id",
+        "  label  label (all known)",
+        "  size   numeric",
+        "  u      not used (no attribute of the nodes table)",
+        "no edges",
+        "new classes, in no part: new",
+    ]
     assert describe_source({}) == ""
 
 

@@ -42,10 +42,21 @@ def test_three_lists_may_hold_small_classes(tmp_path: Path) -> None:
     assert choose_split(Y, NAMES, lists) == ClassSplit((1, 2), (3,), (0, 11))
 
 
+def test_one_list_is_enough_and_the_rest_is_dealt_by_shares() -> None:
+    split = choose_split(Y, NAMES, {"test": ["a", "l"]}, seed=4)  # a is too small to be dealt, but may be listed
+    assert split.test == (0, 11)
+    assert list(map(len, (split.train, split.valid))) == [4, 2]  # of 6 others with ten nodes, 50 to 20
+    assert min(split.train + split.valid) >= 5
+    assert split == choose_split(Y, NAMES, {"test": ["a", "l"]}, seed=4)
+    both = choose_split(Y, NAMES, {"train": ["a"], "test": ["l"]})
+    assert (both.train, both.valid, both.test) == ((0,), tuple(range(5, 11)), (11,))
+
+
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ({"train": ["a"], "valid": ["b"]}, "expected train, valid and test"),
+        ({}, "class lists for no part: expected train, valid or test"),
+        ({"train": ["a"], "tests": ["b"]}, "class lists for train, tests: expected train, valid or test"),
         ({"train": ["a"], "valid": ["b"], "test": ["bird"]}, "test class 1: no node is of class 'bird'"),
         ({"train": ["a", "b"], "valid": ["b"], "test": ["c"]}, "valid class 1: class 'b' is at train class 2 already"),
         ({"train": [], "valid": ["b"], "test": ["c"]}, "train classes: no class in it"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import mmap
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,10 @@ import numpy as np
 import pytest
 
 from fewnode.graph import Dataset
-from service import TOKEN, Running, save_run, serving
-from sizes import Figure, sizes
+from fewnode.io import load_dataset
+from fewnode.serve.store import Store
+from service import TOKEN, Local, Running, save_run, serving
+from sizes import Figure, in_child, sizes
 
 pytestmark = pytest.mark.check
 REFUSED = {400, 401, 403, 404, 405, 411, 413, 414, 415, 422, 429, 431, 501}
@@ -38,7 +42,7 @@ def run_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "classes.json") as running:
+    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "state.sqlite") as running:
         yield running
 
 
@@ -464,7 +468,7 @@ def test_a_killed_service_comes_back_with_every_class(
 ) -> None:
     kept, slowest = set[str](), 0.0
     for number in range(count):
-        with serving(run_dir, "--state", tmp_path / "classes.json") as server:
+        with serving(run_dir, "--state", tmp_path / "state.sqlite") as server:
             spent = sum(
                 map(float, Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
             )
@@ -484,6 +488,51 @@ def test_a_killed_service_comes_back_with_every_class(
     figure(
         "service.killed",
         f"{count} kills: back with all {len(kept)} classes, after {slowest:.1f} s of processor time at most",
+    )
+
+
+ACKNOWLEDGED = mmap.mmap(-1, 64)
+"""Shared with forks: the version of the last change that was answered for."""
+
+
+def change_for_ever(run: Path, state: Path, seed: int) -> None:
+    """One change after another, as requests; whatever is answered with 200 is noted."""
+    local, rng = Local(run, state), random.Random(seed)
+    while True:
+        node, other = f"new-{rng.randrange(30)}", f"node-{rng.randrange(300)}"
+        path, body, method = rng.choice(
+            [
+                ("/api/nodes", {"nodes": [{"node": f"{node}-{i}", "edges": [other]} for i in range(5)]}, "POST"),
+                (f"/api/nodes/{node}", {"attributes": {"3": rng.random()}, "edges": [other], "classify": False}, "PUT"),
+                (f"/api/nodes/{rng.choice([node, other])}", None, "DELETE"),
+                (f"/api/classes/c{rng.randrange(9)}", {"support": [other]}, "PUT"),
+                (f"/api/classes/c{rng.randrange(9)}", None, "DELETE"),
+                ("/api/edges", {"add": [{"source": other, "target": f"node-{rng.randrange(300)}"}]}, "POST"),
+            ]
+        )
+        answer = local.ask(path, body, method)
+        assert answer.status < 500
+        if answer.status == 200:
+            ACKNOWLEDGED[:64] = answer.json["version"].encode().ljust(64)
+
+
+@sizes(0, 60, 200)
+def test_a_kill_loses_no_change_that_was_answered(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
+    rng, state, further = random.Random(count), tmp_path / "state.sqlite", 0
+    ACKNOWLEDGED[:64] = b"0-00000000".ljust(64)
+    for kill in range(count):
+        in_child(lambda: change_for_ever(run_dir, state, kill), rng.uniform(0.1, 1.0))  # noqa: B023
+        with closing(Store(state, load_dataset(run_dir.parent / "data").sha256)) as store:
+            found, said = store.read(), ACKNOWLEDGED[:64].decode().strip()
+        if found.changes == int(said.partition("-")[0]) + 1:  # it was kept, and killed before it was answered for
+            ACKNOWLEDGED[:64] = found.version.encode().ljust(64)
+            further += 1
+        else:
+            assert found.version == said
+    assert found.changes > count
+    assert {path.name for path in tmp_path.iterdir()} <= {f"state.sqlite{end}" for end in ("", "-shm", "-wal", ".lock")}
+    figure(
+        "service.changes", f"{count} kills, {found.changes} changes: each that was answered is there, {further} more"
     )
 
 

@@ -93,7 +93,7 @@ def test_names_do_nothing_in_a_browser(planted: Dataset, tmp_path: Path, figure:
     data = replace(planted, node_names=(*found, *rest))
     fired: list[str] = []
     with (
-        serving(save_run(data, tmp_path, episodes=10), "--state", tmp_path / "classes.json") as server,
+        serving(save_run(data, tmp_path, episodes=10), "--state", tmp_path / "state.sqlite") as server,
         driver.sync_playwright() as play,
     ):
         for i, name in enumerate(found):

@@ -18,13 +18,13 @@ def run_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "classes.json") as running:
+    with serving(run_dir, "--state", tmp_path_factory.mktemp("state") / "state.sqlite") as running:
         yield running
 
 
 @pytest.fixture
 def local(run_dir: Path, tmp_path: Path) -> Iterator[Local]:
     """A service of its own for each test, in this process."""
-    found = Local(run_dir, tmp_path / "classes.json")
+    found = Local(run_dir, tmp_path / "state.sqlite")
     yield found
     found.close()

@@ -7,7 +7,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fewnode.serve.bodies import Attach, Body, Classify, NewNode, Progress, Put, Suggest, limits, plain
+from fewnode.serve.bodies import (
+    Attach,
+    Body,
+    Classify,
+    Edge,
+    Edges,
+    NewNode,
+    Progress,
+    Put,
+    PutNode,
+    Suggest,
+    limits,
+    plain,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "a b", "Ω’\U0001f600", "...", ".a", "a/b"])
@@ -18,7 +31,10 @@ def test_a_name_may_be_nearly_anything(name: str) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["", " ", "\t", " a", "a ", "a\n"], "a name must not be blank, nor begin or end with a space"),
+        (
+            ["", " ", "\t", " a", "a ", "a\n", "\u3164", "\u2800\ufe0f"],
+            "a name must not be blank, nor begin or end with a space",
+        ),
         (["a\nb", "a\x00b", "a\u2028b", "a\u202eb"], "a name must not hold control characters"),
         ([".", ".."], "a name must not be . or .., which mean something in an address"),
     ],
@@ -51,7 +67,13 @@ def many(count: int) -> list[str]:
         (lambda n: Suggest(exclude=many(n)), 10_000, 0),
         (lambda n: NewNode(node="x" * n), 200, 1),
         (lambda n: NewNode(node="x", attributes=dict.fromkeys(many(n), 1.0)), 1_000, 0),
+        (lambda n: NewNode(node="x", row=dict.fromkeys(many(n), "cell")), 1_000, 0),
+        (lambda n: NewNode(node="x", row={"x" * n: 1}), 800, 1),
+        (lambda n: NewNode(node="x", row={"x": [1.0] * n}), 10_000, 0),
         (lambda n: NewNode(node="x", edges=many(n)), 1_000, 0),
+        (lambda n: PutNode(edges=many(n)), 1_000, 0),
+        (lambda n: Edges(add=[Edge(source="a", target="b")] * n), 10_000, 0),
+        (lambda n: Edges(remove=[Edge(source="a", target="b")] * n), 10_000, 0),
         (lambda n: Attach(nodes=[NewNode(node=name) for name in many(n)]), 1_000, 1),
         (lambda n: Progress(truth={name: [] for name in many(n)}), 200, 0),
     ],
@@ -70,9 +92,12 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
     assert Suggest().model_dump() == {"count": 10, "support": None, "exclude": [], "known": False}
     assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
-        "nodes": [{"node": "x", "attributes": {}, "edges": []}],
+        "nodes": [{"node": "x", "row": None, "attributes": None, "edges": []}],
         "classify": True,
+        **judging,
     }
+    assert PutNode().model_dump() == {"row": None, "attributes": None, "edges": None, "classify": True, **judging}
+    assert Edges().model_dump() == {"add": [], "remove": []}
     assert Progress().model_dump() == {"truth": {}, **judging}
 
 
@@ -98,6 +123,11 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
         (Classify, {"all": True, "threshold": 1.5}),
         (Classify, {"all": True, "threshold": float("nan")}),
         (NewNode, {"node": "x", "attributes": {"a": "1"}}),
+        (NewNode, {"node": "x", "row": {"a": float("nan")}}),
+        (NewNode, {"node": "x", "row": {"a": {"b": 1}}}),
+        (NewNode, {"node": "x", "row": {"a": ["b"]}}),
+        (NewNode, {"node": "x", "row": {"a": 1}, "attributes": {"a": 1}}),
+        (Edges, {"add": [["a", "b"]]}),
         (NewNode, {"node": "x", "attributes": {"a": float("inf")}}),
         (NewNode, {"node": "x", "attributes": {"a": float("nan")}}),
     ],
@@ -107,6 +137,6 @@ def test_nothing_is_guessed(kind: type[Body], given: dict[str, Any]) -> None:
         kind(**given)
 
 
-@pytest.mark.parametrize("kind", [Put, Classify, Suggest, Attach, Progress])
+@pytest.mark.parametrize("kind", [Put, Classify, Suggest, Attach, PutNode, Edges, Progress])
 def test_the_example_in_the_documentation_is_a_good_one(kind: type[Body]) -> None:
     assert kind.model_validate(kind.model_json_schema()["example"])

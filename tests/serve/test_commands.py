@@ -68,10 +68,18 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     assert len(answer.results[0].nearest) == 3
     assert sum(client.classify(limit=2, closed_set=True).counts.values()) == packages.graph.n
     assert len(client.suggest(3)) == 3
-    new = client.attach([NewNode("new-vpn", {"vpn": 1}, ["openvpn"])])
+    new = client.attach([NewNode("new-vpn", attributes={"vpn": 1}, edges=["openvpn"])], threshold=0.1)
     assert new.results[0].node == "new-vpn"
     with pytest.raises(ServiceError, match="already"):
-        client.attach([NewNode("new-vpn", {}, [])])
+        client.attach([NewNode("new-vpn")])
+    with pytest.raises(ServiceError, match="was not imported from tables"):
+        client.put_node("new-vpn", row={"words": "vpn"})
+    again = client.put_node("new-vpn", attributes={"vpn": 2}, edges=["openvpn", "libc6"], version=new.version)
+    assert (again.results[0].node, client.node("new-vpn").degree) == ("new-vpn", 2)
+    client.change_edges(add=[("new-vpn", "openssl")], remove=[("libc6", "new-vpn")])
+    assert set(client.node("new-vpn").neighbours) == {"openvpn", "openssl"}
+    client.put_node("old-vpn", edges=["new-vpn"])
+    assert client.delete_node("old-vpn") == client.classes()[0].version
     checked = client.progress({"mail": ["strongswan"], "web": ["openssl"]}, closed_set=True)
     assert checked.overall.claimed == packages.graph.n + 1 - 4
     assert checked.overall.precision == checked.per_class["mail"].recall is None, "fewer than ten can be checked"
@@ -127,17 +135,18 @@ def test_the_examples_of_the_api_are_what_it_takes(server: Running, client: Clie
                 if "$ref" in schema:
                     schema = api["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
                 example = schema["example"]
-                answer = server.ask(path.replace("{name}", "vpn"), example, method.upper())
+                address = path.replace("{name}", "vpn").replace("{node}", "my-vpn")
+                answer = server.ask(address, example, method.upper())
                 assert answer.status == 200, (path, answer.json)
                 tried += 1
-    assert tried == 5
+    assert tried == 7
 
 
 def test_a_kill_loses_no_class(server: Running, client: Client, run: Path) -> None:
     version = client.put_class("vpn", ["openvpn"]).version
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
-    after = Local(run, run / "classes.json")
+    after = Local(run, run / "state.sqlite")
     assert after.ask("/api/classes").json["version"] == version
     after.close()
     client.classes = list  # type: ignore[method-assign,assignment]
@@ -170,9 +179,22 @@ def test_what_cannot_be_served_is_said_in_a_line(call: Call, run: Path, tmp_path
     assert told.startswith(f"fewnode: {tmp_path / 'none'}: no such run")
     code, told = call("--run", run, "--port", 0, "--token", "short")
     assert (code, "at least 16" in told) == (2, True)
-    (tmp_path / "classes.json").write_text("{}")
-    code, told = call("--run", run, "--port", 0, "--state", tmp_path / "classes.json")
-    assert (code, "not the classes of a service" in told) == (2, True)
+    (tmp_path / "directory").mkdir()
+    code, told = call("--run", run, "--port", 0, "--state", tmp_path / "directory")
+    assert (code, "not a regular file" in told) == (2, True)
+
+
+def test_a_state_that_cannot_be_used_is_set_aside_in_a_line(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "state.sqlite").write_text("{}")
+    with serving(run, "--state", tmp_path / "state.sqlite", "-q") as running:
+        assert running.ask("/api/classes").json["classes"] == []
+        assert running.stop() == 0
+        assert running.process.stderr is not None
+        told = running.process.stderr.read()
+    assert told == (
+        f"{tmp_path}/state.sqlite: not the state of a service, or its beginning is damaged. "
+        "It is now state.sqlite.unusable-1, and the service starts without it\n"
+    )
 
 
 def test_a_missing_extra_is_named(call: Call, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

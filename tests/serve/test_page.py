@@ -386,7 +386,7 @@ def test_a_service_that_goes_and_comes_back(
     visit: Callable[..., Visit], run_dir: Path, planted: Dataset, tmp_path: Path
 ) -> None:
     k, m = members(planted, "class k"), members(planted, "class l")
-    kept = tmp_path / "classes.json"
+    kept = tmp_path / "state.sqlite"
     with serving(run_dir, "--state", kept) as first:
         seen = visit(first)
         page = seen.page

@@ -27,7 +27,7 @@ BODY = json.dumps({"nodes": [f"node-{i}" for i in range(10)], "support": SUPPORT
 
 @pytest.fixture(scope="module")
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    state = tmp_path_factory.mktemp("state") / "classes.json"
+    state = tmp_path_factory.mktemp("state") / "state.sqlite"
     with started([sys.executable, str(HASTY), str(run_dir), str(state), TOKEN]) as running:
         yield running
 
@@ -168,7 +168,7 @@ def test_a_full_queue_says_when_to_come_again(local: Local, monkeypatch: pytest.
 
 
 def test_what_takes_too_long_is_given_up(run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    local = Local(run_dir, tmp_path / "classes.json", request_seconds=0.2)
+    local = Local(run_dir, tmp_path / "state.sqlite", request_seconds=0.2)
     monkeypatch.setattr(local.service.session, "suggest", lambda _: time.sleep(0.6))
     assert local.ask("/api/suggest", {}).status == 504
     local.close()

@@ -1,18 +1,25 @@
-"""Registered classes and attached nodes outlive the process, a kill, a cut-off write; two services never mix theirs."""
+"""Classes, nodes and edges outlive the process; what cannot be answered by is not kept; nothing is lost silently."""
 
 from __future__ import annotations
 
 import json
-import os
+import resource
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from fewnode.errors import FewnodeError
+from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
-from fewnode.serve.store import State, Store
-from service import Local
+from fewnode.serve import network
+from fewnode.serve.state import State
+from fewnode.serve.store import Store
+from service import Local, save_run
 
 Start = Callable[[], Local]
 
@@ -25,7 +32,7 @@ def start(run_dir: Path, tmp_path: Path) -> Iterator[Start]:
     def again() -> Local:
         for old in started:
             old.close()
-        started.append(Local(run_dir, tmp_path / "classes.json"))
+        started.append(Local(run_dir, tmp_path / "state.sqlite"))
         return started[-1]
 
     yield again
@@ -76,84 +83,232 @@ def test_a_node_is_in_one_class(local: Local) -> None:
     assert [c["name"] for c in local.ask("/api/classes").json["classes"]] == ["a"]
 
 
-def test_there_are_at_most_200_classes(local: Local) -> None:
-    session = local.service.session
-    session.adopt(State({f"c{i}": (f"node-{i}",) for i in range(200)}, 200))
-    assert put(local, "one more", "node-201")[0] == 422
+def test_there_are_at_most_200_classes(start: Start) -> None:
+    local = start()
+    path, data = local.store.path, local.data.sha256
+    local.close()
+    forge(path, data, State({f"c{i}": (f"node-{i}",) for i in range(200)}))
+    local = start()
+    status, told = put(local, "one more", "node-201")
+    assert (status, told) == (422, "there are 200 classes already, which is the limit")
     assert put(local, "c7", "node-201")[0] == 200
 
 
-def test_attached_nodes_survive_and_a_cut_off_line_does_not_count(start: Start) -> None:
+def test_a_condition_is_kept(local: Local) -> None:
+    everything = {"If_Match": "*"}
+    assert put(local, "a", "node-1", **everything) == (
+        412,
+        "there is no class 'a', and If-Match: * changes only what is there",
+    )
+    assert local.ask("/api/classes").json["classes"] == []
+    version = put(local, "a", "node-1", If_None_Match="*")[1]
+    assert put(local, "a", "node-2", If_None_Match="*")[0] == 412
+    assert put(local, "a", "node-2", If_None_Match=f'"{version}"')[0] == 412
+    assert put(local, "a", "node-2", If_Match=f'"1-00000000", "{version}"')[0] == 200
+    assert put(local, "a", "node-3", **everything)[0] == 200
+    assert local.ask("/api/classes/b", method="DELETE", **everything).status == 412
+    assert local.ask("/api/classes/a", method="DELETE", If_None_Match="*").status == 412
+    assert local.ask("/api/classes/a", method="DELETE", **everything).status == 200
+    new = {"attributes": {}}
+    assert local.ask("/api/nodes/new", new, "PUT", **everything).status == 412
+    assert local.ask("/api/nodes/new", method="DELETE", **everything).status == 412
+    assert local.ask("/api/nodes/new", new, "PUT", If_None_Match="*").status == 200
+    assert local.ask("/api/nodes/new", new, "PUT", If_None_Match="*").status == 412
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Café", "café"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("straße", "STRASSE"),
+        ("\uff56pn", "vpn"),
+        ("a b", "a\u00a0b"),
+        ("vpn", "vpn\ufe0f"),
+        ("vpn", "v\u200bpn"),
+        ("vpn", "vpn "),
+        ("vpn", "\u3164vpn"),
+        ("İ", "i̇"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_are_refused(local: Local, one: str, other: str) -> None:
+    assert put(local, quote(one), "node-1")[0] == 200
+    status, told = put(local, quote(other), "node-2")
+    assert status == 409
+    assert repr(one) in told
+    assert repr(other) in told
+    assert told.endswith("differ only in case, Unicode form or invisible characters")
+    assert put(local, quote(one), "node-2")[0] == 200
+    support = {one: ["node-1"], other: ["node-2"]}
+    answer = local.ask("/api/classify", {"nodes": ["node-3"], "support": support})
+    assert answer.status == 422
+
+
+@pytest.fixture
+def numbered(planted: Dataset, tmp_path: Path) -> Iterator[Start]:
+    """A network whose nodes have no names."""
+    run = save_run(replace(planted, node_names=None), tmp_path, episodes=5)
+    started: list[Local] = []
+
+    def again() -> Local:
+        for old in started:
+            old.close()
+        started.append(Local(run, tmp_path / "state.sqlite"))
+        return started[-1]
+
+    yield again
+    for old in started:
+        old.close()
+
+
+def test_a_number_has_one_form(numbered: Start) -> None:
+    """1 and 01 were two nodes: refused, kept all the same, and from then on nothing could be answered."""
+    local = numbered()
+    put(local, "a", "1")
+    assert put(local, "b", "01") == (409, "node '1' is in class 'a' already; a node is in one class at most")
+    assert put(local, "b", "2", "02", "٢")[0] == 200
+    assert [each["node"] for each in local.ask("/api/classes/b").json["support"]] == ["2"]
+    body = {"nodes": ["07", "7"]}
+    assert [each["node"] for each in local.ask("/api/classify", body).json["results"]] == ["7", "7"]
+    attached = local.ask("/api/nodes", {"nodes": [{"node": "007"}]})
+    assert (attached.status, attached.json["error"]) == (422, "there is a node '7' already")
+    assert local.ask("/api/nodes", {"nodes": [{"node": "new", "edges": ["01", "1"]}]}).status == 200
+    assert local.ask("/api/nodes/new").json["degree"] == 1
+    assert [each["node"] for each in local.ask("/api/classify", body).json["results"]] == ["7", "7"]
+    before = local.ask("/api/classes").json
+    assert numbered().ask("/api/classes").json == before
+
+
+def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(local, "a", "node-1")
+    version = put(local, "c", "node-3")[1]
+
+    def broken(*_: object) -> None:
+        raise FewnodeError("this support set cannot be used")
+
+    monkeypatch.setattr(network, "Answerer", broken)
+    assert put(local, "b", "node-2") == (422, "this support set cannot be used")
+    assert local.ask("/api/classes/c", method="DELETE").status == 422
+    assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 422
+    monkeypatch.undo()
+    assert local.ask("/api/classes").json["version"] == version
+    assert local.ask("/api/nodes/new").status == 404
+    assert local.store.read().version == version
+
+
+def test_attached_nodes_survive(start: Start) -> None:
     local = start()
     local.ask("/api/nodes", {"nodes": [{"node": "new", "edges": ["node-1"]}], "classify": False})
     put(local, "a", "new", "node-1")
     put(local, "b", "node-2")
     body = {"nodes": ["new", "node-3"]}
     before = local.ask("/api/classify", body).json
-    path = local.store.nodes_path
-    whole = path.read_bytes()
-    for damaged in (whole[:-20], whole[:-20] + b"\n"):
-        path.write_bytes(whole + damaged)
-        local = start()
-        assert local.ask("/api/classify", body).json == before
-        assert path.read_bytes() == whole
+    local = start()
+    assert local.ask("/api/classify", body).json == before
     local.ask("/api/nodes", {"nodes": [{"node": "newer", "edges": ["new"]}]})
     assert start().ask("/api/model").json["data"]["attached"] == 2
-    path.write_bytes(b"x" + path.read_bytes()[1:])
-    with pytest.raises(FewnodeError, match="line 1 is damaged"):
-        start()
 
 
-def test_a_full_disk_changes_nothing(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_changes_nothing(local: Local) -> None:
     version = put(local, "a", "node-1")[1]
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    answer = local.ask("/api/classes/b", {"support": ["node-2"]}, "PUT")
-    assert (answer.status, "No space left" in answer.json["error"]) == (507, True)
-    assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 507
-    monkeypatch.undo()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        answer = local.ask("/api/classes/b", {"support": ["node-2"]}, "PUT")
+        assert (answer.status, "could not be kept" in answer.json["error"]) == (507, True)
+        assert str(local.store.path) not in answer.json["error"]
+        assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 507
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert local.ask("/api/classes").json["version"] == version
     assert local.ask("/api/nodes/new").status == 404
     assert local.store.read().version == version
-    assert local.store.read_nodes() == []
+    assert put(local, "b", "node-2")[0] == 200
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda kept: kept["classes"].update(c=["node-9"]),
-        lambda kept: kept.update(changes=3),
-        lambda kept: kept.update(format="fewnode-classes-9"),
-        lambda kept: kept["classes"].clear(),
-        lambda kept: kept.update(classes=[]),
-    ],
-)
-def test_a_file_that_was_edited_is_refused(start: Start, change: Callable[[dict[str, object]], object]) -> None:
+def forge(path: Path, data: str, state: State) -> None:
+    """A file that is right in every checksum."""
+    path.unlink()
+    with closing(Store(path, data)) as store:
+        store.read()
+        store.commit(state, {})
+
+
+NOBODY = "not there"
+FORGED = {
+    "an unknown support node": State({"a": (NOBODY,)}),
+    "a node in two classes": State({"a": ("node-1",), "b": ("node-1",)}),
+    "a class of a removed node": State({"a": ("node-1",)}, removed=frozenset({"node-1"})),
+    "a removed node that never was": State(removed=frozenset({NOBODY})),
+    "nothing left": State(removed=frozenset(f"node-{i}" for i in range(360))),
+    "an edge to nobody": State(edges={("node-1", NOBODY): True}),
+    "no edge to nobody": State(edges={(NOBODY, "node-1"): False}),
+    "an unknown attribute": State(nodes={"new": {"attributes": {"no such": 1.0}}}),
+    "an infinite attribute": State(nodes={"new": {"attributes": {"0": 1e39}}}),
+    "a row where there are no columns": State(nodes={"new": {"row": {"a": 1}}}),
+}
+
+
+@pytest.mark.parametrize("state", FORGED.values(), ids=FORGED.keys())
+def test_a_state_that_nothing_can_be_made_of_is_set_aside(
+    start: Start, state: State, caplog: pytest.LogCaptureFixture
+) -> None:
     local = start()
-    put(local, "a", "node-1")
-    kept = json.loads(local.store.path.read_text())
-    change(kept)
-    local.store.path.write_text(json.dumps(kept))
-    with pytest.raises(FewnodeError, match=r"classes\.json: .*edited by hand"):
-        start()
-
-
-def test_files_of_others_are_refused(start: Start, tmp_path: Path) -> None:
-    local = start()
-    put(local, "a", "node-1")
-    with pytest.raises(FewnodeError, match="another service keeps"):
-        Store(tmp_path / "classes.json", local.data.sha256)
+    path, data = local.store.path, local.data.sha256
     local.close()
-    other = Store(tmp_path / "classes.json", "0" * 64)
-    with pytest.raises(FewnodeError, match="of another dataset"):
+    forge(path, data, state)
+    kept = path.read_bytes()
+    local = start()
+    assert local.ask("/api/classes").json["classes"] == []
+    assert path.with_name("state.sqlite.unusable-1").read_bytes() == kept
+    told = caplog.messages[-1]
+    assert told.startswith(f"{path}: ")
+    assert told.endswith(". It is now state.sqlite.unusable-1, and the service starts without it")
+    assert put(local, "a", "node-1")[0] == 200
+    assert [each["name"] for each in start().ask("/api/classes").json["classes"]] == ["a"]
+
+
+@pytest.mark.parametrize("blob", [b"", b"{}", b"SQLite format 3\0" + bytes(5000)])
+def test_a_file_of_something_else_is_set_aside(
+    start: Start, tmp_path: Path, blob: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "state.sqlite").write_bytes(blob)
+    assert put(start(), "a", "node-1")[0] == 200
+    assert (tmp_path / "state.sqlite.unusable-1").read_bytes() == blob
+    assert "not the state of a service" in caplog.text
+
+
+def test_a_state_of_another_dataset_is_set_aside(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Store(tmp_path / "state.sqlite", "0" * 64)) as other:
         other.read()
-    other.close()
-    (tmp_path / "classes.json").write_bytes(b"\xff\x00")
-    with pytest.raises(FewnodeError, match="not the classes of a service"):
-        start()
+        other.commit(State({"a": ("node-1",)}, {"new": {"attributes": {}}}), {})
+    local = start()
+    assert local.ask("/api/classes").json["classes"] == []
+    assert local.ask("/api/model").json["data"]["attached"] == 0
+    assert "of another dataset. It is now state.sqlite.unusable-1" in caplog.text
+    with pytest.raises(FewnodeError, match="another service keeps"):
+        Store(tmp_path / "state.sqlite", local.data.sha256)
+
+
+def test_every_change_is_in_the_journal(local: Local) -> None:
+    put(local, "a", "node-1")
+    local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"3": 1}, "edges": ["node-1"]}]})
+    local.ask("/api/nodes/new", {"edges": ["node-2"]}, "PUT")
+    local.ask("/api/edges", {"remove": [{"source": "new", "target": "node-2"}]})
+    local.ask("/api/nodes/new", method="DELETE")
+    local.ask("/api/classes/a", method="DELETE")
+    with closing(sqlite3.connect(local.store.path)) as database:
+        found = [json.loads(row[0]) for row in database.execute("SELECT change FROM journal ORDER BY number")]
+    assert found == [
+        {"put class": {"name": "a", "support": ["node-1"]}},
+        {"attach": [{"node": "new", "attributes": {"3": 1.0}, "edges": ["node-1"]}]},
+        {"put node": {"node": "new", "edges": ["node-2"]}},
+        {"edges": {"add": [], "remove": [["new", "node-2"]]}},
+        {"delete node": "new"},
+        {"delete class": "a"},
+    ]
 
 
 def test_an_embedding_that_takes_long_is_computed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

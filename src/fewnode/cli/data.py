@@ -55,7 +55,7 @@ def info(
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """What is in a dataset: counts, degrees, class sizes, homophily, and which tasks its classes allow.
+    """What is in a dataset: what became of its tables, counts, degrees, homophily, and which tasks its classes allow.
 
     \b
     Example:
@@ -66,16 +66,18 @@ def info(
     """
     from fewnode.datasets import load
     from fewnode.datasets.info import describe, statistics
+    from fewnode.datasets.source import describe_source, describe_warnings
 
-    facts = statistics(load(source))
+    data = load(source)
+    facts = statistics(data)
     if figure:
         from fewnode.report.histogram import write_long_tail
 
         write_long_tail(facts, figure)
     if as_json:
-        emit(facts)
+        emit({**facts, "source": data.info})
     else:
-        typer.echo(describe(facts))
+        typer.echo("\n".join(filter(None, [describe_source(data.info), describe(facts), describe_warnings(data.info)])))
         note(f"class sizes drawn to {figure}", quiet or not figure)
 
 

@@ -13,13 +13,15 @@ from fewnode.cli.show import Json, Quiet, emit, note
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from fewnode.datasets.splits import Split
     from fewnode.graph import Dataset
 
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
-Edges = typer.Option(None, "--edges", help="Table of edges: two columns of node ids.")
+Edges = typer.Option(
+    [], "--edges", metavar="[NAME:]FILE", help="Table of edges: two columns of node ids. NAME: their kind. Repeatable."
+)
 IdColumn = typer.Option(
     None, "--id", metavar="COLUMN", help="Column of node ids; default: id, node, name or the first."
 )
@@ -33,13 +35,26 @@ TargetColumn = typer.Option(
     None, "--target-column", metavar="COLUMN", help="Of the edges; default: target, to, dst or the second."
 )
 UnknownEnds = typer.Option("refuse", "--unknown-ends", help="Edges to unknown nodes: refuse or drop.")
+Separator = typer.Option(None, "--separator", help="Between cells: one character, tab or space; default: recognised.")
+Decimal = typer.Option(None, "--decimal", help="Decimal mark of numbers, . or , ; default: recognised.")
+Encoding = typer.Option(None, "--encoding", help="Of files of text, as latin-1 or utf-16; default: UTF-8.")
+Missing = typer.Option(
+    [], "--missing", metavar="WORD", help="One more word for a missing value. Repeatable. '': only empty cells are."
+)
+Multiline = typer.Option(False, "--multiline", help="Quoted cells may have several lines.")
+NoHeader = typer.Option(False, "--no-header", help="The first line of the edges is an edge, not names of columns.")
+NoNodeHeader = typer.Option(
+    False, "--no-node-header", help="That of the nodes is a node; columns are `column 1`, `column 2` …"
+)
 
 
 def import_(
     source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
     out: Path = Out,
-    nodes: Path = typer.Option(None, "--nodes", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet."),
-    edges: Path = Edges,
+    nodes: list[Path] = typer.Option(
+        [], "--nodes", metavar="FILE", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
+    ),
+    edges: list[str] = Edges,
     id_column: str = IdColumn,
     label: str = LabelColumn,
     text: list[str] = typer.Option(
@@ -48,12 +63,22 @@ def import_(
     numeric: list[str] = typer.Option(
         [], "--numeric", metavar="COLUMN", help="A column of numbers, standardised. Repeatable."
     ),
-    categorical: list[str] = typer.Option(
-        [], "--categorical", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
+    category: list[str] = typer.Option(
+        [], "--category", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
+    ),
+    vector: list[str] = typer.Option(
+        [], "--vector", metavar="COLUMN", help="A column of lists of numbers, scaled as a whole. Repeatable."
     ),
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
     unknown_ends: str = UnknownEnds,
+    separator: str = Separator,
+    decimal: str = Decimal,
+    encoding: str = Encoding,
+    missing: list[str] = Missing,
+    multiline: bool = Multiline,
+    no_header: bool = NoHeader,
+    no_node_header: bool = NoNodeHeader,
     directed: bool = typer.Option(False, "--directed", help="Keep the direction of edges."),
     split: str = typer.Option(
         None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
@@ -72,29 +97,34 @@ def import_(
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """Read a network from a file, or from a table of nodes and one of edges, and write it as a dataset directory.
+    """Read a network from a file, or from tables of nodes and of edges, and write it as a dataset directory.
 
-    What was understood is printed before anything is written. If no --text, --numeric or --categorical is given,
-    every column is used as what it looks like; the label never becomes an attribute. Numbers that are missing count
-    as the mean; numbers, words and categories are encoded the same way when `fewnode data extend` adds nodes later.
+    What became of every column is printed before anything is written. If no --text, --numeric, --category or --vector
+    is given, every column is used as what it looks like; the label never becomes an attribute, and what may be the
+    answer only if you name it. Numbers that are missing count as the mean, and a flag says so; new nodes are encoded
+    the same way when `fewnode data extend` adds them later.
 
     \b
     Example:
       fewnode data import network.npz --out mydata
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
+      fewnode data import --nodes people.csv --nodes firms.csv --label kind \\
+          --edges pays:transfers.csv --edges owns:shares.csv --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 
-    The classes are dealt into training, validation and test classes, 50/20/30 by --seed. Classes to be found later
-    need not be in the tables at all.
+    The classes are dealt into training, validation and test classes, 50/20/30 by --seed; those that --test-classes
+    lists are for test, and the rest is dealt. Classes to be found later need not be in the tables at all.
     """
     _check_free(out)
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
     chosen = _split(split, lists)
     if source is not None:
-        if nodes or edges or id_column or label or text or numeric or categorical or source_column or target_column:
-            raise FewnodeError(f"{source} is one file; --nodes, --edges and their columns are for two tables")
+        columns = (id_column, label, *text, *numeric, *category, *vector, source_column, target_column)
+        said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
+        if nodes or edges or any(columns) or any(said):
+            raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
         if limit := keep_memory(memory):
             _import_in_pieces(source, out, limit, chosen, (seed, directed, name), quiet=quiet, as_json=as_json)
             return
@@ -106,15 +136,18 @@ def import_(
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
         from fewnode.datasets.encode import Words
         from fewnode.datasets.tables import read_tables
+        from fewnode.delimited import Dialect
 
+        written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
         data = read_tables(
-            edges,
             nodes,
+            _kinds(edges),
             id=id_column,
             label=label,
             text=text,
             numeric=numeric,
-            categorical=categorical,
+            category=category,
+            vector=vector,
             source=source_column,
             target=target_column,
             directed=directed,
@@ -123,11 +156,14 @@ def import_(
             seed=seed,
             min_nodes=min_nodes,
             words=Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
+            dialect=replace(written, header=not no_node_header),
+            edge_dialect=replace(written, header=not no_header),
             name=name or out.name,
         )
         if data.encoding and data.encoding["label"] is None:
-            columns = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
-            raise FewnodeError(f"{nodes}: which column holds the class? Name it with --label: {columns}")
+            others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
+            files = " and ".join(map(str, nodes))
+            raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}")
     _keep(data, out, quiet, as_json)
 
 
@@ -199,14 +235,23 @@ def build(
 
 def extend(
     source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
-    nodes: Path = typer.Option(..., "--nodes", help="Table of new nodes with the columns of the first one."),
+    nodes: list[Path] = typer.Option(
+        ..., "--nodes", metavar="FILE", help="Table of new nodes with the columns of the first one. Repeatable."
+    ),
     out: Path = Out,
-    edges: Path = Edges,
+    edges: list[str] = Edges,
     id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
     label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
     unknown_ends: str = UnknownEnds,
+    separator: str = Separator,
+    decimal: str = Decimal,
+    encoding: str = Encoding,
+    missing: list[str] = Missing,
+    multiline: bool = Multiline,
+    no_header: bool = NoHeader,
+    no_node_header: bool = NoNodeHeader,
     alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -214,7 +259,7 @@ def extend(
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
     Edges may join new nodes with each other and with those of D. The class split stays: a class that D does not have
-    is in no part of it.
+    is in no part of it. The decimal mark and the words for missing values are those of the import unless given.
 
     \b
     Example:
@@ -223,17 +268,21 @@ def extend(
     """
     from fewnode.datasets import load
     from fewnode.datasets.tables import extend as extend_tables
+    from fewnode.delimited import Dialect
 
     _check_free(out)
+    written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
     data = extend_tables(
         load(source),
         nodes,
-        edges,
+        _kinds(edges) if edges else None,
         id=id_column,
         label=label,
         source=source_column,
         target=target_column,
         unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
+        dialect=replace(written, header=not no_node_header),
+        edge_dialect=replace(written, header=not no_header),
         alone=alone,
     )
     _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
@@ -248,12 +297,14 @@ def _check_free(out: Path) -> None:
 def _keep(
     data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --method gpn-plus --out run"
 ) -> None:
-    from fewnode.datasets.info import describe, describe_source, statistics
+    from fewnode.datasets.info import describe, statistics
+    from fewnode.datasets.source import describe_source, describe_warnings
     from fewnode.io import save_dataset
 
     facts: dict[str, Any] = statistics(data)
     if not as_json:
-        note("\n".join(filter(None, [describe_source(data.info), describe(facts)])), quiet)
+        told = [describe_source(data.info), describe(facts), describe_warnings(data.info)]
+        note("\n".join(filter(None, told)), quiet)
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
     if as_json:
@@ -266,10 +317,21 @@ def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
     given = {part: path for part, path in lists.items() if path is not None}
     if given and split is not None:
         raise FewnodeError("--split deals the classes and --train-classes, --valid-classes, --test-classes list them")
-    if given and len(given) < len(lists):
-        missing = next(part for part in lists if part not in given)
-        raise FewnodeError(f"--{missing}-classes is missing; three lists are needed, or --split")
     return given or split
+
+
+def _kinds(edges: Sequence[str]) -> list[Path | dict[str, Path]]:
+    """The files, those of a named kind of edge under its name. A name ends at a colon behind which there is a file."""
+    found: list[Path | dict[str, Path]] = []
+    for given in edges:
+        name, colon, rest = given.partition(":")
+        if not colon or Path(given).exists():
+            found.append(Path(given))
+        elif not name.strip() or not Path(rest).exists():
+            raise FewnodeError(f"--edges {given}: no such file, expected FILE or NAME:FILE, and {rest!r} is no file")
+        else:
+            found.append({name.strip(): Path(rest)})
+    return found
 
 
 def _stop_words(option: str) -> Collection[str]:

@@ -12,7 +12,7 @@ from fewnode.cli.run import OtherData, OwnMethod, Run, open_run
 from fewnode.cli.show import Quiet, Threads, note, set_threads
 from fewnode.errors import FewnodeError
 
-STATE = "classes.json"
+STATE = "state.sqlite"
 
 
 def serve(
@@ -20,7 +20,7 @@ def serve(
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="0: any that is free."),
     host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
     token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
-    state: Path = typer.Option(None, "--state", help="Where registered classes are kept; default: RUN/classes.json."),
+    state: Path = typer.Option(None, "--state", help="Where changes are kept; default: RUN/state.sqlite."),
     transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
     data: str = OtherData,
     method: str = OwnMethod,
@@ -30,7 +30,8 @@ def serve(
     """Serve a model over HTTP, with a page to name new classes on by pointing at a few nodes.
 
     The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
-    unless --host says otherwise. Registered classes outlive the process. SIGTERM answers what was accepted, then ends.
+    unless --host says otherwise. Registered classes, new nodes and edges outlive the process, in one SQLite file.
+    SIGTERM answers what was accepted, then ends.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Table columns as node attributes: words are counted, numbers standardised, categories one-hot.
+"""Table columns as node attributes: words are counted, numbers standardised, categories one-hot, vectors kept whole.
 
 What was learned from the first table (vocabulary, mean and deviation, category names) is an `Encoding`. It is kept
 with the dataset as plain JSON values, so that a node that comes later gets the attributes it would have had.
@@ -6,6 +6,7 @@ with the dataset as plain JSON values, so that a node that comes later gets the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,16 +17,24 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.datasets.arrow import TEXT, Table, is_number
+from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.bag import STOP_WORDS, choose_vocabulary
 from fewnode.datasets.bag import encode as count_words
+from fewnode.datasets.standardise import (
+    MAX_LENGTH,
+    Rows,
+    VectorScale,
+    mean_and_deviation,
+    missing_rows,
+    scale_vectors,
+    standardise,
+    vector_scale,
+)
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, no_attributes
 
-ROLES = ("text", "numeric", "categorical")
+ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000
-FEW = 100
-"""A column of text with at most so many distinct values, each there twice on average, is taken for categories."""
 
 
 @dataclass(frozen=True)
@@ -61,119 +70,171 @@ class Words:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns become attributes: first the words, then the numbers, then the categories."""
+    """How columns become attributes: words, numbers, categories, vectors, then flags of what is missing."""
 
     text: tuple[str, ...] = ()
     vocabulary: tuple[str, ...] = ()
     numeric: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Mean and standard deviation of each column; 0 for one that never varied and so taught nothing."""
-    categorical: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    category: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vector: Mapping[str, VectorScale] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    """Columns of numbers or vectors that had missing values when they were learned: that may mean something too."""
 
     @classmethod
-    def learn(cls, table: Table, roles: Mapping[str, str], words: Words) -> Encoding:
+    def learn(cls, table: Rows, roles: Mapping[str, str], words: Words) -> Encoding:
         """The encoding of columns in the given roles, from all rows of a table."""
         columns = {role: [name for name, given in roles.items() if given == role] for role in ROLES}
+        numeric, vector, flags = {}, {}, []
+        for name in columns["numeric"]:
+            values = table.numbers(name)
+            numeric[name] = mean_and_deviation(values)
+            flags += [name] * bool(np.isnan(values).any())
+        for name in columns["vector"]:
+            block = table.vectors(name)
+            vector[name] = vector_scale(table, name, block)
+            flags += [name] * bool(missing_rows(block).any())
         return cls(
             text=tuple(columns["text"]),
             vocabulary=words.choose(_documents(table, columns["text"])) if columns["text"] else (),
-            numeric={name: _mean_and_deviation(table.numbers(name)) for name in columns["numeric"]},
-            categorical={name: _categories(table, name) for name in columns["categorical"]},
+            numeric=numeric,
+            category={name: _categories(table, name) for name in columns["category"]},
+            vector=vector,
+            flags=tuple(flags),
         )
 
     @property
     def counts(self) -> dict[str, int]:
         """How many attributes there are of each kind."""
-        categories = sum(len(values) for values in self.categorical.values())
-        return {"words": len(self.vocabulary), "numbers": len(self.numeric), "categories": categories}
+        return {
+            "words": len(self.vocabulary),
+            "numbers": len(self.numeric),
+            "categories": sum(map(len, self.category.values())),
+            "in vectors": sum(len(scale.mean) for scale in self.vector.values()),
+            "missing flags": len(self.flags),
+        }
 
     @property
     def columns(self) -> list[str]:
-        return [*self.text, *self.numeric, *self.categorical]
+        return [*self.text, *self.numeric, *self.category, *self.vector]
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        categories = (f"{name}={value}" for name, values in self.categorical.items() for value in values)
-        return (*self.vocabulary, *(f"{name} (number)" for name in self.numeric), *categories)
+        return (
+            *self.vocabulary,
+            *(f"{name} (number)" for name in self.numeric),
+            *(f"{name}={value}" for name, values in self.category.items() for value in values),
+            *(f"{name}[{i}]" for name, scale in self.vector.items() for i in range(len(scale.mean))),
+            *(f"{name} (missing)" for name in self.flags),
+        )
 
-    def encode(self, table: Table) -> tuple[Attributes, dict[str, int]]:
+    def encode(self, table: Rows) -> tuple[Attributes, dict[str, int]]:
         """The attributes of each row, and how many cells of each column were empty or of an unknown category.
 
-        Attributes are dense if all columns are numeric and sparse otherwise, whatever the rows say.
+        Attributes are dense if all columns are numbers or vectors and sparse otherwise, whatever the rows say.
         """
         unknown: dict[str, int] = {}
         blocks: list[Any] = []
+        flags = np.zeros((len(table), len(self.flags)), np.float32)
         if self.text:
             blocks.append(count_words(_documents(table, self.text), self.vocabulary))
-        if self.numeric:
-            blocks.append(np.empty((len(table), len(self.numeric)), np.float32))
-        for i, (name, (mean, deviation)) in enumerate(self.numeric.items()):
-            blocks[-1][:, i], unknown[name] = _standardised(table, name, mean, deviation)
-        for name, values in self.categorical.items():
-            block, unknown[name] = _one_hot(table.texts(name), values)
+        for name, (mean, deviation) in self.numeric.items():
+            values = table.numbers(name)
+            missing = np.isnan(values)
+            blocks.append(standardise(table, name, values, mean, deviation)[:, None])
+            unknown[name] = self._flag(flags, name, missing)
+        for name, categories in self.category.items():
+            block, unknown[name] = _one_hot(table.labels(name), categories)
             blocks.append(block)
+        for name, scale in self.vector.items():
+            vectors = table.vectors(name)
+            blocks.append(scale_vectors(table, name, vectors, scale))
+            unknown[name] = self._flag(flags, name, missing_rows(vectors))
+        blocks += [flags] if self.flags else []
         if not blocks:
             return no_attributes(len(table)), unknown
-        if len(blocks) == 1:
-            return blocks[0], unknown
-        return sp.hstack([sp.csr_array(block) for block in blocks], format="csr"), unknown
+        if self.text or self.category:
+            return sp.hstack([sp.csr_array(block) for block in blocks], format="csr"), unknown
+        return np.concatenate(blocks, axis=1), unknown
+
+    def _flag(self, flags: NDArray[np.float32], name: str, missing: NDArray[np.bool_]) -> int:
+        if name in self.flags:
+            flags[:, self.flags.index(name)] = missing
+        return int(missing.sum())
 
     def to_json(self) -> dict[str, Any]:
         return {
             "text": {"columns": list(self.text), "vocabulary": list(self.vocabulary)},
             "numeric": [{"column": name, "mean": m, "deviation": d} for name, (m, d) in self.numeric.items()],
-            "categorical": [{"column": name, "values": list(values)} for name, values in self.categorical.items()],
+            "category": [{"column": name, "values": list(values)} for name, values in self.category.items()],
+            "vector": [{"column": name, "mean": list(m), "deviation": d} for name, (m, d) in self.vector.items()],
+            "flags": list(self.flags),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Encoding:
+        """The encoding that a dataset brings along, which may come from anybody: every value is checked."""
         try:
-            return cls(
-                text=tuple(stored["text"]["columns"]),
-                vocabulary=tuple(stored["text"]["vocabulary"]),
+            found = cls(
+                text=_strings(stored["text"]["columns"]),
+                vocabulary=_strings(stored["text"]["vocabulary"]),
                 numeric={
-                    str(each["column"]): (float(each["mean"]), float(each["deviation"])) for each in stored["numeric"]
+                    _string(each["column"]): (_finite(each["mean"]), _finite(each["deviation"], least=0))
+                    for each in stored["numeric"]
                 },
-                categorical={str(each["column"]): tuple(each["values"]) for each in stored["categorical"]},
+                category={_string(each["column"]): _strings(each["values"]) for each in stored["category"]},
+                vector={
+                    _string(each["column"]): VectorScale(_vector(each["mean"]), _finite(each["deviation"], least=0))
+                    for each in stored["vector"]
+                },
+                flags=_strings(stored["flags"]),
             )
+            columns = found.columns
+            if len({*columns}) == len(columns) and {*found.flags} <= {*found.numeric, *found.vector}:
+                return found
         except (KeyError, TypeError, ValueError):
-            raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote") from None
+            pass
+        raise FewnodeError("the stored encoding of its columns is not one that fewnode wrote")
 
 
-def _documents(table: Table, columns: Sequence[str]) -> Iterator[str]:
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _strings(values: object) -> tuple[str, ...]:
+    """Distinct strings."""
+    if not isinstance(values, list) or len(set(map(_string, values))) < len(values):
+        raise TypeError
+    return tuple(values)
+
+
+def _finite(value: object, least: float = -math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    if not math.isfinite(value) or value < least:
+        raise ValueError
+    return float(value)
+
+
+def _vector(values: object) -> tuple[float, ...]:
+    if not isinstance(values, list) or not 0 < len(values) <= MAX_LENGTH:
+        raise TypeError
+    return tuple(map(_finite, values))
+
+
+def _documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
     """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
-    cells = [table.texts(column) for column in columns]
+    cells = [table.labels(column) for column in columns]
     for start in range(0, len(table), 1 << 14):
         parts = [column[start : start + (1 << 14)].to_pylist() for column in cells]
         for row in zip(*parts, strict=True):
             yield "\n".join(cell for cell in row if cell)
 
 
-def _mean_and_deviation(values: NDArray[np.float64]) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    largest = float(np.abs(known).max(initial=0))
-    if largest == 0:
-        return 0.0, 0.0
-    scaled = known / largest  # squares of numbers beyond 1e154 would be infinite
-    deviation = float(scaled.std())
-    return float(scaled.mean()) * largest, deviation * largest if deviation > 1e-12 else 0.0
-
-
-def _standardised(table: Table, column: str, mean: float, deviation: float) -> tuple[NDArray[np.float32], int]:
-    """(value - mean) / deviation; a missing value counts as the mean. Also how many were missing."""
-    values = table.numbers(column)
-    missing = np.isnan(values)
-    if deviation == 0:
-        return np.zeros(len(values), np.float32), int(missing.sum())
-    with np.errstate(over="ignore"):
-        scaled = np.where(missing, 0, (values - mean) / deviation).astype(np.float32)
-    if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled)))
-        raise table.fault(row, column, f"{values[row]:g} is too far from the mean {mean:g} to be standardised")
-    return scaled, int(missing.sum())
-
-
-def _categories(table: Table, column: str) -> tuple[str, ...]:
-    values = pc.unique(table.texts(column)).drop_null()
+def _categories(table: Rows, column: str) -> tuple[str, ...]:
+    values = pc.unique(table.labels(column)).drop_null()
     if len(values) > MAX_CATEGORIES:
         raise FewnodeError(
             f"{table.name}: column {column!r} has {len(values):,} distinct values, too many for categories; is it text?"
@@ -188,37 +249,3 @@ def _one_hot(cells: pa.ChunkedArray, values: Sequence[str]) -> tuple[sp.csr_arra
     ends = np.append(0, np.cumsum(known))
     ones = np.ones(int(ends[-1]), np.float32)
     return sp.csr_array((ones, column[known], ends), shape=(len(cells), len(values))), int((~known).sum())
-
-
-# --- which column is what -----------------------------------------------------------------------------------------
-
-
-def guess_role(table: Table, column: str) -> tuple[str | None, str]:
-    """What a column looks like, or None, and why."""
-    kind = table.data.column(column).type
-    if not column:
-        return None, "no name"
-    if is_number(kind) and not pa.types.is_boolean(kind):
-        return "numeric", "numbers"
-    if pa.types.is_temporal(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind):
-        return None, str(kind)
-    cells = table.texts(column)
-    if cells.null_count == len(cells):
-        return None, "empty"
-    if _are_numbers(cells):
-        return "numeric", "numbers"
-    distinct = len(pc.unique(cells).drop_null())
-    if distinct <= FEW and 2 * distinct <= len(cells) - cells.null_count:
-        return "categorical", f"{distinct} distinct values"
-    length = 1 + pc.mean(pc.count_substring_regex(cells, r"\s+")).as_py()
-    if length >= 2:
-        return "text", f"{length:.1f} words a cell"
-    return None, f"{distinct:,} distinct values of {length:.1f} words"
-
-
-def _are_numbers(cells: pa.ChunkedArray) -> bool:
-    try:
-        pc.cast(cells, pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -89,59 +88,6 @@ def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:
 
 
 # --- for a terminal of 80 columns ---------------------------------------------------------------------------------
-
-
-def describe_source(info: dict[str, Any]) -> str:
-    """What was understood of the files that a dataset was made from; empty if there is nothing to tell."""
-    lines = []
-    if "columns" in info:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in info["attributes"].items())
-        lines += [f"nodes from {info['nodes']}", *_columns(info), f"  attributes: {kinds}", "", *_edges(info)]
-    if "extended" in info:
-        last = info["extended"][-1]
-        lines = [f"{last['node_rows']:,} new nodes from {last['nodes']}", *_cells(last["missing"]), *_edges(last)]
-        if last["new_classes"]:
-            lines.append(f"new classes, in no part: {name_some(last['new_classes'], 50)}")
-    lines += [line for note in info.get("notes", []) for line in textwrap.wrap(note, 80)]
-    if info.get("skipped"):
-        lines += ["lines skipped", *(f"  {count:>9,}  {kind}" for kind, count in info["skipped"].items())]
-    if "difference" in info:
-        lines += ["against the paper's network", *_differences(info)]
-    return "\n".join(lines)
-
-
-def _columns(info: dict[str, Any]) -> list[str]:
-    width = min(24, max(len(name) for name in info["columns"]))
-    lines = []
-    for name, role in info["columns"].items():
-        why = f" ({info['guessed'][name]})" if name in info["guessed"] else ""
-        lines.append(f"  {printable(name, width):<{width}}  {role}{why}"[:80])
-    return [*lines, *_cells(info["missing"])]
-
-
-def _cells(missing: dict[str, int]) -> list[str]:
-    """What became of cells without a usable value: a number is the mean then, and a category is none."""
-    return [f"  {count:,} cells of {printable(name)} are empty or unknown" for name, count in missing.items() if count]
-
-
-def _edges(info: dict[str, Any]) -> list[str]:
-    if info["edges"] is None:
-        return ["no edges"]
-    ends = " and ".join(printable(name) for name in info["edge_columns"])
-    dropped = f"{info['self_loops']:,} self-loops, {info['repeated_edges']:,} repeated"
-    unknown = f", {info['unknown_ends']:,} with an unknown end"
-    return [f"{info['edge_rows']:,} edges from {info['edges']}, columns {ends}", f"  dropped: {dropped}{unknown}", ""]
-
-
-def _differences(info: dict[str, Any]) -> list[str]:
-    return [
-        f"  {what:<12}{_plain(info['expected'][what]):>16}  {_plain(more, '+'):>14}"
-        for what, more in info["difference"].items()
-    ]
-
-
-def _plain(value: int | list[int], sign: str = "") -> str:
-    return "/".join(_plain(each, sign) for each in value) if isinstance(value, list) else f"{value:{sign},}"
 
 
 def describe(facts: dict[str, Any], bars: int = 12) -> str:

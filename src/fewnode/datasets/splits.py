@@ -14,16 +14,27 @@ from fewnode.io import read_lines
 
 PARTS = ("train", "valid", "test")
 
+SHARES = "50/20/30"
+
 Split: TypeAlias = str | Mapping[str, Sequence[str] | Path]
-"""Shares `50/20/30`, class counts `40,17,20`, or class names of each part: a sequence, or a file with one a line."""
+"""Shares `50/20/30`, class counts `40,17,20`, or class names of some parts: a sequence, or a file with one a line.
+
+Where only some parts are listed, the other classes are dealt among the other parts by the usual shares.
+"""
 
 
 def choose_split(
-    y: Ints, class_names: Sequence[str], split: Split = "50/20/30", seed: int = 0, min_nodes: int = 10
+    y: Ints, class_names: Sequence[str], split: Split = SHARES, seed: int = 0, min_nodes: int = 10
 ) -> ClassSplit:
     """A class split. Classes under `min_nodes` nodes are never dealt; a user's lists may hold them."""
     if not isinstance(split, str):
-        return _listed(class_names, split)
+        listed = _listed(class_names, split)
+        taken = [c for classes in listed.values() for c in classes]
+        shares = [0.0 if part in listed else share for part, share in zip(PARTS, _numbers(SHARES, "/"), strict=True)]
+        if any(shares):
+            dealt = ClassSplit.random(np.where(np.isin(y, taken), UNKNOWN, y), shares, seed, min_nodes)
+            listed = {part: dealt.part(part) for part in PARTS} | listed
+        return ClassSplit(**listed)
     if "," not in split:
         return ClassSplit.random(y, _numbers(split, "/"), seed, min_nodes)
     counts = _numbers(split, ",")
@@ -48,23 +59,25 @@ def _numbers(split: str, separator: str) -> list[float]:
     )
 
 
-def _listed(class_names: Sequence[str], lists: Mapping[str, Sequence[str] | Path]) -> ClassSplit:
-    if set(lists) != set(PARTS):
-        raise FewnodeError(f"class lists for {', '.join(lists)}: expected train, valid and test")
+def _listed(class_names: Sequence[str], lists: Mapping[str, Sequence[str] | Path]) -> dict[str, tuple[int, ...]]:
+    if not lists or not set(lists) <= set(PARTS):
+        raise FewnodeError(f"class lists for {', '.join(lists) or 'no part'}: expected train, valid or test")
     index = {name: i for i, name in enumerate(class_names)}
     taken: dict[str, str] = {}
-    parts: dict[str, list[int]] = {part: [] for part in PARTS}
-    for part in PARTS:
+    parts: dict[str, tuple[int, ...]] = {}
+    for part in filter(lists.__contains__, PARTS):
+        found = []
         for place, name in _names(part, lists[part]):
             if name not in index:
                 raise FewnodeError(f"{place}: no node is of class {name!r}{closest(name, class_names)}")
             if name in taken:
                 raise FewnodeError(f"{place}: class {name!r} is at {taken[name]} already")
             taken[name] = place
-            parts[part].append(index[name])
-        if not parts[part]:
+            found.append(index[name])
+        if not found:
             raise FewnodeError(f"{lists[part] if isinstance(lists[part], Path) else part + ' classes'}: no class in it")
-    return ClassSplit(*(tuple(sorted(parts[part])) for part in PARTS))
+        parts[part] = tuple(sorted(found))
+    return parts
 
 
 def _names(part: str, names: Sequence[str] | Path) -> Iterator[tuple[str, str]]:

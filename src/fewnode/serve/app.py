@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Body, FastAPI, Header, Query, Request, Response
+from fastapi import Body, Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.serve.bodies import Attach, Classify, ClassName, Judging, Progress, Put, Suggest
+from fewnode.serve.bodies import Attach, Classify, Edges, Judging, Progress, Put, PutNode, Suggest
 from fewnode.serve.desk import Busy, Desk
 from fewnode.serve.gate import BUG, Gate, Health, Rules
 from fewnode.serve.metrics import Metrics
-from fewnode.serve.session import Clash, Missing, Moved, Session
+from fewnode.serve.moment import Clash, Condition, Missing, Moved, NearDuplicate
+from fewnode.serve.session import Session
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
@@ -30,12 +31,21 @@ PACKED = 10_000
 """Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     Missing: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
-    Clash: (409, "take it out of the other class first"),
+    Clash: (409, "take it out of that class first"),
+    NearDuplicate: (409, "use the class that is there, or another name"),
     Moved: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
-Version = Annotated[str | None, Header(alias="If-Match")]
-_CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
+
+
+async def condition(
+    if_match: Annotated[str | None, Header(alias="If-Match")] = None,
+    if_none_match: Annotated[str | None, Header(alias="If-None-Match")] = None,
+) -> Condition:
+    return Condition(if_match, if_none_match)
+
+
+Conditional = Annotated[Condition, Depends(condition)]
 
 
 class Service:
@@ -61,7 +71,7 @@ class Service:
             "nodes": ("Nodes of the network.", session.network.data.graph.n),
             "attached_nodes": ("Nodes attached since the model was trained.", session.n_attached),
             "classes": ("Registered classes.", len(session.state.classes)),
-            "changes": ("Changes of the classes.", session.state.changes),
+            "changes": ("Changes of classes, nodes and edges.", session.state.changes),
             "short_queue": ("Requests in hand or waiting for their turn.", self.desk.in_hand),
             "long_queue": ("Long requests in hand or waiting.", self.desk.in_thread),
         }
@@ -122,6 +132,18 @@ def _routes(service: Service) -> FastAPI:
     async def attach(body: Annotated[Attach, Body()]) -> Response:
         return await aside(service.session.attach, body)
 
+    @app.put("/api/nodes/{node:path}", summary="Replace what is known of a node, or attach it where there is none")
+    async def put_node(node: str, body: Annotated[PutNode, Body()], condition: Conditional) -> Response:
+        return await aside(service.session.put_node, node, body, condition)
+
+    @app.delete("/api/nodes/{node:path}", summary="Delete a node and its edges; not while it supports a class")
+    async def delete_node(node: str, condition: Conditional) -> Response:
+        return await aside(service.session.delete_node, node, condition)
+
+    @app.post("/api/edges", summary="Add and remove edges between nodes that are there")
+    async def edges(body: Annotated[Edges, Body()]) -> Response:
+        return await aside(service.session.change_edges, body)
+
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
     async def plane(limit: Annotated[int, Query(ge=1, le=20_000)] = 4000) -> Response:
         return json(service.session.network.map(limit))
@@ -135,22 +157,12 @@ def _routes(service: Service) -> FastAPI:
         return json(service.session.one_class(name))
 
     @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
-    async def put_class(name: str, body: Annotated[Put, Body()], if_match: Version = None) -> Response:
-        def change() -> dict[str, Any]:
-            session = service.session
-            session.adopt(session.with_class(_CLASS_NAME.validate_python(name), body.support, if_match))
-            return session.one_class(name)
-
-        return await aside(change)
+    async def put_class(name: str, body: Annotated[Put, Body()], condition: Conditional) -> Response:
+        return await aside(service.session.put_class, name, body.support, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
-    async def delete_class(name: str, if_match: Version = None) -> Response:
-        def change() -> dict[str, Any]:
-            session = service.session
-            session.adopt(session.without_class(name, if_match))
-            return {"version": session.version}
-
-        return await aside(change)
+    async def delete_class(name: str, condition: Conditional) -> Response:
+        return await aside(service.session.delete_class, name, condition)
 
     @app.post("/api/suggest", summary="The nodes most worth labelling next")
     async def suggest(body: Annotated[Suggest, Body()]) -> Response:

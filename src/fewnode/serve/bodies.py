@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 CLASSES, SHOTS, NODES = 200, 100, 10_000
 """At most so many classes, support nodes a class, and nodes a request."""
@@ -14,11 +27,17 @@ ATTACHED, ATTACHED_IN_ALL = 1_000, 100_000
 """New nodes a request, and in all."""
 WORDS, EDGES = 1_000, 1_000
 """Attributes and edges of a new node at most."""
+EDGES_IN_ALL = 1_000_000
+"""Edges that may differ from the dataset's."""
+
+
+UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that take no ink. Others, such as the zero-width space, are not printable, and no name has them."""
 
 
 def plain(name: str) -> str:
     """A name that survives a table and a line of text: something to see, no control characters, no space around it."""
-    if not name.strip() or name != name.strip():
+    if not UNSEEN.sub("", name).strip() or name != name.strip():
         raise ValueError("a name must not be blank, nor begin or end with a space")
     if not name.isprintable():
         raise ValueError("a name must not hold control characters")
@@ -27,11 +46,40 @@ def plain(name: str) -> str:
     return name
 
 
+def likeness(name: str) -> str:
+    """What two names have in common that people cannot tell apart: case, Unicode form, invisible characters."""
+    if name.isascii() and name.isprintable():
+        return name.casefold().strip()
+    seen = "".join(filter(str.isprintable, UNSEEN.sub("", unicodedata.normalize("NFKC", name))))
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
+
+
+def shown(name: str) -> str:
+    """A name so that it can be told from one that looks the same."""
+    return repr(name) if repr(name) == ascii(name) else f"{name!r} ({name!a})"
+
+
+def alike(name: str, names: Iterable[str]) -> str | None:
+    """Why a class cannot have this name beside the others, if it cannot."""
+    wanted = likeness(name)
+    for other in names:
+        if other != name and likeness(other) == wanted:
+            return f"classes {shown(other)} and {shown(name)} differ only in case, Unicode form or invisible characters"
+    return None
+
+
+def unlike(support: dict[str, list[str]]) -> dict[str, list[str]]:
+    if len({likeness(name) for name in support}) < len(support):
+        raise ValueError(next(filter(None, (alike(name, support) for name in support))))
+    return support
+
+
 ClassName = Annotated[str, Field(min_length=1, max_length=NAME), AfterValidator(plain)]
 NewName = ClassName
 NodeName = Annotated[str, Field(min_length=1, max_length=4 * NAME)]
 Shots = Annotated[list[NodeName], Field(min_length=1, max_length=SHOTS)]
-Support = Annotated[dict[ClassName, Shots], Field(min_length=1, max_length=CLASSES)]
+Support = Annotated[dict[ClassName, Shots], Field(min_length=1, max_length=CLASSES), AfterValidator(unlike)]
+Vector = Annotated[list[FiniteFloat], Field(max_length=NODES)]
 Asked = Annotated[list[NodeName], Field(max_length=NODES)]
 
 
@@ -95,15 +143,50 @@ class Suggest(Body):
     model_config = ConfigDict(json_schema_extra={"example": {"count": 5}})
 
 
-class NewNode(Body):
-    """A node that the network does not have yet."""
+def cell(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return check(value)
+    except ValidationError:
+        raise ValueError("expected text, a finite number, true, false, null or a list of numbers") from None
+
+
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Cell = Annotated[str | bool | Integer | FiniteFloat | Vector | None, WrapValidator(cell)]
+Cells = Annotated[
+    dict[NodeName, Cell],
+    Field(max_length=WORDS, examples=[{"country": "FR", "balance": 1200, "about": "a bank for small shops"}]),
+]
+Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=WORDS, examples=[{"vpn": 1, "tunnel": 2}])]
+Ends = Annotated[list[NodeName], Field(max_length=EDGES)]
+
+
+class NodeContent(Body):
+    """What a node is like. `row`: its cells, by the columns of the table that the dataset was imported from; a column
+    that is left out is missing. `attributes`: numbers by attribute, where the dataset was not imported from a table."""
+
+    row: Cells | None = None
+    attributes: Numbers | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> NodeContent:
+        if self.row is not None and self.attributes is not None:
+            raise ValueError('give "row" or "attributes", not both')
+        return self
+
+    @property
+    def content(self) -> dict[str, Any] | None:
+        given = {"row": self.row, "attributes": self.attributes}
+        return {way: cells for way, cells in given.items() if cells is not None} or None
+
+
+class NewNode(NodeContent):
+    """A node that the network does not have yet, and the nodes that it has edges with."""
 
     node: NewName
-    attributes: Annotated[dict[str, FiniteFloat], Field(max_length=WORDS)] = {}
-    edges: Annotated[list[NodeName], Field(max_length=EDGES)] = []
+    edges: Ends = []
 
 
-class Attach(Body):
+class Attach(Judging):
     """New nodes; their edges lead to nodes of the network or to each other."""
 
     nodes: Annotated[list[NewNode], Field(min_length=1, max_length=ATTACHED)]
@@ -116,6 +199,31 @@ class Attach(Body):
             }
         }
     )
+
+
+class PutNode(NodeContent, Judging):
+    """A node as it is to be from now on. Its row and its edges stay as they are where they are left out."""
+
+    edges: Ends | None = None
+    classify: bool = True
+
+    model_config = ConfigDict(json_schema_extra={"example": {"attributes": {"vpn": 2}, "edges": ["libc6"]}})
+
+
+class Edge(Body):
+    """In a network that is not directed, source and target may change places."""
+
+    source: NodeName
+    target: NodeName
+
+
+class Edges(Body):
+    """Edges between nodes that are there: some to add, some to remove, all or none."""
+
+    add: Annotated[list[Edge], Field(max_length=NODES)] = []
+    remove: Annotated[list[Edge], Field(max_length=NODES)] = []
+
+    model_config = ConfigDict(json_schema_extra={"example": {"add": [{"source": "openvpn", "target": "openssl"}]}})
 
 
 class Progress(Judging):

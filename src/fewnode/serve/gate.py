@@ -38,7 +38,7 @@ ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
-ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"if-match")
+ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"if-match", b"if-none-match")
 BUG = {"error": "a bug, not your fault", "hint": "the log of fewnode serve has more"}
 LIVE, READY = "/health/live", "/health/ready"
 LOCKED_OUT = (

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,7 +15,7 @@ from torch import Tensor
 from fewnode.attributes import inverse_document_frequency
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import UNKNOWN, Dataset, Graph, is_sparse
+from fewnode.graph import UNKNOWN, Dataset, is_sparse
 from fewnode.kept import keep, recall
 from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import Answerer
@@ -31,7 +28,7 @@ Support = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Network:
-    """A model and a dataset, every node embedded. Never changed: `extended` makes another one.
+    """A model and a dataset, every node embedded. Never changed: with other nodes or edges there is another one.
 
     The model is a shallow copy, since a method remembers the embedding of one graph only. One that takes long is kept
     at `home`, so that the next start is a short one.
@@ -151,12 +148,6 @@ class Network:
             "total": self.data.graph.n,
         }
 
-    # --- more nodes ---
-
-    def extended(self, nodes: Sequence[Mapping[str, Any]]) -> Network:
-        """The network with more nodes behind its own, all of them embedded anew by the same model."""
-        return Network(self.model, extend_dataset(self.data, nodes), self.home)
-
 
 class Projection:
     """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
@@ -177,54 +168,6 @@ class Projection:
         """Coordinates in [0, 1]; the farthest hundredth of the nodes is drawn at the border."""
         flat = (z - self.mean) @ self.axes
         return ((flat - self.low) / (self.high - self.low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
-
-
-def extend_dataset(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> Dataset:
-    """The dataset with new nodes of unknown class. Their edges count both ways unless the network is directed: then
-    they lead to the new node, which is what it can learn from."""
-    n = data.graph.n
-    ids = dict(data.node_id) if data.node_names is not None else {str(i): i for i in range(n)}
-    for i, node in enumerate(nodes):
-        if ids.setdefault(node["node"], n + i) != n + i:
-            raise FewnodeError(f"there is a node {node['node']!r} already")
-    source, target = [], []
-    for i, node in enumerate(nodes):
-        for end in node["edges"]:
-            if end not in ids:
-                raise FewnodeError(f"node {node['node']!r} has an edge to {end!r}, which is not in the network")
-            source.append(ids[end])
-            target.append(n + i)
-    edges = np.concatenate([data.graph.edge_index(), np.array([source, target], np.int64).reshape(2, -1)], axis=1)
-    rows = attribute_rows(data, nodes)
-    x = (
-        sp.vstack([data.graph.x, rows], format="csr")
-        if is_sparse(data.graph.x)
-        else np.vstack([data.graph.x, rows.toarray()])
-    )
-    graph = Graph.from_edges(edges, n + len(nodes), x, directed=data.graph.directed)
-    y = np.concatenate([data.y, np.full(len(nodes), UNKNOWN)])
-    return replace(data, graph=graph, y=y, node_names=tuple(ids))
-
-
-def attribute_rows(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> sp.csr_array:
-    """The attributes of new nodes, by name (or by number where the dataset has no names)."""
-    names = data.feature_names or tuple(str(i) for i in range(data.graph.n_features))
-    column = {name: i for i, name in enumerate(names)}
-    row, place, value = [], [], []
-    for i, node in enumerate(nodes):
-        for word, amount in node["attributes"].items():
-            if word in column:
-                row.append(i)
-                place.append(column[word])
-                value.append(amount)
-    shape = (len(nodes), data.graph.n_features)
-    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
-        return sp.csr_array((np.array(value, np.float32), (row, place)), shape=shape)
-
-
-def unknown_words(data: Dataset, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    known = set(data.feature_names or (str(i) for i in range(data.graph.n_features)))
-    return sorted({word for node in nodes for word in node["attributes"]} - known)
 
 
 def _spread(nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -5,79 +5,80 @@ A request sees one `Network` and one `State`, both immutable, and so never half 
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import fewnode
-from fewnode.errors import FewnodeError, closest
+from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import MODES, Estimator
 from fewnode.graph import UNKNOWN, Dataset
 from fewnode.io import csv_text
 from fewnode.labelling import suggest
+from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.report.names import written
-from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, NODES, Attach, Classify, Judging, Progress, Suggest, limits
+from fewnode.serve import edits
+from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progress, PutNode, Suggest, limits
+from fewnode.serve.changes import Origin
 from fewnode.serve.claims import Claims
-from fewnode.serve.network import Network, extend_dataset, unknown_words
-from fewnode.serve.store import State, Store
+from fewnode.serve.edits import Edit
+from fewnode.serve.moment import Condition, Missing, Moment
+from fewnode.serve.network import Network
+from fewnode.serve.state import State
+from fewnode.serve.store import Store, Unusable
 
+LOG = logging.getLogger("fewnode.serve")
 PAIRS = 5_000_000
 """Nodes times support nodes that an explained answer may compare at most."""
 
 
-class Missing(FewnodeError):
-    """What the address names is not there."""
-
-
-class Clash(FewnodeError):
-    """What is asked for contradicts what is registered."""
-
-
-class Moved(FewnodeError):
-    """The classes have changed since the asker saw them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
-
-    network: Network
-    state: State
-    n_attached: int
-
-    @property
-    def version(self) -> str:
-        return f"{self.state.version}-{self.n_attached}" if self.n_attached else self.state.version
-
-    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
-        """The given support set, or the registered classes, made ready."""
-        support = self.state.support if given is None else tuple((name, tuple(nodes)) for name, nodes in given.items())
-        return self.network.answerer(support)
-
-
 class Session:
-    """All that the service knows: a network, its registered classes, and the store that keeps them."""
+    """All that the service knows: a network, its registered classes, and the store that keeps what was changed."""
 
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
-        self.store, self.mode = store, mode
-        attached = store.read_nodes()
-        network = Network(model, extend_dataset(data, attached) if attached else data, store.embedding_path)
-        if mode == MODES[1] and not network.embeds:
+        self.model, self.store, self.mode, self.origin = model, store, mode, Origin(data)
+        if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
-        self.now = Moment(network, store.read(), len(attached))
-        for name, nodes in self.state.classes.items():
-            for node in nodes:
-                try:
-                    self.network.data.node(node)
-                except FewnodeError as error:
-                    raise FewnodeError(f"{store.path}: class {name!r}: {error}") from None
+        self.now = self._first_moment()
         self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
         self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
+
+    def _first_moment(self) -> Moment:
+        """What the store kept. If nothing can be made of that, the service starts without it, and says so."""
+        try:
+            state = self.store.read()
+            try:
+                return self._moment(state)
+            except FewnodeError as error:
+                raise Unusable(f"{self.store.path}: {error}") from None
+        except Unusable as error:
+            empty = self._moment(State())
+            LOG.warning("%s", visible(self.store.set_aside(error)))
+            return empty
+
+    def _moment(self, state: State, before: Moment | None = None) -> Moment:
+        """The state with its network and its support set, each of them made: what cannot be made is no state."""
+        if before is not None and state.same_network(before.state):
+            network = before.network
+        else:
+            network = Network(self.model, self.origin.changed(state), self.store.embedding_path)
+        moment = Moment(network, state, self.origin)
+        if state.classes:
+            moment.answerer(None)
+        return moment
+
+    def _change(self, edit: Edit, answer: Callable[[Moment], Mapping[str, Any]]) -> dict[str, Any]:
+        """Build what the change leads to and its answer, then keep it on disk, then answer by it."""
+        moment = self._moment(edit.state, self.now)
+        told = answer(moment)
+        self.now = replace(moment, state=self.store.commit(edit.state, edit.change))
+        return {**told, "version": self.version}
 
     @property
     def network(self) -> Network:
@@ -98,7 +99,9 @@ class Session:
     # --- what there is ---
 
     def about(self) -> dict[str, Any]:
-        model, data, network = self.network.model, self.network.data, self.network
+        now = self.now
+        network = now.network
+        model, data = network.model, network.data
         return {
             "method": model.method.rsplit("/", 1)[-1],
             "method_name": written(model.method),
@@ -110,7 +113,7 @@ class Session:
                 "edges": data.graph.n_edges,
                 "features": data.graph.n_features,
                 "labelled": int((data.y != UNKNOWN).sum()),
-                "attached": self.n_attached,
+                "attached": now.n_attached,
             },
             "modes": list(MODES) if network.embeds else [MODES[0]],
             "mode": self.mode,
@@ -123,7 +126,7 @@ class Session:
             },
             "limits": limits(),
             "fewnode": fewnode.__version__,
-            "version": self.version,
+            "version": now.version,
         }
 
     def nodes(self, search: str, offset: int, limit: int) -> dict[str, Any]:
@@ -135,11 +138,12 @@ class Session:
         return {"total": len(hits), "offset": offset, "nodes": found}
 
     def node(self, name: str) -> dict[str, Any]:
+        now = self.now
         try:
-            node = self.network.data.node(name)
+            node = now.node(name)
         except FewnodeError as error:
             raise Missing(str(error)) from None
-        return self.network.about(node)
+        return now.network.about(node)
 
     # --- classes ---
 
@@ -149,41 +153,18 @@ class Session:
 
     def one_class(self, name: str) -> dict[str, Any]:
         now = self.now
-        self._need(name, now)
-        found = next(c for c in self._described(now.network, now.state) if c["name"] == name)
-        return {**found, "version": now.version}
-
-    def with_class(self, name: str, nodes: Sequence[str], expected: str | None) -> State:
-        """The state with the class in it, for `adopt`; what it would contradict is refused."""
-        self._expect(expected)
-        others = {node: other for other, given in self.state.classes.items() if other != name for node in given}
-        for node in nodes:
-            self.network.data.node(node)
-            if node in others:
-                raise Clash(f"node {node!r} is in class {others[node]!r} already; a node is in one class at most")
-        if name not in self.state.classes and len(self.state.classes) >= CLASSES:
-            raise FewnodeError(f"there are {CLASSES} classes already, which is the limit")
-        distinct = tuple(dict.fromkeys(nodes))
-        return self.state if self.state.classes.get(name) == distinct else self.state.with_class(name, distinct)
-
-    def without_class(self, name: str, expected: str | None) -> State:
-        self._expect(expected)
-        self._need(name, self.now)
-        return self.state.without(name)
-
-    def adopt(self, state: State) -> None:
-        """Keep the state on disk first, then answer by it."""
-        if state is not self.state:
-            self.store.write(state)
-            self.now = replace(self.now, state=state)
-
-    def _need(self, name: str, now: Moment) -> None:
         if name not in now.state.classes:
             raise Missing(f"there is no class {name!r}{closest(name, now.state.classes)}")
+        return {**self._class(name, now), "version": now.version}
 
-    def _expect(self, version: str | None) -> None:
-        if version is not None and version.strip('"') not in (self.version, "*"):
-            raise Moved(f"the classes are at version {self.version} by now, not {version.strip(chr(34))}")
+    def _class(self, name: str, now: Moment) -> dict[str, Any]:
+        return next(found for found in self._described(now.network, now.state) if found["name"] == name)
+
+    def put_class(self, name: str, nodes: Sequence[str], condition: Condition) -> dict[str, Any]:
+        return self._change(edits.put_class(self.now, name, nodes, condition), lambda then: self._class(name, then))
+
+    def delete_class(self, name: str, condition: Condition) -> dict[str, Any]:
+        return self._change(edits.delete_class(self.now, name, condition), lambda _: {})
 
     # --- answers ---
 
@@ -195,8 +176,8 @@ class Session:
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
-    def classify(self, body: Classify) -> dict[str, Any]:
-        now = self.now
+    def classify(self, body: Classify, then: Moment | None = None) -> dict[str, Any]:
+        now = then or self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         explain = body.explain and network.embeds
         n_way = len(answerer.classes)
@@ -208,7 +189,7 @@ class Session:
                 f"{shown} nodes and {len(answerer.nodes)} support nodes are too many to explain; ask for fewer"
             )
         if body.nodes is not None:
-            nodes = [network.data.node(name) for name in body.nodes]
+            nodes = [now.node(name) for name in body.nodes]
             return {"version": version, **rendered(self._judged(answerer, body, nodes, explain))}
         answer = self._judged(answerer, body)
         best = _best(answer, body.limit, set(answerer.nodes))
@@ -220,7 +201,7 @@ class Session:
         now = self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         data, labels = network.data, [label for _, label in answerer.support]
-        rejected = [data.node(name) for name in body.exclude]
+        rejected = [now.node(name) for name in body.exclude]
         among = _known(data, set(labels))[0].tolist() if body.known else None
         found = suggest(network.model, data, answerer.nodes, labels, body.count, among, rejected)
         return {
@@ -243,7 +224,7 @@ class Session:
         answerer = now.answerer(None)
         data, given = answerer.data, [label for _, label in answerer.support]
         answer = self._judged(answerer, body)
-        truth = {data.node(node): name for name, nodes in body.truth.items() for node in nodes}
+        truth = {now.node(node): name for name, nodes in body.truth.items() for node in nodes}
         support = list(zip(answerer.nodes, given, strict=True))
         claims = Claims.of(data, answerer.classes, support, labels(answer), truth)
         return {"version": now.version, **claims.to_json(data)}
@@ -257,20 +238,33 @@ class Session:
             return self._everyone(answerer, transductive, how.closed_set, how.threshold)
         return answerer.predictions(nodes, explain, transductive, closed_set=how.closed_set, threshold=how.threshold)
 
-    # --- new nodes ---
+    # --- nodes and edges ---
 
     def attach(self, body: Attach) -> dict[str, Any]:
         """Keep new nodes and, if asked and if there are classes, classify them; nothing is trained."""
-        if self.n_attached + len(body.nodes) > ATTACHED_IN_ALL:
-            raise FewnodeError(f"{ATTACHED_IN_ALL} nodes can be attached in all; {self.n_attached} are")
-        nodes = [node.model_dump() for node in body.nodes]
-        network = self.network.extended(nodes)
-        self.store.append_nodes(nodes)
-        self.now = replace(self.now, network=network, n_attached=self.n_attached + len(nodes))
-        ignored = {"unknown_attributes": unknown_words(network.data, nodes)}
-        if not body.classify or not self.state.classes:
-            return {"version": self.version, "classes": [], "results": [], "beta": {}, **ignored}
-        return {**self.classify(Classify(nodes=[node["node"] for node in nodes])), **ignored}
+        edit = edits.attach(self.now, body.nodes)
+        return self._change(edit, lambda then: self._account(then, edit, list(edit.nodes), body))
+
+    def put_node(self, name: str, body: PutNode, condition: Condition) -> dict[str, Any]:
+        """A node as it is from now on; one that is not there is attached."""
+        name = self.origin.form(name)
+        edit = edits.put_node(self.now, name, body, condition)
+        return self._change(edit, lambda then: self._account(then, edit, [name], body))
+
+    def delete_node(self, name: str, condition: Condition) -> dict[str, Any]:
+        return self._change(edits.delete_node(self.now, name, condition), lambda _: {})
+
+    def change_edges(self, body: Edges) -> dict[str, Any]:
+        edit, told = edits.change_edges(self.now, body)
+        return self._change(edit, lambda _: told)
+
+    def _account(self, then: Moment, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
+        """What became of the cells that were given and, if asked, what the nodes are taken for."""
+        told = self.origin.reader.account(edit.nodes).to_json()
+        if not body.classify or not then.state.classes:
+            return {"classes": [], "results": [], "beta": {}, **told}
+        how = {name: getattr(body, name) for name in Judging.model_fields}
+        return {**self.classify(Classify(nodes=names, **how), then), **told}
 
     # --- tables ---
 

@@ -1,141 +1,376 @@
-"""What outlives the process: the registered classes, and the nodes that were attached.
+"""What outlives the process: one SQLite file with the state and a journal of every change.
 
-The classes are one small file, written anew with every change: temp file, fsync, rename. Attached nodes are lines of a
-second file, each with its checksum, appended and synced before the answer goes out; a line that a kill cut off was
-never acknowledged and is dropped.
+A change is committed and synced before it is answered for, and moved from the write-ahead log into the file itself, so
+that a copy of the file alone is a backup. SQLite notices a damaged page. What it cannot notice (a letter of a name, a
+row that is gone) the digests do: each row of the journal has the sum of the hashes of all rows of the state, and a hash
+that covers the row before it. Checksums tell damage, not authors.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
-import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fewnode.errors import FewnodeError
-from fewnode.io import readable, write_text
+from fewnode.io import fsync_directory, one_line, readable
+from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, NodeContent, NodeName, Shots
+from fewnode.serve.state import Content, Edge, State
 
-FORMAT = "fewnode-classes-1"
-Classes = Mapping[str, tuple[str, ...]]
-"""The names of the support nodes of each class."""
+FORMAT = 1
+APPLICATION = 0x666E6F64
+"""SQLite's place for whose file it is: `fnod`."""
+MAX_BYTES, MAX_CELL = 4 << 30, 16 << 20
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""A database is these files."""
+TABLES = {
+    "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "classes": "CREATE TABLE classes (name TEXT PRIMARY KEY, support TEXT NOT NULL)",
+    "nodes": "CREATE TABLE nodes (name TEXT PRIMARY KEY, content TEXT NOT NULL)",
+    "removed": "CREATE TABLE removed (name TEXT PRIMARY KEY)",
+    "edges": "CREATE TABLE edges (source TEXT, target TEXT, present INTEGER NOT NULL, PRIMARY KEY (source, target))",
+    "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, change TEXT NOT NULL, "
+    "state TEXT NOT NULL, chain TEXT NOT NULL)",
+}
+PUT = {
+    "classes": "INSERT INTO classes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET support = excluded.support",
+    "nodes": "INSERT INTO nodes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+    "removed": "INSERT INTO removed VALUES (?)",
+    "edges": "INSERT INTO edges VALUES (?, ?, ?) ON CONFLICT (source, target) DO UPDATE SET present = excluded.present",
+}
+"""A row that was there keeps its place: nodes and classes come back in the order in which they came."""
+DELETE = {
+    "classes": "DELETE FROM classes WHERE name = ?",
+    "nodes": "DELETE FROM nodes WHERE name = ?",
+    "removed": "DELETE FROM removed WHERE name = ?",
+    "edges": "DELETE FROM edges WHERE source = ? AND target = ?",
+}
+MOST = {"classes": CLASSES, "nodes": ATTACHED_IN_ALL, "removed": ATTACHED_IN_ALL, "edges": EDGES_IN_ALL}
+"""Rows that the tables of the state may have."""
+MACHINE = (
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+)
+"""What SQLite says when the disk or another program is at fault, and not the file."""
+Line: TypeAlias = tuple[str, tuple[str, ...], tuple[Any, ...]]
+"""A table, the key of a row in it, and the rest of that row."""
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """The registered classes, and how often they have changed."""
-
-    classes: Classes
-    changes: int = 0
-
-    @cached_property
-    def version(self) -> str:
-        """Says which change this is and, by a digest, that the content is the same too."""
-        return f"{self.changes}-{_digest(_text({name: list(nodes) for name, nodes in self.classes.items()}))[:8]}"
-
-    @cached_property
-    def support(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        return tuple(self.classes.items())
-
-    def with_class(self, name: str, nodes: tuple[str, ...]) -> State:
-        return State({**self.classes, name: nodes}, self.changes + 1)
-
-    def without(self, name: str) -> State:
-        return State({other: nodes for other, nodes in self.classes.items() if other != name}, self.changes + 1)
+class Unusable(FewnodeError):
+    """The file is damaged, or something else, or of another dataset."""
 
 
 class Store:
-    """The two files, held by this process alone."""
+    """The file, held by this process alone. `read` it once; after that `commit` what changes."""
 
     def __init__(self, path: Path, data_sha256: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self.nodes_path, self.data = path, path.with_name(path.name + ".nodes"), data_sha256
+        self.path, self.data = path, data_sha256
         self.embedding_path = path.with_name(path.name + ".embedding")
+        self._database: sqlite3.Connection | None = None
+        self._state, self._chain = State(), ""
         self._lock = path.with_name(path.name + ".lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
-            raise FewnodeError(f"{path}: another service keeps its classes in it; pass another --state") from None
+            raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
 
     def read(self) -> State:
-        if not self.path.exists():
-            return State({})
-        with readable(self.path) as file:
-            text = file.read().decode(errors="replace")
+        """The state that the last acknowledged change left; `Unusable` if there is a file that does not tell."""
+        if not any(self._beside(end).exists() for end in BESIDE):
+            self._create()
+        self._check_file()
         try:
-            kept = json.loads(text)
-            state = State(
-                {str(name): tuple(map(str, nodes)) for name, nodes in kept["classes"].items()}, kept["changes"]
-            )
-            if kept["format"] != FORMAT or kept["version"] != state.version or any(map(_empty, state.classes.values())):
-                raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise FewnodeError(f"{self.path}: not the classes of a service, or edited by hand") from None
-        if kept["data"] != self.data:
-            raise FewnodeError(f"{self.path}: these classes are of another dataset; pass another --state")
+            with self._told():
+                self._database = _opened(self.path)
+                self._check_schema()
+                chain, changes, digest = self._read_journal()
+                state = replace(self._read_state(), changes=changes)
+                if f"{state.digest:064x}" != digest:
+                    raise self._damaged("a row of the state is missing, added or changed")
+                for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
+                    self._rows(statement)
+        except Exception:
+            self._close_database()
+            raise
+        self._state, self._chain = state, chain
         return state
 
-    def write(self, state: State) -> None:
-        classes = {name: list(nodes) for name, nodes in state.classes.items()}
-        kept = {"format": FORMAT, "version": state.version, "changes": state.changes, "data": self.data}
-        write_text(self.path, json.dumps({**kept, "classes": classes}, ensure_ascii=False, indent=1) + "\n")
+    def commit(self, state: State, change: Mapping[str, Any]) -> State:
+        """Keep all that is new in the state and a row of the journal, or nothing; the state with its number."""
+        gone, come = _difference(self._state, state)
+        if not gone and not come:
+            return self._state
+        digest = self._state.digest - sum(map(_hash, gone)) + sum(map(_hash, come))
+        kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256))
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = (kept.changes, now, _text(change), f"{kept.digest:064x}")
+        chain = _chained(self._chain, entry)
+        replaced = {(table, *key) for table, key, _ in come}
+        with self._transaction() as database:
+            for table, key, _ in gone:
+                if (table, *key) not in replaced:
+                    database.execute(DELETE[table], key)
+            for table, key, values in come:
+                database.execute(PUT[table], (*key, *values))
+            database.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (*entry, chain))
+            database.execute("UPDATE about SET value = ? WHERE key = 'head'", (chain,))
+        with suppress(sqlite3.Error):  # it is durable in the log already; another program may be reading
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._state, self._chain = kept, chain
+        return kept
 
-    def read_nodes(self) -> list[dict[str, Any]]:
-        """The attached nodes in their order. A damaged last line is cut off; a damaged other line is an error."""
-        if not self.nodes_path.exists():
-            return []
-        with readable(self.nodes_path) as file:
-            lines = file.read().split(b"\n")
-        found: list[dict[str, Any]] = []
-        good = 0
-        for number, line in enumerate(lines[:-1], 1):
-            nodes = _checked(line)
-            if nodes is None and number < len(lines) - 1:
-                raise FewnodeError(f"{self.nodes_path}: line {number} is damaged")
-            if nodes is not None:
-                found, good = found + nodes, good + len(line) + 1
-        if good < self.nodes_path.stat().st_size:
-            os.truncate(self.nodes_path, good)
-        return found
-
-    def append_nodes(self, nodes: list[dict[str, Any]]) -> None:
-        text = _text(nodes)
-        line = f'{{"sha256":"{_digest(text)}","nodes":{text}}}\n'.encode()
-        with self.nodes_path.open("ab") as file:
-            end = file.tell()
-            try:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
-            except OSError:
-                os.ftruncate(file.fileno(), end)  # half a line helps nobody
-                raise
+    def set_aside(self, error: Unusable) -> str:
+        """Give the file that cannot be used another name, begin an empty one, and say so."""
+        self._close_database()
+        number = 1
+        while any(self._aside(number, end).exists() for end in BESIDE):
+            number += 1
+        for end in BESIDE:
+            if self._beside(end).exists():
+                self._beside(end).rename(self._aside(number, end))
+        fsync_directory(self.path.parent)
+        self.read()
+        return f"{error}. It is now {self._aside(number).name}, and the service starts without it"
 
     def close(self) -> None:
+        self._close_database()
         self._lock.close()
 
+    # --- the file ---
 
-def _checked(line: bytes) -> list[dict[str, Any]] | None:
-    try:
-        kept = json.loads(line)
-        nodes: list[dict[str, Any]] = kept["nodes"]
-        return nodes if _digest(_text(nodes)) == kept["sha256"] else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+    def _beside(self, end: str) -> Path:
+        return self.path.with_name(self.path.name + end)
+
+    def _aside(self, number: int, end: str = "") -> Path:
+        return self.path.with_name(f"{self.path.name}.unusable-{number}{end}")
+
+    def _close_database(self) -> None:
+        if self._database is not None:
+            with suppress(sqlite3.Error):
+                self._database.close()
+        self._database = None
+
+    def _create(self) -> None:
+        """An empty state, made under another name: where there is a file, it is whole."""
+        new = self._beside(".new")
+        for end in BESIDE:
+            new.with_name(new.name + end).unlink(missing_ok=True)
+        head = _chained("", (FORMAT, self.data))
+        with self._told():
+            database = _opened(new)
+            database.execute("BEGIN")
+            for table in TABLES.values():
+                database.execute(table)
+            about = {"format": str(FORMAT), "data": self.data, "head": head}
+            database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            database.execute(f"PRAGMA application_id = {APPLICATION}")
+            database.execute(f"PRAGMA user_version = {FORMAT}")
+            database.execute("COMMIT")
+            database.execute("PRAGMA journal_mode=WAL")
+            database.close()
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.rename(self.path)
+        fsync_directory(self.path.parent)
+
+    def _check_file(self) -> None:
+        """Whose file it is and how large, before SQLite looks at it."""
+        if not self.path.exists():
+            raise self._damaged("the file is gone, but its write-ahead log is there")
+        if sum(self._beside(end).stat().st_size for end in BESIDE if self._beside(end).exists()) > MAX_BYTES:
+            raise Unusable(f"{self.path}: larger than {MAX_BYTES >> 30} GB, which no state of a service is")
+        with readable(self.path) as file:
+            head = file.read(100)
+        versions = head[18:20] in (b"\1\1", b"\2\2")  # any other may not be written to
+        if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION.to_bytes(4, "big") or not versions:
+            raise Unusable(f"{self.path}: not the state of a service, or its beginning is damaged")
+        if head[60:64] != FORMAT.to_bytes(4, "big"):
+            raise Unusable(f"{self.path}: of format {int.from_bytes(head[60:64], 'big')}, expected {FORMAT}")
+
+    def _check_schema(self) -> None:
+        """Exactly our tables, before anything is read from them: no view, trigger or index of a stranger."""
+        found = self._rows("SELECT type, name, sql FROM sqlite_schema LIMIT 99").fetchall()
+        ours = [row for row in found if row[0] != "index" or row[2] is not None]  # SQLite's own indices have no text
+        if sorted(ours) != sorted(("table", name, sql) for name, sql in TABLES.items()):
+            raise Unusable(f"{self.path}: not the tables of a service")
+        for table, most in MOST.items():
+            if self._rows(f"SELECT count(*) > {most} FROM {table}").fetchone() != (0,):  # noqa: S608 # nosec B608
+                raise Unusable(f"{self.path}: more than {most:,} rows in {table}")
+        if self._rows("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            raise self._damaged("SQLite's own check fails")
+
+    # --- rows ---
+
+    def _rows(self, query: str) -> sqlite3.Cursor:
+        assert self._database is not None, "read comes first"  # noqa: S101 # nosec B101
+        return self._database.execute(query)
+
+    def _read_journal(self) -> tuple[str, int, str]:
+        """Of its last row: the chain, the number and the state's digest. Every row is there, and as it was written."""
+        about = dict(self._rows("SELECT key, value FROM about LIMIT 9"))
+        if about.keys() != {"format", "data", "head"} or about["format"] != str(FORMAT):
+            raise self._damaged("it does not say what it is")
+        if about["data"] != self.data:
+            raise Unusable(f"{self.path}: the state of a service of another dataset")
+        chain, number, state = _chained("", (FORMAT, self.data)), 0, f"{0:064x}"
+        for number, time, change, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
+            chain = _chained(chain, (number, time, change, state))
+            if said != chain:
+                raise self._damaged(f"row {number} of its journal, or one before it, is missing or changed")
+        if about["head"] != chain:
+            raise self._damaged("the last rows of its journal are missing")
+        return chain, number, state
+
+    def _read_state(self) -> State:
+        """Every value is checked as if it came in a request. Whether its nodes exist, the network tells."""
+        digest = 0
+        found: dict[str, dict[Any, Any]] = {}
+        for table, checked in _CHECKED.items():
+            found[table] = {}
+            for row in self._rows(f"SELECT * FROM {table} ORDER BY rowid"):  # noqa: S608 # nosec B608
+                try:
+                    key, value = checked(*row)
+                except ValueError as error:  # which a ValidationError is
+                    raise self._damaged(f"a row of {table}: {_first_line(error)}") from None
+                line = _line(table, key, value)
+                if (*line[1], *line[2]) != row:
+                    raise self._damaged(f"a row of {table} is not as the service writes it")
+                found[table][key] = value
+                digest += _hash(line)
+        classes, nodes, removed, edges = found.values()
+        return State(classes, nodes, frozenset(removed), edges, digest=digest % (1 << 256))
+
+    def _damaged(self, how: str) -> Unusable:
+        return Unusable(f"{self.path}: damaged or edited by hand ({how})")
+
+    # --- what can go wrong ---
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What SQLite says while reading, as an error of the file or of the machine."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeError) as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in MACHINE:
+                raise OSError(errno.EIO, f"{self.path}: {error}") from None
+            raise self._damaged(one_line(error)) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        database = self._database
+        assert database is not None, "read comes first"  # noqa: S101 # nosec B101
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            yield database
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, str(error)) from None
+        finally:
+            if database.in_transaction:
+                with suppress(sqlite3.Error):
+                    database.execute("ROLLBACK")
 
 
-def _empty(nodes: tuple[str, ...]) -> bool:
-    return not nodes
+def _opened(path: Path) -> sqlite3.Connection:
+    """A database that may be a stranger's: nothing in its schema is run, and no cell is larger than we write it."""
+    database = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
+    for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL"):
+        database.execute(f"PRAGMA {setting}")
+    return database
+
+
+# --- the state as rows --------------------------------------------------------------------------------------------
+
+
+def _lines(state: State) -> dict[str, Mapping[Any, Any]]:
+    removed = dict.fromkeys(sorted(state.removed))
+    return {"classes": state.classes, "nodes": state.nodes, "removed": removed, "edges": state.edges}
+
+
+def _line(table: str, key: Any, value: Any) -> Line:
+    if table == "edges":
+        return table, key, (int(value),)
+    return table, (key,), () if table == "removed" else (_text(value),)
+
+
+def _difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
+    """The lines of the old state that are no longer, and those of the new one that were not before."""
+    gone: list[Line] = []
+    come: list[Line] = []
+    absent = object()
+    for (table, before), after in zip(_lines(old).items(), _lines(new).values(), strict=True):
+        if before is not after:
+            gone += [_line(table, k, v) for k, v in before.items() if after.get(k, absent) != v]
+            come += [_line(table, k, v) for k, v in after.items() if before.get(k, absent) != v]
+    return gone, come
+
+
+_STRICT = ConfigDict(strict=True)
+_CLASS: TypeAdapter[str] = TypeAdapter(ClassName, config=_STRICT)
+_NODE: TypeAdapter[str] = TypeAdapter(NodeName, config=_STRICT)
+_SHOTS: TypeAdapter[list[str]] = TypeAdapter(Shots, config=_STRICT)
+
+
+def _class(name: Any, support: Any) -> tuple[str, tuple[str, ...]]:
+    return _CLASS.validate_python(name), tuple(_SHOTS.validate_json(support))
+
+
+def _node(name: Any, content: Any) -> tuple[str, Content]:
+    found = NodeContent.model_validate_json(content).content
+    if found is None:
+        raise ValueError("neither a row nor attributes")
+    return _NODE.validate_python(name), found
+
+
+def _removed(name: Any) -> tuple[str, None]:
+    return _NODE.validate_python(name), None
+
+
+def _edge(source: Any, target: Any, present: Any) -> tuple[Edge, bool]:
+    if type(present) is not int or present not in (0, 1):
+        raise ValueError("neither present nor absent")
+    return (_NODE.validate_python(source), _NODE.validate_python(target)), bool(present)
+
+
+_CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "classes": _class,
+    "nodes": _node,
+    "removed": _removed,
+    "edges": _edge,
+}
+
+
+def _first_line(error: ValueError) -> str:
+    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return orjson.dumps(value).decode()
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _hash(line: Line) -> int:
+    return int.from_bytes(hashlib.sha256(orjson.dumps(line)).digest(), "big")
+
+
+def _chained(before: str, entry: tuple[Any, ...]) -> str:
+    return hashlib.sha256(orjson.dumps([before, *entry], default=repr)).hexdigest()

@@ -1,0 +1,127 @@
+"""What was understood of the files that a dataset was made from, for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fewnode.datasets.info import name_some, printable
+from fewnode.errors import FewnodeError
+
+WIDTH = 80
+
+
+def describe_source(info: Mapping[str, Any]) -> str:
+    """What became of every table and column; of later tables only of the last. Empty if there is nothing to tell."""
+    return _told(_lines, info)
+
+
+def describe_warnings(info: Mapping[str, Any]) -> str:
+    """What may not be as the user thinks, a paragraph each."""
+    return _told(_warnings, info)
+
+
+def _told(tell: Callable[[Mapping[str, Any]], list[str]], info: Mapping[str, Any]) -> str:
+    try:
+        return "\n".join(tell(info))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the dataset may be from anybody
+        raise FewnodeError("what the dataset tells about its tables is not what fewnode wrote") from None
+
+
+def _warnings(info: Mapping[str, Any]) -> list[str]:
+    told = info["extended"][-1] if info.get("extended") else info
+    return [line for each in told.get("warnings", ()) for line in _wrapped(f"warning: {printable(each, 999)}")]
+
+
+def _lines(info: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if "columns" in info and not info.get("extended"):
+        lines += [*_tables(info), f"attributes: {_counts(info['attributes'])}", ""]
+    if info.get("extended"):
+        last = info["extended"][-1]
+        lines += _tables(last)
+        if last["new_classes"]:
+            lines.append(f"new classes, in no part: {name_some(last['new_classes'], 50)}")
+        lines.append("")
+    lines += [line for note in info.get("notes", []) for line in _wrapped(note)]
+    if info.get("skipped"):
+        lines += ["lines skipped", *(f"  {count:>9,}  {kind}" for kind, count in info["skipped"].items())]
+    if "difference" in info:
+        lines += ["against the paper's network", *_differences(info)]
+    return lines
+
+
+def _tables(info: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for table in info["nodes"]:
+        lines += [f"{printable(table['file'], 50)}: {table['rows']:,} nodes", *_columns(table, info["why"], info)]
+    for table in info["edges"]:
+        kind = f" of kind {printable(table['kind'], 30)}" if table["kind"] else ""
+        lines += [f"{printable(table['file'], 40)}: {table['rows']:,} edges{kind}", *_columns(table, table["why"])]
+        lines.append(f"  dropped: {table['self_loops']:,} self-loops, {table['unknown_ends']:,} with an unknown end")
+    if not info["edges"]:
+        lines.append("no edges")
+    elif info["repeated_edges"]:
+        lines.append(f"repeated edges, counted once: {info['repeated_edges']:,}")
+    return lines
+
+
+def _columns(table: Mapping[str, Any], why: Mapping[str, str], nodes: Mapping[str, Any] | None = None) -> Iterable[str]:
+    columns = table["columns"]
+    width = min(24, max(map(len, columns), default=0))
+    for name, use in columns.items():
+        reasons = [why[name]] if name in why and use not in ("id", "label") else []
+        if nodes and use == "label":
+            reasons.append(_unknown(nodes["labels"], len(nodes["nodes"])))
+        elif nodes and use not in ("id", "not used") and (told := _missing(nodes, name, use)):
+            reasons.append(told)
+        because = f" ({printable('; '.join(reasons), 400)})" if reasons else ""
+        yield from _wrapped(f"  {printable(name, width):<{width}}  {use}{because}", width + 4)
+
+
+def _missing(nodes: Mapping[str, Any], name: str, use: str) -> str:
+    """How many values are missing, which words said so, and what was taken instead."""
+    words = nodes["missing_words"].get(name, {})
+    count = nodes["missing"].get(name, sum(words.values()))
+    if not count:
+        return ""
+    kind = "missing or unknown" if use == "category" else "missing"
+    shown = f", {_some_words(words)} among them" if words else ""
+    instead = {"numeric": ": the mean", "vector": ": the mean"}.get(use, "")
+    return f"{count:,} {kind}{shown}{instead}{' and a flag' * (name in nodes['flags'])}"
+
+
+def _some_words(words: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{count:,} {word!r}" for word, count in list(words.items())[:4])
+    return shown + (" and others" if len(words) > 4 else "")
+
+
+def _unknown(labels: Mapping[str, Any], tables: int) -> str:
+    """How many labels are unknown, and which words said so."""
+    if not labels["unknown"]:
+        return "all known"
+    words = _some_words(labels["words"])
+    empty = f"{labels['empty']:,} empty" if labels["empty"] else ""
+    keep = "; --missing '' makes classes of the words" if words else ""
+    in_all = " in all tables" if tables > 1 else ""
+    return f"{labels['unknown']:,} unknown{in_all}: {', '.join(filter(None, [empty, words]))}{keep}"
+
+
+def _counts(attributes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in attributes.items() if count) or "none"
+
+
+def _wrapped(line: str, indent: int = 2) -> list[str]:
+    return textwrap.wrap(line, WIDTH, subsequent_indent=" " * indent, drop_whitespace=True) or [""]
+
+
+def _differences(info: Mapping[str, Any]) -> list[str]:
+    return [
+        f"  {what:<12}{_plain(info['expected'][what]):>16}  {_plain(more, '+'):>14}"
+        for what, more in info["difference"].items()
+    ]
+
+
+def _plain(value: int | list[int], sign: str = "") -> str:
+    return "/".join(_plain(each, sign) for each in value) if isinstance(value, list) else f"{value:{sign},}"

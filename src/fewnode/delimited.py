@@ -1,0 +1,150 @@
+"""Tables of text: how one is written, and its rows with their lines."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fewnode.errors import FewnodeError
+
+MISSING = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "n.a.", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT",
+           "None", "NULL", "Null", "null", "-", "--", "?")  # fmt: skip
+"""Words that stand for a missing value in what spreadsheets, databases, R and pandas write."""
+
+_NAMED = {"tab": "\t", "\\t": "\t", "space": " "}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a table of text is written; what is None is recognised.
+
+    >>> Dialect(separator="tab", decimal=",", encoding="latin-1", missing=("unknown",)).delimiter
+    '\\t'
+    """
+
+    separator: str | None = None
+    """One character between two cells, or `tab` or `space`."""
+    decimal: str | None = None
+    """`.` or `,`; the other one may stand between thousands."""
+    encoding: str | None = None
+    missing: tuple[str, ...] | None = None
+    """More words for a missing value than `MISSING` has; `("",)` means that only empty cells are missing."""
+    header: bool = True
+    """Whether the first line has the names of the columns; else they are `column 1`, `column 2`, …"""
+    multiline: bool = False
+    """Whether a quoted cell may have several lines; else it is refused, for a lost quote would swallow rows."""
+
+    def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0'):
+            raise FewnodeError(f"separator {self.separator!r}: expected one character such as ; or |, or tab or space")
+        if self.decimal not in (None, ".", ","):
+            raise FewnodeError(f"decimal mark {self.decimal!r}: expected . or ,")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+
+    @property
+    def delimiter(self) -> str | None:
+        """The separator as a character."""
+        return None if self.separator is None else _NAMED.get(self.separator, self.separator)
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        if self.missing == ("",):
+            return frozenset()
+        return frozenset((*MISSING, *(word.strip() for word in self.missing or ()))) - {""}
+
+
+AS_USUAL = Dialect()
+"""Nothing is said about how a table is written."""
+
+_PLAIN = b'a,b;c|d\te"f" 1.5 .xn--mnchen-3ya. \\x41\\u0041 +AGE-\r\n'
+
+
+def _check_encoding(name: str) -> None:
+    """Only encodings of text: those that read ASCII as it is, and the wide ones of Unicode."""
+    try:
+        wide = codecs.lookup(name).name.startswith(("utf-16", "utf-32"))
+        plain = wide or _PLAIN.decode(name) == _PLAIN.decode("ascii")
+    except (LookupError, ValueError):
+        plain = False
+    if not plain:
+        raise FewnodeError(f"encoding {name[:40]!r}: not known for text; try latin-1, cp1252, utf-16 or utf-8")
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+MAX_COLUMNS = 10_000
+SEPARATORS = ",;\t|"
+"""Those that are recognised."""
+
+_LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
+
+
+def recognise_separator(name: str, lines: Sequence[str]) -> str:
+    """The character that cuts all of the first lines into the same number of cells; a comma if none does.
+
+    A text that holds another one is no reason to doubt, unless every line and the header hold it equally often.
+    """
+    if lines and max(map(lines[0].count, SEPARATORS)) >= MAX_COLUMNS:  # more than may be looked at
+        return max(SEPARATORS, key=lines[0].count)
+    samples = {mark: _cells(lines, mark) for mark in SEPARATORS}
+    wide = [mark for mark, sample in samples.items() if sample and len(sample[0]) > 1]
+    fitting = [mark for mark in wide if len(set(map(len, samples[mark]))) == 1]
+    whole = [mark for mark in fitting if not any('"' in cell for row in samples[mark] for cell in row)]
+    fitting = whole or fitting  # what cuts through quoted cells is not the separator
+    if len(fitting) > 1:
+        ways = " and ".join(f"{len(samples[mark][0])} columns by {mark!r}" for mark in fitting)
+        raise FewnodeError(f"{name}: it reads as {ways}; say which with --separator")
+    return (fitting or wide or [","])[0]
+
+
+def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """The cells of each row, blank ones left out; none if these are no rows."""
+    try:
+        return [row for row in csv.reader(lines, delimiter=separator) if row]
+    except csv.Error:
+        return []
+
+
+def rows(
+    name: str, lines: Iterable[str], separator: str, *, multiline: bool = False, remedy: str = ""
+) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row and the line it is on, blank lines included. Strict, and slower than Arrow.
+
+    A cell that goes on in the next line is refused unless `multiline`: two stray quotes would swallow all between.
+    """
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    width = last = 0
+    try:
+        for row in reader:
+            if reader.line_num > last + 1 and not multiline:
+                raise FewnodeError(f"{name}: line {last + 1}: {_LOST_QUOTE}{remedy}")
+            last = reader.line_num
+            width = width or len(row)
+            if row and len(row) != width:
+                raise FewnodeError(f"{name}: line {last}: {len(row)} cells, expected {width}")
+            yield last, row
+    except csv.Error as error:
+        lost = reader.line_num > last + 1 or "end of data" in str(error)
+        raise FewnodeError(f"{name}: line {last + 1}: {_LOST_QUOTE if lost else error}") from None
+
+
+def column_names(name: str, header: Iterable[object]) -> list[str]:
+    """The names without spaces around them, none of them twice and not too many."""
+    names = [str(column).strip() for column in header]
+    if len(names) > MAX_COLUMNS:
+        raise FewnodeError(
+            f"{name}: {len(names):,} columns, expected at most {MAX_COLUMNS:,}; a column can hold a vector"
+        )
+    if twice := [column for column, count in Counter(names).items() if count > 1]:
+        which = (
+            f"column {twice[0]!r} is there twice; rename one"
+            if twice[0]
+            else "several columns without a name; name them"
+        )
+        raise FewnodeError(f"{name}: {which}")
+    return names

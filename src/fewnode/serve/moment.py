@@ -1,0 +1,89 @@
+"""One moment of the service, which a request sees whole, and what may be asked of it before a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fewnode.errors import FewnodeError
+from fewnode.predictions import Answerer
+from fewnode.serve.changes import Origin
+from fewnode.serve.network import Network
+from fewnode.serve.state import State
+
+
+class Missing(FewnodeError):
+    """What the address names is not there."""
+
+
+class Clash(FewnodeError):
+    """What is asked for contradicts what is registered."""
+
+
+class NearDuplicate(Clash):
+    """A class by that name could not be told from another."""
+
+
+class Moved(FewnodeError):
+    """The asker's condition does not hold: the service has changed since they looked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
+
+    network: Network
+    state: State
+    origin: Origin
+
+    @property
+    def version(self) -> str:
+        return self.state.version
+
+    @property
+    def n_attached(self) -> int:
+        return self.network.data.graph.n - self.origin.data.graph.n + len(self.state.removed)
+
+    def node(self, name: str) -> int:
+        return self.network.data.node(self.origin.form(name))
+
+    def name(self, name: str) -> str:
+        """The one form of the name of a node that is there."""
+        return self.network.data.node_name(self.node(name))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a node of that name, in its one form."""
+        return name in self.origin.row if self.network.data is self.origin.data else name in self.network.data.node_id
+
+    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
+        """The given support set, or the registered classes, made ready."""
+        support = self.state.support if given is None else tuple(given.items())
+        return self.network.answerer(
+            tuple((name, tuple(self.origin.form(node) for node in nodes)) for name, nodes in support)
+        )
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What must hold for a change to be made: the headers If-Match and If-None-Match. A version is that of all."""
+
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+    def check(self, now: Moment, what: str, exists: bool) -> None:
+        if self.if_match is not None:
+            wanted = _tags(self.if_match)
+            if wanted == ["*"] and not exists:
+                raise Moved(f"there is no {what}, and If-Match: * changes only what is there")
+            if wanted != ["*"] and now.version not in wanted:
+                raise Moved(f"the service is at version {now.version} by now, not {', '.join(wanted)}")
+        if self.if_none_match is not None:
+            unwanted = _tags(self.if_none_match)
+            if unwanted == ["*"] and exists:
+                raise Moved(f"there is a {what} already, and If-None-Match: * only makes new ones")
+            if now.version in unwanted:
+                raise Moved(f"the service is still at version {now.version}")
+
+
+def _tags(header: str) -> list[str]:
+    return [tag.strip().strip('"') for tag in header.split(",")]
