@@ -113,7 +113,7 @@ def encoding_of(path: Path, given: str | None) -> str:
         raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
     if found is not None and not name.startswith(family := found.removesuffix("-sig")):
         raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
-    return found or given
+    return found or name
 
 
 def lines_of(path: Path, encoding: str) -> Iterator[str]:
