@@ -302,8 +302,8 @@ def _keep(
 
     facts: dict[str, Any] = statistics(data)
     if not as_json:
-        note("\n".join(filter(None, [describe_source(data.info), describe(facts)])), quiet)
-        if warnings := describe_warnings(data.info):
+        note("\n".join(filter(None, [describe_source(data.info, latest=True), describe(facts)])), quiet)
+        if warnings := describe_warnings(data.info, latest=True):
             note(warnings, quiet=False)  # what may be wrong is said to everyone
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
