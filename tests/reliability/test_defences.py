@@ -134,6 +134,27 @@ DEFENCES = [
         "test_train.py::test_shapes_are_compared_before_a_network_is_made",
     ),
     Defence(
+        "a mask has a value for each node",
+        "nodes.py",
+        "    if mask.size != n:",
+        "    if False:",
+        "test_nodes.py::test_what_is_no_node_is_refused_by_the_arguments_name",
+    ),
+    Defence(
+        "a node counts once in the support",
+        "nodes.py",
+        "        if row not in given:",
+        "        if True:",
+        "test_nodes.py::test_a_node_counts_once_in_the_support",
+    ),
+    Defence(
+        "a refused training leaves no directory",
+        "io.py",
+        "                remove_empty(made)\n",
+        "",
+        "cli/test_run.py::test_a_training_without_classes_to_choose_by_leaves_no_directory",
+    ),
+    Defence(
         "finite weights",
         "estimator.py",
         "            if not np.isfinite(array).all():",
