@@ -19,7 +19,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode import kernels, memory
+from fewnode import memory
+from fewnode.engine import loops
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.engine.sparse import CSR
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
 from fewnode.io import (
@@ -31,7 +34,6 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
-from fewnode.nn import Prepared
 
 KIND = "prepared"
 Floats: TypeAlias = NDArray[np.float32]
@@ -131,11 +133,10 @@ class Propagation:
         row, column = key
         adj, scale = _structure(self.home)
         low, high = cut(self.n, self.rows)[row]
-        indptr, indices, values = kernels.closed(*adj, scale, low, high)
-        given = (indptr[:-1], indptr[1:], indices, values)
+        indptr, indices, values = loops.closed(*adj, scale, low, high)
+        rows = CSR(indptr[:-1], indptr[1:], indices, values, (high - low, self.n))
         slab = _slab(self.home, *cut(self.width, self.columns)[column])
-        thin = self.width == 1  # as in `CSR.multiply`, to the last bit
-        p = kernels.dots(*given, slab[:, 0])[:, None] if thin else kernels.multiply(*given, slab)
+        p = rows.multiply(slab) if self.width == 1 else loops.multiply(*rows.arrays, slab)  # to the last bit
         own = {"indices": indices, "values": values} if column == 0 else {}
         write_safetensors(self.path(key), {"p": p, **own})
 
@@ -212,18 +213,18 @@ def is_prepared(graph: Graph) -> bool:
     return graph.home is not None and (graph.home / KIND / f"{KIND}.json").exists()
 
 
-def open_prepared(graph: Graph) -> Prepared | None:
+def open_prepared(graph: Graph) -> ReceptiveFields | None:
     """The network as encoders read it, memory-mapped; None if it was not prepared.
 
-    The numbers are those that `Prepared` would compute, bit for bit. Their checksum is not compared at every start, as
-    that would read all of the file.
+    The numbers are those that `ReceptiveFields` would compute, bit for bit. Their checksum is not compared at every
+    start, as that would read all of the file.
     """
     if graph.home is None or is_sparse(graph.x) or not is_prepared(graph):
         return None
     meta, arrays = read_record(graph.home / KIND, KIND, check=False)
     if meta["data"] != _identity(graph.home):
         raise FewnodeError(f"{graph.home / KIND}: made of another network; delete it and prepare again")
-    return Prepared.mapped(graph, arrays)
+    return ReceptiveFields.mapped(graph, arrays)
 
 
 def clear_blocks(folder: Path) -> None:

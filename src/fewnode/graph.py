@@ -103,9 +103,9 @@ class Graph:
 
     @cached_property
     def directed(self) -> bool:
-        from fewnode import kernels  # numba takes half a second to import
+        from fewnode.engine import loops  # numba takes half a second to import
 
-        return not kernels.symmetric(self.adj.indptr, self.adj.indices)
+        return not loops.symmetric(self.adj.indptr, self.adj.indices)
 
     @property
     def n_edges(self) -> int:

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
 from fewnode.io import read_record, write_record
 from fewnode.methods.gpn import Prototypical
-from fewnode.nn import as_tensor
 
 KIND = "embedding"
 
