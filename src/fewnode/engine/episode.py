@@ -260,20 +260,21 @@ def value_gradient(
     """The derivatives by X w, by the bias and by a, from those by the importance."""
     s_0, first, second, centrality = scores
     far, own_far, near, own_near = hops
-    by_a = np.empty_like(a)
     for i in range(by.size):
         by[i] *= centrality[i] * importance[i] * (1 - importance[i])
-    by_own, by_1, by_a[1] = aggregate_gradient(
-        near[0], near[1], near[2], first[0][own_near], first[0], a[1], second, by
-    )
+    by_own, by_1, pair_1 = aggregate_gradient(near[0], near[1], near[2], first[0][own_near], first[0], a[1], second, by)
     for i in range(own_near.size):
         by_1[own_near[i]] += by_own[i]
-    by_own, by_0, by_a[0] = aggregate_gradient(far[0], far[1], far[2], s_0[own_far], s_0, a[0], first, by_1)
+    by_own, by_0, pair_0 = aggregate_gradient(far[0], far[1], far[2], s_0[own_far], s_0, a[0], first, by_1)
     for i in range(own_far.size):
         by_0[own_far[i]] += by_own[i]
+    by_bias, by_a = np.zeros(1, s_0.dtype), np.empty_like(a)
     for i in range(s_0.size):
         by_0[i] *= 1 - s_0[i] * s_0[i]
-    return by_0, column_sums(by_0.reshape(-1, 1)), by_a
+        by_bias[0] += by_0[i]
+    for i in range(2):  # one by one: to assign a row brings numba's whole check of shapes with it, a second to compile
+        by_a[0, i], by_a[1, i] = pair_0[i], pair_1[i]
+    return by_0, by_bias, by_a
 
 
 # --- few-shot classification (4.4) --------------------------------------------------------------------------------
