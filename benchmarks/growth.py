@@ -26,8 +26,8 @@ def measure(edges: int) -> dict[str, float]:
     from fewnode.bench.formulations import Ours, initial_networks
     from fewnode.bench.networks import SIZES, Size, network
     from fewnode.bench.run import resident
+    from fewnode.engine.fields import ReceptiveFields
     from fewnode.episodes import EpisodeSampler
-    from fewnode.nn import Prepared
 
     tiny = network(SIZES["tiny"])  # what is compiled or imported when first used is not the network's
     Ours(tiny, initial_networks(tiny)).episode(EpisodeSampler(tiny, "train", 5, 5), 0)
@@ -39,7 +39,7 @@ def measure(edges: int) -> dict[str, float]:
     preparing = []
     for _ in range(3):
         start = time.process_time()
-        ready = Prepared(data.graph, data.graph.x).lean  # which is built when it is first asked for
+        ready = ReceptiveFields.of(data.graph).lean  # which is built when it is first asked for
         preparing.append(time.process_time() - start)
         del ready
     ours = Ours(data, initial_networks(data))

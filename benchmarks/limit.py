@@ -17,12 +17,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from fewnode import kernels
 from fewnode.bench.formulations import Ours, initial_networks
 from fewnode.bench.networks import SIZES, network
-from fewnode.episodes import Episode, EpisodeSampler
-from fewnode.methods.gpn import Batch
-from fewnode.train import MetaBatches, step
+from fewnode.engine import loops
+from fewnode.episodes import EpisodeSampler
+from fewnode.gpn import Batch
+from fewnode.train import step
 
 
 def best(work: Callable[[], object], repeat: int = 60) -> float:
@@ -53,28 +53,28 @@ def main() -> None:
     ours = Ours(data, initial_networks(data))
     train = EpisodeSampler(data, "train", 5, 5)
     ours.episode(train, 0)
-    g, w = ours.prepared, ours.model.encoder.weight[0].detach().numpy()
+    g, w = ours.engine.fields, ours.model.encoder.weight[0].detach().numpy()
     x, adj = g.lean
     task = train[0]
     nodes = np.concatenate([task.support, task.query])
-    _, around, _ = kernels.neighbours(g.adj.arrays, nodes, g.place)
-    _, ball, _ = kernels.neighbours(adj.arrays, around, g.place, True)
+    _, around, _ = loops.neighbours(g.adj.arrays, nodes, g.place)
+    _, ball, _ = loops.neighbours(adj.arrays, around, g.place, True)
     start, stop, indices, values = x.arrays
     rows = (start[ball], stop[ball], indices, values)
     entries = int((rows[1] - rows[0]).sum())
-    product = kernels.multiply(*rows, w)
+    product = loops.multiply(*rows, w)
     gradients = [torch.rand_like(p) for p in ours.optimizer.parameters]
     moved = sum(p.numel() * 4 for p in gradients)
     wide = 4 * w.shape[1]
     steps = {
         "X W, the rows of the ball": (
-            lambda: kernels.multiply(*rows, w),
+            lambda: loops.multiply(*rows, w),
             1 << 20,
             entries * (8 + wide) + product.nbytes,
             2 * entries * w.shape[1],
         ),
         "X' G, its derivative": (
-            lambda: kernels.multiply_transposed(*rows, product, w.shape[0]),
+            lambda: loops.multiply_transposed(*rows, product, w.shape[0]),
             1 << 20,
             entries * (8 + 2 * wide) + product.nbytes + w.nbytes,
             2 * entries * w.shape[1],
@@ -90,8 +90,7 @@ def main() -> None:
             row = {"ms": 1e3 * seconds, "bound_ms": 1e3 * bound, "times": seconds / bound, "gb_a_second": rate / 1e9}
             found[name] = min(found.get(name, row), row, key=lambda r: r["ms"])
     whole = min(timed(ours, train, t) for t in range(1, 200))
-    kernel = _kernel_share(ours, train)
-    shown = {"gflops": flops / 1e9, "steps": found, "episode_ms": 1e3 * whole, "outside_compiled_code": kernel}
+    shown = {"gflops": flops / 1e9, "steps": found, "episode_ms": 1e3 * whole}
     print(json.dumps({**shown, "batch_of_8": _batch_share(ours, train)}, indent=1))
 
 
@@ -104,40 +103,16 @@ def timed(ours: Ours, train: EpisodeSampler, t: int) -> float:
 def _batch_share(ours: Ours, train: EpisodeSampler) -> float:
     """How many times as long as a step on one episode a step on 8 takes: the best of each, by turns."""
 
-    def loss_of(tasks: list[Episode]) -> torch.Tensor:
-        return ours.model.loss(ours.prepared, Batch(tasks, 5), "sqeuclidean")
-
     best = {1: float("inf"), 8: float("inf")}
     for t in range(60):
         for size in best:
+            batch = Batch([train[t * size + i] for i in range(size)])
             start = time.perf_counter()
-            step(ours.model, ours.optimizer, loss_of, MetaBatches(train, size), t)
+            step(
+                ours.model, ours.optimizer, lambda k, b=batch: ours.engine.loss_and_gradients(ours.model, b, 0.5, k), t
+            )
             best[size] = min(best[size], time.perf_counter() - start)
     return best[8] / best[1]
-
-
-def _kernel_share(ours: Ours, train: EpisodeSampler) -> float:
-    """The share of an episode that is Python and small calls: neither the compiled episode nor Adam. A median."""
-    inside = [0.0]
-    plain, adam = kernels.episode, ours.optimizer.step
-
-    def clocked(work: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object) -> object:
-            start = time.perf_counter()
-            result = work(*arguments)
-            inside[0] += time.perf_counter() - start
-            return result
-
-        return call
-
-    kernels.episode, ours.optimizer.step = clocked(plain), clocked(adam)  # type: ignore[method-assign]
-    shares = []
-    for t in range(200):
-        inside[0] = 0.0
-        whole = timed(ours, train, t)
-        shares.append(1 - inside[0] / whole)
-    kernels.episode = plain
-    return float(np.median(shares))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ import torch
 
 from fewnode.bench.networks import SIZES, network
 from fewnode.bench.run import resident
+from fewnode.checkpoint import Checkpoints
 from fewnode.episodes import EpisodeSampler
 from fewnode.methods.gpn import GPN
-from fewnode.train import Journal
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     train, valid = (EpisodeSampler(data, part, 5, 5) for part in ("train", "valid"))
     steps: list[float] = []
     start = time.perf_counter()
-    report = Journal(report=lambda part, episode, loss, history: steps.append(time.perf_counter() - start))
+    report = Checkpoints(listener=lambda part, episode, loss, history: steps.append(time.perf_counter() - start))
     model = GPN(episodes=arguments.episodes, patience=1000)
     model.fit(data.graph, train, valid, report)
     seconds = time.perf_counter() - start

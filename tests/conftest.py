@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from jaxtyping import install_import_hook
 
-install_import_hook(["fewnode.nn", "fewnode.methods.gpn"], "beartype.beartype")
+install_import_hook(["fewnode.gpn", "fewnode.engine.compiled", "fewnode.engine.reference"], "beartype.beartype")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

@@ -1,4 +1,4 @@
-"""GPN as the paper's equations read, on dense matrices of the whole graph: slow, plain, independent of fewnode.nn."""
+"""GPN as the paper's equations read, on dense matrices of the whole graph: slow, plain, independent of fewnode.gpn."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ import torch
 from fewnode import blocks, bulk, memory
 from fewnode.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
 from fewnode.bulk import Bulk, classify
+from fewnode.engine.fields import ReceptiveFields
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
-from fewnode.nn import Prepared
 from fewnode.predictions import NONE, Predictions
 from graphs import planted, random_graph
 
@@ -70,16 +70,21 @@ def test_a_strangers_blocks_are_refused(network: Path, tmp_path: Path, forge: st
         open_prepared(load_dataset(tmp_path / "data").graph)
 
 
+def assert_prepared(graph: Graph) -> None:
+    """P is on disk, with the bits of the plain product."""
+    assert torch.equal(open_prepared(graph).p, ReceptiveFields.of(graph).p)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_blocks_are_bit_for_bit_the_plain_product(seed: int, tmp_path: Path) -> None:
     graph = random_graph(seed)
     graph = Graph(graph.adj, graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray())
     save_dataset(Dataset(graph, np.zeros(graph.n, int), ClassSplit((0,), (), ())), tmp_path)
     prepare(plan(tmp_path, rows=1 + seed, columns=1 + seed % 3))
-    found, plain = open_prepared(load_dataset(tmp_path).graph), Prepared(graph, graph.x)
+    found, plain = open_prepared(load_dataset(tmp_path).graph), ReceptiveFields.of(graph)
     assert found is not None
     for part in ("start", "stop", "indices", "values"):
-        assert torch.equal(getattr(found.adj, part), getattr(plain.adj, part))
+        assert np.array_equal(getattr(found.adj, part), getattr(plain.adj, part))
     assert torch.equal(found.p, plain.p)
     assert not list((tmp_path / "prepared").glob("blocks-*"))
 
@@ -93,9 +98,10 @@ def test_the_plan_keeps_the_limit(network: Path) -> None:
 
 
 def test_training_reads_the_disk_and_learns_the_same(network: Path) -> None:
-    one = Estimator("gpn", 3, 3, episodes=20).fit(load_dataset(network))
+    data = load_dataset(network)
+    one = Estimator("gpn", 3, 3, episodes=20).fit(data)
     other = Estimator("gpn", 3, 3, episodes=20).fit(dense(planted()))
-    assert one.method_._prepared(one.method_._ready[0]).on_disk
+    assert one.method_.engine(data.graph, one.method_.networks_).fields.on_disk
     for name, tensor in one.method_.state().items():
         assert torch.allclose(tensor, other.method_.state()[name], atol=1e-6), name
     for found, expected in zip(one.method_.history_.points, other.method_.history_.points, strict=True):
@@ -109,7 +115,7 @@ def test_a_task_is_answered_without_all_nodes(network: Path) -> None:
     model = Estimator("gpn", 3, 3, episodes=5).fit(data)
     task = ([1, 2, 3, 4], ["a", "a", "b", "b"], [5, 9, 100])
     found = model.predict_proba(data.graph, *task)
-    assert model.method_._cache is None
+    assert not model.has_embedding(data.graph)
     plain = dense(planted()).graph
     assert np.allclose(found, model.predict_proba(plain, *task), atol=1e-5)
     assert np.array_equal(model.explain(data.graph, *task).nearest, model.explain(plain, *task).nearest)
@@ -141,12 +147,9 @@ def test_what_was_stopped_goes_on_block_by_block(tmp_path: Path) -> None:
     assert seen[0] == (5, 28)
     assert seen[-1] == (28, 28)
     assert len(seen) == 24
-    assert torch.equal(open_prepared(load_dataset(tmp_path).graph).p, Prepared(*graph_and_x(tmp_path)).p)
-
-
-def graph_and_x(home: Path) -> tuple[Graph, np.ndarray]:
-    graph = load_dataset(home).graph
-    return graph, graph.x
+    assert torch.equal(
+        open_prepared(load_dataset(tmp_path).graph).p, ReceptiveFields.of(load_dataset(tmp_path).graph).p
+    )
 
 
 def test_blocks_of_another_size_or_network_are_not_mixed_in(tmp_path: Path) -> None:
@@ -154,7 +157,9 @@ def test_blocks_of_another_size_or_network_are_not_mixed_in(tmp_path: Path) -> N
     with pytest.raises(Stopped):
         prepare(plan(tmp_path), runner=stopping(5))
     prepare(plan(tmp_path, rows=100), resume=True)
-    assert torch.equal(open_prepared(load_dataset(tmp_path).graph).p, Prepared(*graph_and_x(tmp_path)).p)
+    assert torch.equal(
+        open_prepared(load_dataset(tmp_path).graph).p, ReceptiveFields.of(load_dataset(tmp_path).graph).p
+    )
 
 
 def test_a_disk_that_is_full_in_the_middle_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +180,9 @@ def test_a_disk_that_is_full_in_the_middle_of_a_block(tmp_path: Path, monkeypatc
     assert 0 < len(made) < 28
     assert not list((tmp_path / "prepared").rglob("*.tmp"))
     prepare(plan(tmp_path), resume=True)
-    assert torch.equal(open_prepared(load_dataset(tmp_path).graph).p, Prepared(*graph_and_x(tmp_path)).p)
+    assert torch.equal(
+        open_prepared(load_dataset(tmp_path).graph).p, ReceptiveFields.of(load_dataset(tmp_path).graph).p
+    )
 
 
 def test_sparse_attributes_and_no_directory_are_refused(tmp_path: Path) -> None:

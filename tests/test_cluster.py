@@ -20,7 +20,9 @@ import torch
 from fewnode import blocks, bulk, cluster, memory
 from fewnode.blocks import Propagation, open_prepared, prepare
 from fewnode.bulk import Bulk, classify
+from fewnode.checkpoint import CHECKPOINT
 from fewnode.cluster import RayTeam, Sight, block_runner, connected, each, judge
+from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -30,8 +32,6 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
-from fewnode.nn import Prepared
-from fewnode.train import CHECKPOINT, MetaBatches, gradients_of
 from graphs import planted
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -194,7 +194,7 @@ def test_propagation_is_the_same_also_when_a_worker_dies(ray: Any, home: Path, t
     graph = load_dataset(home).graph
     found = open_prepared(graph)
     assert found is not None
-    assert float((found.p - Prepared(graph, graph.x).p).abs().max()) <= 1e-6
+    assert float((found.p - ReceptiveFields.of(graph).p).abs().max()) <= 1e-6
 
 
 def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ class Both:
         pass
 
     def mean(self, model: torch.nn.Module, own: Callable[[int], Any], t: int) -> Any:
-        (one, first), (other, second) = own(0), own(1)
+        (one, first), (other, second) = own(2 * t), own(2 * t + 1)
         return (one + other) / 2, [(a + b) / 2 for a, b in zip(first, second, strict=True)]
 
     def agree(self, value: float) -> float:
@@ -259,11 +259,13 @@ def settings(episodes: int, dropout: float = 0.3) -> Estimator:
 def test_a_step_of_two_workers_is_the_mean_over_their_episodes(ray: Any, home: Path) -> None:
     model, data = settings(5, dropout=0.0), load_dataset(home)
     train = EpisodeSampler(data, "train", 3, 3)
-    networks, loss_of, _ = model.method_.learner(0.0, data.graph, train)
+    networks, own = model.method_.learner(0.0, data.graph, train)
     team = RayTeam(ray, 2, model.settings, str(home), None)
     team.begin(0.0)
-    value, gradients = team.mean(networks, lambda share: pytest.fail("computed there"), 7)
-    expected, means = gradients_of(networks, loss_of, MetaBatches(train, 2), 7)
+    value, gradients = team.mean(networks, lambda k: pytest.fail("computed there"), 7)
+    shares = [own(14), own(15)]
+    expected = sum(value for value, _ in shares) / 2
+    means = [torch.stack(parts).mean(dim=0) for parts in zip(*(found for _, found in shares), strict=True)]
     assert value == pytest.approx(expected, abs=1e-5)
     for found, mean in zip(gradients, means, strict=True):
         assert torch.allclose(found, mean, atol=1e-5)

@@ -7,11 +7,12 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.checkpoint import CHECKPOINT, Checkpoints, adopt, digest
+from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
-from fewnode.train import CHECKPOINT, Adam, Journal, Schedule, _digest, adopt, meta_train
+from fewnode.train import Adam, Journal, Schedule, by_autograd, meta_train
 
 
 class Killed(Exception):
@@ -33,11 +34,11 @@ def kill_at(episode: int) -> Callable[..., None]:
 
 @pytest.mark.parametrize("killed", [1, 10, 37, 60])
 def test_a_resumed_training_has_the_bits_of_an_uninterrupted_one(planted: Dataset, tmp_path: Path, killed: int) -> None:
-    whole = fit(planted, Journal(tmp_path / "whole"))
+    whole = fit(planted, Checkpoints(tmp_path / "whole"))
     with pytest.raises(Killed):
-        fit(planted, Journal(tmp_path / "parts", report=kill_at(killed)))
+        fit(planted, Checkpoints(tmp_path / "parts", listener=kill_at(killed)))
     torch.manual_seed(12345)  # the caller's own stream must not matter
-    resumed = fit(planted, Journal(tmp_path / "parts"))
+    resumed = fit(planted, Checkpoints(tmp_path / "parts"))
     assert resumed.history_ == whole.history_
     for name, tensor in whole.state().items():
         assert torch.equal(tensor, resumed.state()[name]), name
@@ -54,13 +55,13 @@ def test_training_leaves_the_callers_random_stream_alone(planted: Dataset) -> No
 
 
 def test_a_checkpoint_of_other_options_is_refused(planted: Dataset, tmp_path: Path) -> None:
-    fit(planted, Journal(tmp_path, {"shot": 2, "data": "a"}), episodes=10)
+    fit(planted, Checkpoints(tmp_path, {"shot": 2, "data": "a"}), episodes=10)
     with pytest.raises(FewnodeError, match="was trained with shot = 2, not 3"):
-        fit(planted, Journal(tmp_path, {"shot": 3, "data": "a"}), episodes=10)
+        fit(planted, Checkpoints(tmp_path, {"shot": 3, "data": "a"}), episodes=10)
 
 
 def test_a_damaged_checkpoint_is_refused(planted: Dataset, tmp_path: Path) -> None:
-    fit(planted, Journal(tmp_path), episodes=10)
+    fit(planted, Checkpoints(tmp_path), episodes=10)
     path = tmp_path / CHECKPOINT
     good = path.read_bytes()
     for place in np.random.default_rng(0).integers(0, len(good), 60):
@@ -68,7 +69,7 @@ def test_a_damaged_checkpoint_is_refused(planted: Dataset, tmp_path: Path) -> No
         bad[place] ^= 4
         path.write_bytes(bad)
         with pytest.raises(FewnodeError, match=CHECKPOINT):
-            fit(planted, Journal(tmp_path), episodes=10)
+            fit(planted, Checkpoints(tmp_path), episodes=10)
 
 
 @pytest.mark.parametrize("state", ["[]", "{", '{"settings": {}}', '{"settings": {}, "history": {"points": [{}]}}'])
@@ -76,9 +77,9 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(
     planted: Dataset, tmp_path: Path, state: str
 ) -> None:
     tensors = {"model.w": torch.zeros(1)}
-    (tmp_path / CHECKPOINT).write_bytes(save(tensors, {"fewnode": _digest(state, tensors) + state}))
+    (tmp_path / CHECKPOINT).write_bytes(save(tensors, {"fewnode": digest(state, tensors) + state}))
     with pytest.raises(FewnodeError, match="not a checkpoint of this training"):
-        fit(planted, Journal(tmp_path), episodes=10)
+        fit(planted, Checkpoints(tmp_path), episodes=10)
 
 
 class Scripted:
@@ -89,20 +90,22 @@ class Scripted:
         self.accuracies = iter(accuracies)
         self.weights: list[float] = []
 
-    def loss_of(self, episode: Episode) -> torch.Tensor:
+    def loss_of(self, k: int) -> torch.Tensor:
         return self.model(torch.ones(1, 1)).sum()
+
+    def train(self, schedule: Schedule, journal: Journal, loss_of: Callable[[int], torch.Tensor] | None = None):
+        gradients = by_autograd(self.model, loss_of or self.loss_of, seed=0)
+        return meta_train(self.model, gradients, self.validate, schedule, journal)
 
     def validate(self) -> float:
         self.weights.append(self.model.weight.item())
         return next(self.accuracies)
 
 
-def test_best_weights_are_kept_and_training_stops_early(planted: Dataset) -> None:
+def test_best_weights_are_kept_and_training_stops_early() -> None:
     script = Scripted([0.3, 0.6, 0.5, 0.6, 0.4])
     schedule = Schedule(episodes=1000, patience=3)
-    history = meta_train(
-        script.model, script.loss_of, script.validate, EpisodeSampler(planted, "train", 2, 1), schedule, Journal()
-    )
+    history = script.train(schedule, Journal())
     assert (history.done, history.stopped, history.best.episode) == (50, True, 20), "a tie is no gain"
     assert script.model.weight.item() == script.weights[1]
 
@@ -122,32 +125,29 @@ def test_adam_is_torchs() -> None:
         assert torch.allclose(one, other, atol=1e-6)
 
 
-def test_a_gradient_that_is_no_number_is_named_before_it_reaches_the_weights(planted: Dataset) -> None:
+def test_a_gradient_that_is_no_number_is_named_before_it_reaches_the_weights() -> None:
     script = Scripted([0.5] * 10)
 
-    def loss_of(episode: Episode) -> torch.Tensor:
+    def loss_of(k: int) -> torch.Tensor:
         return (script.model.weight * 0).sum().sqrt()  # 0, with an infinite slope
 
     with pytest.raises(FewnodeError, match="gradient of episode 1 is not finite"):
-        meta_train(
-            script.model, loss_of, script.validate, EpisodeSampler(planted, "train", 2, 1), Schedule(), Journal()
-        )
+        script.train(Schedule(), Journal(), loss_of)
     assert torch.isfinite(script.model.weight).all()
 
 
-def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(planted: Dataset, tmp_path: Path) -> None:
+def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
     script = Scripted([0.5] * 10)
     calls = iter(range(100))
 
-    def loss_of(episode: Episode) -> torch.Tensor:
-        return script.loss_of(episode) * (float("nan") if next(calls) == 13 else 1)
+    def loss_of(k: int) -> torch.Tensor:
+        return script.loss_of(k) * (float("nan") if next(calls) == 13 else 1)
 
-    train = EpisodeSampler(planted, "train", 2, 1)
     with pytest.raises(FewnodeError, match="loss of episode 14 is nan"):
-        meta_train(script.model, loss_of, script.validate, train, Schedule(), Journal(tmp_path))
+        script.train(Schedule(), Checkpoints(tmp_path), loss_of)
     assert script.model.weight.item() == script.weights[0], "the last good weights are kept"
     fresh = Scripted([0.5] * 100)
-    again = meta_train(fresh.model, fresh.loss_of, fresh.validate, train, Schedule(episodes=20), Journal(tmp_path))
+    again = fresh.train(Schedule(episodes=20), Checkpoints(tmp_path))
     assert [point.episode for point in again.points] == [10, 20]
 
 

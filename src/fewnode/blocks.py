@@ -19,7 +19,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode import kernels, memory
+from fewnode import memory
+from fewnode.engine import loops
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.engine.sparse import CSR
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
 from fewnode.io import (
@@ -32,7 +35,6 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
-from fewnode.nn import Prepared
 
 KIND = "prepared"
 COMPARED, SAMPLED = 1 << 22, 64
@@ -134,11 +136,10 @@ class Propagation:
         row, column = key
         adj, scale = _structure(self.home)
         low, high = cut(self.n, self.rows)[row]
-        indptr, indices, values = kernels.closed(*adj, scale, low, high)
-        given = (indptr[:-1], indptr[1:], indices, values)
+        indptr, indices, values = loops.closed(*adj, scale, low, high)
+        rows = CSR(indptr[:-1], indptr[1:], indices, values, (high - low, self.n))
         slab = _slab(self.home, *cut(self.width, self.columns)[column])
-        thin = self.width == 1  # as in `CSR.multiply`, to the last bit
-        p = kernels.dots(*given, slab[:, 0])[:, None] if thin else kernels.multiply(*given, slab)
+        p = rows.multiply(slab) if self.width == 1 else loops.multiply(*rows.arrays, slab)  # to the last bit
         own = {"indices": indices, "values": values} if column == 0 else {}
         write_safetensors(self.path(key), {"p": p, **own})
 
@@ -215,12 +216,12 @@ def is_prepared(graph: Graph) -> bool:
     return graph.home is not None and (graph.home / KIND / f"{KIND}.json").exists()
 
 
-def open_prepared(graph: Graph) -> Prepared | None:
+def open_prepared(graph: Graph) -> ReceptiveFields | None:
     """The network as encoders read it, memory-mapped; None if it was not prepared.
 
-    The numbers are those that `Prepared` would compute, bit for bit. Their checksum is not compared at every start, as
-    that would read all of the file; but compiled loops index with Â, and a dataset may come from a stranger: Â is
-    compared whole with what it should be, and P in some rows.
+    The numbers are those that `ReceptiveFields` would compute, bit for bit. Their checksum is not compared at every
+    start, as that would read all of the file; but compiled loops index with Â, and a dataset may come from a stranger:
+    Â is compared whole with what it should be, and P in some rows.
     """
     if graph.home is None or is_sparse(graph.x) or not is_prepared(graph):
         return None
@@ -229,7 +230,7 @@ def open_prepared(graph: Graph) -> Prepared | None:
         raise FewnodeError(f"{graph.home / KIND}: made of another network; delete it and prepare again")
     if not _is_of(graph, arrays):
         raise FewnodeError(f"{graph.home / KIND}: not what this network gives; delete it and prepare again")
-    return Prepared.mapped(graph, arrays)
+    return ReceptiveFields.mapped(graph, arrays)
 
 
 def _is_of(graph: Graph, arrays: Arrays) -> bool:
@@ -246,7 +247,7 @@ def _is_of(graph: Graph, arrays: Arrays) -> bool:
     scale = ((graph.degree + 1.0) ** -0.5).astype(np.float32)
     for low, high in cut(n, max(1, n * COMPARED // max(1, nnz))):
         part = slice(starts[low], starts[high])
-        _, indices, values = kernels.closed(graph.adj.indptr, graph.adj.indices, scale, low, high)
+        _, indices, values = loops.closed(graph.adj.indptr, graph.adj.indices, scale, low, high)
         if not (np.array_equal(arrays["indices"][part], indices) and np.array_equal(arrays["values"][part], values)):
             return False
         memory.keep()
@@ -259,10 +260,8 @@ def _is_of(graph: Graph, arrays: Arrays) -> bool:
 
 def _product(indptr: NDArray[Any], indices: NDArray[Any], scale: Floats, v: int, x: Floats) -> Floats:
     """Row v of Â X."""
-    starts, places, values = kernels.closed(indptr, indices, scale, v, v + 1)
-    given = (starts[:-1], starts[1:], places, values)
-    found: Floats = kernels.dots(*given, x[:, 0])[:, None] if x.shape[1] == 1 else kernels.multiply(*given, x)
-    return found
+    starts, places, values = loops.closed(indptr, indices, scale, v, v + 1)
+    return CSR(starts[:-1], starts[1:], places, values, (1, x.shape[0])).multiply(x)
 
 
 def clear_blocks(folder: Path) -> None:

@@ -12,19 +12,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from fewnode import memory
-from fewnode.blocks import Runner, clear_blocks, cut, finish, here, is_prepared
+from fewnode.blocks import Runner, clear_blocks, cut, finish, here
+from fewnode.engine import episode
+from fewnode.engine.compiled import Compiled
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
+from fewnode.gpn import Encoder
 from fewnode.graph import Dataset
 from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
 from fewnode.methods.gpn import GPN
-from fewnode.nn import GCN, Prepared, as_tensor
 from fewnode.predictions import Answerer, Predictions
 
 ROWS = 1 << 16
@@ -78,17 +83,17 @@ class Layer:
     def make(self, key: tuple[int, ...]) -> None:
         model, data = _opened(self.bulk)
         g, encoder = _parts(model, data)
-        nodes = torch.arange(*self.bulk.ranges[key[0]])
-        with torch.inference_mode():
-            if self.layer == 0:
-                rows = (g.propagated(nodes)[0] if encoder.graph else g.features(nodes)) @ encoder.weight[0]
-            else:
-                before = as_tensor(_rows(Layer(self.bulk, self.layer - 1).whole))
-                rows = g.adj.rows(nodes).multiply(before, transposed=False) if encoder.graph else before[nodes]
-            h = torch.relu_(rows + encoder.bias[self.layer])
-            if self.layer + 1 < len(encoder.weight):
-                h = h @ encoder.weight[self.layer + 1]
-        write_safetensors(self.path(key), {"h": h.numpy()})
+        nodes, bias = np.arange(*self.bulk.ranges[key[0]]), encoder.bias[self.layer].detach().numpy()
+        if self.layer == 0:
+            rows: Any = g.propagated(nodes)[0] if encoder.graph else g.features(nodes)
+            h = episode.convolve(None, (rows @ encoder.weight[0].detach()).numpy(), bias)
+        else:
+            before = _rows(Layer(self.bulk, self.layer - 1).whole)
+            hw = g.adj.rows(nodes).multiply(before) if encoder.graph else before[nodes]
+            h = episode.convolve(None, hw, bias)
+        if self.layer + 1 < len(encoder.weight):
+            h = (torch.from_numpy(h) @ encoder.weight[self.layer + 1].detach()).numpy()
+        write_safetensors(self.path(key), {"h": h})
 
     def assemble(self) -> None:
         width = map_safetensors(self.path((0,)))["h"].shape[1]
@@ -123,13 +128,11 @@ def _answer(stage: Answers, nodes: Sequence[int]) -> Predictions:
     bulk = stage.bulk
     model, data = _opened(bulk)
     method: GPN = model.method_
-    if method._cache is None:
+    if not method.remembers(data.graph):
         z = as_tensor(_rows(Layer(bulk, stage.last).whole))
-        g, given = method._prepared(data.graph), torch.tensor(bulk.support)
-        importance = torch.zeros(bulk.n)
-        with torch.inference_mode():
-            importance[given] = method.networks_.importance(g, given)
-        method._cache = (data.graph, z, importance)
+        importance, given = torch.zeros(bulk.n), np.array(bulk.support)
+        importance[given] = method.engine(data.graph, method.networks_).embed(method.networks_, given)[1]
+        method.remember(data.graph, z, importance)
     asked = Answerer(model, data, bulk.support, bulk.labels)
     return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
 
@@ -189,13 +192,14 @@ def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]
     return load_model(run), load_dataset(home, check=False)
 
 
-def _parts(model: Estimator, data: Dataset) -> tuple[Prepared, GCN]:
+def _parts(model: Estimator, data: Dataset) -> tuple[ReceptiveFields, Encoder]:
     method = model.method_
-    if not isinstance(method, GPN) or not isinstance(method.networks_.encoder, GCN):
+    if not isinstance(method, GPN) or not isinstance(method.networks_.encoder, Encoder):
         raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn, gpn-naive and pn have")
-    if not is_prepared(data.graph) or method.scaling != "raw" or model.features is not None:
+    engine = method.engine(data.graph, method.networks_)
+    if not isinstance(engine, Compiled) or not engine.fields.on_disk or model.features is not None:
         raise FewnodeError(f"{data.graph.home}: is not prepared for blocks; fewnode data prepare does that")
-    return method._prepared(data.graph), method.networks_.encoder
+    return engine.fields, method.networks_.encoder
 
 
 @lru_cache(maxsize=1)

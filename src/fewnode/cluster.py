@@ -33,7 +33,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.io import load_dataset, missing, remove_empty
-from fewnode.train import Gradients, gradients_of
+from fewnode.train import Gradients
 
 PATIENCE = 28.0
 """Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""
@@ -261,10 +261,10 @@ class Learner:
     def gradients(self, rate: float, k: int, weights: Mapping[str, Any]) -> tuple[float, list[Any]]:
         """Of the k-th batch of episodes, at those weights."""
         if rate != self.rate:
-            self.networks, self.loss_of, self.tasks = self.model.method_.learner(rate, self.graph, self.train)
+            self.networks, self.own = self.model.method_.learner(rate, self.graph, self.train)
             self.rate = rate
         self.networks.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        value, gradients = gradients_of(self.networks, self.loss_of, self.tasks, k)
+        value, gradients = self.own(k)
         return value, [gradient.numpy() for gradient in gradients]
 
 
@@ -332,7 +332,7 @@ class Torchrun:
         pass
 
     def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
-        value, gradients = own(self.rank)
+        value, gradients = own(t * self.size + self.rank)
         flat = torch.cat([torch.tensor([value]), *(gradient.reshape(-1).cpu() for gradient in gradients)])
         torch.distributed.all_reduce(flat)
         parts = (flat / self.size).split([1, *(gradient.numel() for gradient in gradients)])

@@ -6,7 +6,7 @@ import inspect
 import platform
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -134,7 +134,7 @@ class Estimator:
         if "journal" in known:
             settings = {**self.all_settings(), "data": data.sha256, "threads": torch.get_num_threads()}
             settings |= {"workers": team.size} if team.size > 1 else {}
-            more["journal"] = replace(journal, settings=settings)
+            more["journal"] = journal.agreeing(settings)
         if "team" in known:
             more["team"] = team
         elif team.size > 1:

@@ -102,9 +102,9 @@ class Graph:
 
     @cached_property
     def directed(self) -> bool:
-        from fewnode import kernels  # numba takes half a second to import
+        from fewnode.engine import loops  # numba takes half a second to import
 
-        return not kernels.symmetric(self.adj.indptr, self.adj.indices)
+        return not loops.symmetric(self.adj.indptr, self.adj.indices)
 
     @property
     def n_edges(self) -> int:
@@ -362,7 +362,7 @@ def class_index(names: Iterable[str]) -> dict[str, int]:
 def _frozen(matrix: Attributes) -> Attributes:
     """The same numbers as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
 
-    Indices are int32 where they fit: that is what the fast kernels take, and equal graphs get equal bytes.
+    Indices are int32 where they fit: that is what the compiled loops take, and equal graphs get equal bytes.
     """
     if is_sparse(matrix):
         csr = sp.csr_array(matrix)

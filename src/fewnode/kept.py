@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
 from fewnode.io import Arrays, read_record, write_record
 from fewnode.methods.gpn import Prototypical
-from fewnode.nn import as_tensor
 from fewnode.signing import is_signed, sign
 
 KIND = "embedding"

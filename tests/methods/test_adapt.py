@@ -15,13 +15,14 @@ from torch.nn import functional as F
 
 import oracle
 from fewnode.attributes import scale
+from fewnode.checkpoint import CHECKPOINT, Checkpoints
+from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
 from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
-from fewnode.methods.inner import Network, Pool, Stack, Support, adapt, support_loss
-from fewnode.nn import Prepared, build_encoder
-from fewnode.train import CHECKPOINT, Diverged, History, Journal
+from fewnode.methods.inner import FieldEncoder, Network, Pool, Stack, Support, adapt, support_loss
+from fewnode.train import Diverged, History, Journal
 from graphs import planted as planted_network
 
 OWN, PYG = ("sgc", "gcn", "mlp"), ("sage", "gat", "gin")
@@ -47,22 +48,22 @@ def small_graph() -> Graph:
     return Graph.from_edges(edges, 20, sp.csr_array(x.astype(np.float32)))
 
 
-def prepared() -> Prepared:
+def prepared() -> ReceptiveFields:
     graph = small_graph()
-    return Prepared(graph, graph.x, dtype=torch.float64)
+    return ReceptiveFields.of(graph, dtype=torch.float64)
 
 
-def network(encoder: str, g: Prepared) -> Network:
+def network(encoder: str, g: ReceptiveFields) -> Network:
     torch.manual_seed(0)
-    module = SGC(g.n_features, 4) if encoder == "sgc" else build_encoder(encoder, g.n_features, (5, 4), 0.0)
+    module = SGC(g.n_features, 4) if encoder == "sgc" else FieldEncoder(g.n_features, (5, 4), 0.0, encoder == "gcn")
     for parameter in module.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))  # biases too: at zero, ReLU has a kink
     return Network(module.double())
 
 
-def task_of(net: Network, g: Prepared, nodes: tuple[int, ...] = (3, 7, 19, 11, 5, 6)) -> Support:
+def task_of(net: Network, g: ReceptiveFields, nodes: tuple[int, ...] = (3, 7, 19, 11, 5, 6)) -> Support:
     """Three classes with one, two and three shots; node 19 is isolated."""
-    return Support(net.encoder.read(g, torch.tensor(nodes)), torch.tensor([0, 1, 1, 2, 2, 2]))
+    return Support(net.encoder.read(g, np.array(nodes)), torch.tensor([0, 1, 1, 2, 2, 2]))
 
 
 def stack(*tasks: Support) -> Stack:
@@ -70,11 +71,9 @@ def stack(*tasks: Support) -> Stack:
     return Stack([Support(task.field, task.y, r @ r.T) for task, r in zip(tasks, rows, strict=True)])
 
 
-def query_loss(net: Network, g: Prepared, task: Support | Stack, second_order: bool) -> Tensor:
+def query_loss(net: Network, g: ReceptiveFields, task: Support | Stack, second_order: bool) -> Tensor:
     (weights,) = adapt(net, task, steps=4, lr=0.4, second_order=second_order)
-    return F.cross_entropy(
-        net.logits(net.encoder.read(g, torch.tensor([1, 8, 9, 4])), weights), torch.tensor([0, 1, 2, 1])
-    )
+    return F.cross_entropy(net.logits(net.encoder.read(g, np.array([1, 8, 9, 4])), weights), torch.tensor([0, 1, 2, 1]))
 
 
 # --- the inner loop -----------------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ def test_first_order_gradient_is_the_one_at_the_adapted_weights(encoder: str) ->
     weights = list(net.parameters())
     first = torch.autograd.grad(query_loss(net, g, stack(task), False), weights)
     (adapted,) = adapt(net, task, steps=4, lr=0.4)
-    logits = net.logits(net.encoder.read(g, torch.tensor([1, 8, 9, 4])), adapted)
+    logits = net.logits(net.encoder.read(g, np.array([1, 8, 9, 4])), adapted)
     names = list(net.weights())
     there = torch.autograd.grad(F.cross_entropy(logits, torch.tensor([0, 1, 2, 1])), [adapted[name] for name in names])
     second = torch.autograd.grad(query_loss(net, g, task, True), weights)
@@ -119,7 +118,7 @@ def test_tasks_side_by_side_end_as_each_alone(encoder: str) -> None:
     g = prepared()
     net = network(encoder, g)
     tasks = [task_of(net, g), task_of(net, g, (0, 1, 2, 3, 4, 5)), task_of(net, g, (19, 18, 17, 16, 2, 2))]
-    tasks.append(Support(net.encoder.read(g, torch.tensor([4, 9, 11])), torch.tensor([0, 1, 2])))
+    tasks.append(Support(net.encoder.read(g, np.array([4, 9, 11])), torch.tensor([0, 1, 2])))
     together = adapt(net, stack(*tasks), steps=6, lr=0.4)
     for task, weights in zip(tasks, together, strict=True):
         (alone,) = adapt(net, task, steps=6, lr=0.4)
@@ -157,7 +156,7 @@ def test_sgc_is_two_steps_of_propagation_and_one_product() -> None:
     hat = oracle.propagation_matrix(a)
     expected = hat @ hat @ x @ sgc.first + sgc.bias
     assert torch.allclose(sgc.apply_to(sgc.read(g, None)), expected)
-    nodes = torch.tensor([0, 19, 4, 4])
+    nodes = np.array([0, 19, 4, 4])
     assert torch.allclose(sgc.apply_to(sgc.read(g, nodes)), expected[nodes])
 
 
@@ -206,9 +205,9 @@ def test_a_resumed_training_ends_with_the_same_bits(name: str, planted: Dataset,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(planted, Journal(tmp_path, report=interrupt), **METHODS[name], episodes=40)
+        fitted(planted, Checkpoints(tmp_path, listener=interrupt), **METHODS[name], episodes=40)
     assert (tmp_path / CHECKPOINT).exists()
-    resumed = fitted(planted, Journal(tmp_path), **METHODS[name], episodes=40)
+    resumed = fitted(planted, Checkpoints(tmp_path), **METHODS[name], episodes=40)
     assert resumed.history_ == whole.history_
     assert np.array_equal(ask(resumed, planted), ask(whole, planted))
 

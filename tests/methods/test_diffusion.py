@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph
 from fewnode.methods.diffusion import (
     Diffusion,
@@ -17,7 +18,6 @@ from fewnode.methods.diffusion import (
     two_steps,
     walked,
 )
-from fewnode.nn import normalised
 from graphs import random_graph
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from fewnode.checkpoint import Checkpoints
 from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
@@ -25,7 +26,7 @@ from fewnode.experiment.run import experiment
 from fewnode.graph import Dataset
 from fewnode.io import exclusive, load_dataset, save_dataset, write_record
 from fewnode.methods.gpn import GPN
-from fewnode.train import Journal, Schedule
+from fewnode.train import Schedule
 from sizes import Figure, in_child, sizes
 
 EPISODES, INTERVAL = 60, Schedule().validate_every
@@ -45,7 +46,7 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
     SEEN[:16] = bytes(16)
     with exclusive(out):
         samplers = (EpisodeSampler(data, part, 3, 2, 2) for part in ("train", "valid"))
-        gpn = GPN(episodes=episodes, patience=99).fit(data.graph, *samplers, Journal(out, report=note))
+        gpn = GPN(episodes=episodes, patience=99).fit(data.graph, *samplers, Checkpoints(out, listener=note))
         if not (out / "model.json").exists():
             state = {name: tensor.numpy() for name, tensor in gpn.state().items()}
             write_record(out, "model", {"history": asdict(gpn.history_)}, state)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 
 import oracle
+from fewnode.gpn import prototypes
 from fewnode.graph import Dataset, Graph
 from fewnode.io import save_dataset
-from fewnode.methods.gpn import GPN, prototypes
+from fewnode.methods.gpn import GPN
 from graphs import random_graph
 from sizes import Figure, sizes
 
@@ -30,7 +32,7 @@ def method(graph: Graph, seed: int, **options: object) -> GPN:
     """GPN with random weights, biases among them."""
     gpn = GPN(**{"hidden": HIDDEN, "seed": seed, **options})  # type: ignore[arg-type]
     gpn.idf_ = None
-    gpn.networks_ = gpn._build(graph.n_features, 0.0).eval()
+    gpn.networks_ = gpn.build(graph.n_features, 0.0).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in gpn.networks_.parameters():
@@ -145,10 +147,9 @@ def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats
 def receptive_field(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """What is computed for some nodes is what is computed for all."""
     gpn = method(graph, seed)
-    g, nodes = gpn._prepared(graph), torch.from_numpy(rng.permutation(graph.n)[: int(rng.integers(1, graph.n + 1))])
-    with torch.no_grad():
-        some = torch.cat([gpn.networks_.encoder(g, nodes), gpn.networks_.importance(g, nodes)[:, None]], dim=1)
-        every = torch.cat([gpn.networks_.encoder(g, None), gpn.networks_.importance(g, None)[:, None]], dim=1)
+    engine, nodes = gpn.engine(graph, gpn.networks_), rng.permutation(graph.n)[: int(rng.integers(1, graph.n + 1))]
+    both = map(partial(engine.embed, gpn.networks_), (nodes, None))
+    some, every = (torch.cat([z, s[:, None]], dim=1) for z, s in both)
     return some.numpy(), every[nodes].numpy()
 
 

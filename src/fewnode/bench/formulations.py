@@ -1,8 +1,8 @@
 """GPN in three formulations that give the same numbers: `naive`, `pyg` and `fewnode`.
 
-naive: as the authors' code has it: dense attributes, the whole graph for every training episode and every task.
+naive: `gpn.py` as the authors' code runs it: dense attributes, the whole graph for each training episode and each task.
 pyg: what one writes with PyG: `GCNConv` and message passing on sparse attributes, full batch; one embedding of all
-nodes for an evaluation. fewnode: ours, the receptive field of an episode alone.
+nodes for an evaluation. fewnode: the engine, which reads the receptive field of an episode alone.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
+from fewnode.gpn import Batch, Encoder, Networks, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import Dataset, is_sparse
-from fewnode.methods.gpn import GPN, Batch, Networks, Valuator
-from fewnode.nn import GCN, Prepared, as_tensor, normalised
-from fewnode.train import Adam, step
+from fewnode.methods.gpn import GPN, answer_tasks
+from fewnode.train import Adam, Gradients, step, stream
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
 
@@ -32,10 +32,8 @@ class Formulation(Protocol):
 
     model: Any
 
-    def weights(self) -> list[Tensor]:
-        """W, b of each layer of the encoder, then w, b and a of the valuator; PyG's W are transposed."""
-
-    def loss(self, task: Episode) -> Tensor: ...
+    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
+        """Gradients by W, b of each layer of the encoder, then by w, b and a of the valuator; PyG transposes W."""
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
         """Train on task t."""
@@ -44,123 +42,98 @@ class Formulation(Protocol):
 
 
 def initial_networks(data: Dataset) -> Networks:
-    return GPN(dropout=DROPOUT)._build(data.graph.n_features, DROPOUT)
+    return GPN().build(data.graph.n_features, DROPOUT)
 
 
 class Ours:
-    """The formulation of `fewnode.methods.gpn`."""
+    """The formulation of `fewnode.engine`."""
 
     def __init__(self, data: Dataset, networks: Networks) -> None:
-        self.graph, self.model = data.graph, copy.deepcopy(networks)
-        self.prepared = Prepared(data.graph, data.graph.x)
+        self.model = copy.deepcopy(networks)
+        self.engine = engine_for(self.model, data.graph)
         self.optimizer = Adam(list(self.model.parameters()), LR, WEIGHT_DECAY)
 
-    def weights(self) -> list[Tensor]:
-        encoder, valuator = parts(self.model)
-        return [*encoder.weight, *encoder.bias, valuator.w, valuator.b, valuator.a]
-
-    def loss(self, task: Episode) -> Tensor:
-        return self.model.loss(self.prepared, Batch([task], task.n_way), "sqeuclidean")
+    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
+        return self.engine.loss_and_gradients(self.model, Batch([task]), dropout, seed)
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
-        step(self.model, self.optimizer, self.loss, train, t)
+        step(self.model, self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
 
     def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
-        gpn = GPN()
-        gpn.networks_, gpn._ready = self.model.eval(), (self.graph, self.prepared)
-        return gpn.predict_tasks(self.graph, tasks)
+        return answer_tasks(*self.engine.embed(self.model), tasks, "sqeuclidean")
 
 
-class WholeGraph:
+class FullBatch:
     """What the other two share: every node in every step, by plain autograd and torch's Adam; `embed` differs."""
+
+    model: Any
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.optimizer = torch.optim.Adam(model.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
 
-    def episode(self, train: EpisodeSampler, t: int) -> None:
-        self.model.train()
-        self.optimizer.zero_grad()
-        self.loss(train[t]).backward()
-        self.optimizer.step()
+    def embed(self, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
 
     def weights(self) -> list[Tensor]:
-        return self.model.weights()  # type: ignore[no-any-return]
+        raise NotImplementedError
 
-    def loss(self, task: Episode) -> Tensor:
-        return F.nll_loss(self.log_prob(task, *self.model()), torch.from_numpy(task.query_y))
+    def loss(self, task: Episode, dropout: float, seed: int) -> Tensor:
+        log_prob = self.log_prob(task, *self.embed(dropout, seed))
+        return F.nll_loss(log_prob, torch.from_numpy(task.query_y))
 
     def log_prob(self, task: Episode, z: Tensor, importance: Tensor) -> Tensor:
-        """Eqs. (11)-(13), class by class."""
-        centres = []
-        for c in range(task.n_way):
-            members = torch.from_numpy(task.support[task.support_y == c])
-            centres.append(torch.softmax(importance[members], dim=0) @ z[members])
-        query = z[torch.from_numpy(task.query)]
-        return F.log_softmax(-(query[:, None] - torch.stack(centres)[None]).square().sum(dim=2), dim=1)
+        batch = Batch([task])
+        return batch_log_prob(z[batch.support], importance[batch.support], z[batch.query], batch)
+
+    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
+        loss = self.loss(task, dropout, seed)
+        return float(loss.detach()), list(torch.autograd.grad(loss, self.weights()))
+
+    def episode(self, train: EpisodeSampler, t: int) -> None:
+        self.optimizer.zero_grad()
+        self.loss(train[t], DROPOUT, t).backward()
+        self.optimizer.step()
 
 
-class Naive(WholeGraph):
+class Naive(FullBatch):
     """The authors' formulation: each task of an evaluation runs the whole graph again."""
 
     def __init__(self, data: Dataset, networks: Networks) -> None:
-        super().__init__(DenseGPN(data, networks))
+        super().__init__(copy.deepcopy(networks))
+        x = data.graph.x
+        self.graph = WholeGraph.of(data.graph, x.toarray() if is_sparse(x) else x)
+
+    def embed(self, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+        return self.model(self.graph, dropout, seed)  # type: ignore[no-any-return]
+
+    def weights(self) -> list[Tensor]:
+        return list(self.model.parameters())
 
     def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
-        self.model.eval()
         with torch.no_grad():
-            return [self.log_prob(task, *self.model()).exp().numpy() for task in tasks]
+            return [self.log_prob(task, *self.embed()).exp().numpy() for task in tasks]
 
 
-class PyG(WholeGraph):
+class PyG(FullBatch):
     """A PyG user's formulation: one embedding of all nodes, then task by task."""
 
     def __init__(self, data: Dataset, networks: Networks) -> None:
         super().__init__(sparse_gpn(data, networks))
 
+    def embed(self, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+        return self.model(dropout)  # type: ignore[no-any-return]
+
+    def weights(self) -> list[Tensor]:
+        return self.model.weights()  # type: ignore[no-any-return]
+
     def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
-        self.model.eval()
         with torch.no_grad():
-            z, importance = self.model()
+            z, importance = self.embed()
             return [self.log_prob(task, z, importance).exp().numpy() for task in tasks]
 
 
 FORMULATIONS: dict[str, Any] = {"naive": Naive, "pyg": PyG, "fewnode": Ours}
-
-
-class DenseGPN(nn.Module):
-    """Eqs. (2) to (10) on all nodes; X is dense, Â a sparse matrix."""
-
-    def __init__(self, data: Dataset, networks: Networks) -> None:
-        super().__init__()
-        encoder, valuator = parts(networks)
-        x = data.graph.x
-        self.x = torch.from_numpy(x.toarray()) if is_sparse(x) else as_tensor(x)
-        hat = normalised(data.graph, np.float32).tocoo()
-        self.row, self.column = (torch.from_numpy(part.astype(np.int64)) for part in hat.coords)
-        indices = torch.stack([self.row, self.column])
-        self.adj = torch.sparse_coo_tensor(indices, torch.from_numpy(hat.data), hat.shape, check_invariants=False)
-        self.centrality = torch.log(torch.from_numpy(data.graph.degree).float() + valuator.eps)
-        self.weight = copies(encoder.weight)
-        self.bias = copies(encoder.bias)
-        self.w, self.b, self.a = copies([valuator.w, valuator.b, valuator.a])
-
-    def forward(self) -> tuple[Tensor, Tensor]:
-        h = torch.relu(torch.spmm(self.adj, self.x @ self.weight[0]) + self.bias[0])
-        h = F.dropout(h, DROPOUT, self.training)
-        z = torch.relu(torch.spmm(self.adj, h @ self.weight[1]) + self.bias[1])
-        s = torch.tanh(self.x @ self.w + self.b).squeeze(1)
-        for a in self.a:
-            s = self.aggregate(s, a)
-        return z, torch.sigmoid(self.centrality * s)
-
-    def weights(self) -> list[Tensor]:
-        return [*self.weight, *self.bias, self.w, self.b, self.a]
-
-    def aggregate(self, s: Tensor, a: Tensor) -> Tensor:
-        score = F.leaky_relu(a[0] * s[self.row] + a[1] * s[self.column], 0.2).exp()
-        total = torch.zeros_like(s).index_add(0, self.row, score)
-        return torch.zeros_like(s).index_add(0, self.row, score * s[self.column]) / total
 
 
 def sparse_gpn(data: Dataset, networks: Networks) -> nn.Module:
@@ -193,8 +166,8 @@ def sparse_gpn(data: Dataset, networks: Networks) -> nn.Module:
             self.w, self.b, self.a = copies([valuator.w, valuator.b, valuator.a])
             self.aggregate = ScoreAggregation(aggr="add")
 
-        def forward(self) -> tuple[Tensor, Tensor]:
-            h = F.dropout(self.convs[0](self.x, self.edge_index).relu(), DROPOUT, self.training)
+        def forward(self, dropout: float) -> tuple[Tensor, Tensor]:
+            h = F.dropout(self.convs[0](self.x, self.edge_index).relu(), dropout)
             z = self.convs[1](h, self.edge_index).relu()
             s = torch.tanh(self.x @ self.w + self.b)
             for a in self.a:
@@ -208,9 +181,9 @@ def sparse_gpn(data: Dataset, networks: Networks) -> nn.Module:
     return SparseGPN()
 
 
-def parts(networks: Networks) -> tuple[GCN, Valuator]:
+def parts(networks: Networks) -> tuple[Encoder, Valuator]:
     encoder, valuator = networks.encoder, networks.valuator
-    if not isinstance(encoder, GCN) or valuator is None:
+    if not isinstance(encoder, Encoder) or valuator is None:
         raise TypeError("the formulations are of GPN with the paper's encoder and valuator")
     return encoder, valuator
 

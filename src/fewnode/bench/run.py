@@ -25,8 +25,9 @@ from fewnode.bench.formulations import FORMULATIONS, Formulation, Ours, initial_
 from fewnode.bench.networks import SIZES, Size, network
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.gpn import Networks
 from fewnode.graph import Dataset
-from fewnode.methods.gpn import GPN, Networks
+from fewnode.methods.gpn import GPN
 from fewnode.train import VALID_TASKS, Schedule
 
 WAY, SHOT, TASKS = 5, 5, 500
@@ -122,12 +123,10 @@ def agree(formulations: dict[str, Formulation], train: Episode, tasks: list[Epis
 
 
 def _values(formulation: Formulation, train: Episode, tasks: list[Episode]) -> dict[str, list[np.ndarray[Any, Any]]]:
-    """With dropout off: it draws differently where other nodes are in memory."""
-    formulation.model.eval()
-    loss = formulation.loss(train)
-    gradient = torch.autograd.grad(loss, formulation.weights())
+    """With dropout off: PyG draws it in its own way."""
+    loss, gradient = formulation.loss_and_gradients(train)
     return {
-        "loss": [loss.detach().numpy()],
+        "loss": [np.array(loss)],
         "gradient": [part.numpy() for part in gradient],
         "probability": list(formulation.predict(tasks)),
     }

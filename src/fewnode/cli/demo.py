@@ -46,16 +46,16 @@ def demo(
       fewnode predict --run demo/run --support support.csv --all --out p.csv
       fewnode serve --run demo/run
     """
+    from fewnode.checkpoint import Checkpoints
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.evaluation import evaluate
-    from fewnode.train import Journal
 
     set_threads(threads)
     data = load("debian")
     gpn = Estimator("gpn", way=5, shot=5, seed=seed, episodes=episodes)
     with training_bar(episodes, quiet, f"{data.name}: {data.graph}") as report:
-        gpn.fit(data, Journal(report=report))
+        gpn.fit(data, Checkpoints(listener=report))
     note("the classifier without training, then GPN+", quiet)
     plus = Estimator("gpn-plus", way=5, shot=5, seed=seed).fit(data)
     models = {"gpn": gpn, "propagation": Estimator("propagation", **PLAIN).fit(data), "gpn-plus": plus}

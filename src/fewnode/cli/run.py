@@ -309,9 +309,9 @@ def _cell(value: object) -> str:
 
 
 def _journal(report: Any, part: str) -> Any:
-    from fewnode.train import Journal
+    from fewnode.checkpoint import Checkpoints
 
-    return Journal(report=report, part=part)
+    return Checkpoints(listener=report, part=part)
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:

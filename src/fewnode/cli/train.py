@@ -19,9 +19,10 @@ from fewnode.errors import FewnodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fewnode.checkpoint import Checkpoints
     from fewnode.estimator import Estimator
     from fewnode.graph import Dataset
-    from fewnode.train import Journal, Team
+    from fewnode.train import Team
 
 METHODS = (
     "gpn-plus",
@@ -124,9 +125,9 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
+    from fewnode.checkpoint import Checkpoints
     from fewnode.datasets import load
     from fewnode.estimator import Estimator, has_option
-    from fewnode.train import Journal
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
@@ -168,17 +169,17 @@ def train(
         team.agree(0.0)
         if not team.leads:
             if not (out / "model.json").exists():
-                model.fit(dataset, Journal(out), team)
+                model.fit(dataset, Checkpoints(out), team)
             return
         with training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
-            trained = _train(model, dataset, data, Journal(out, report=report), resume, team)
+            trained = _train(model, dataset, data, Checkpoints(out, listener=report), resume, team)
     if trained:
         _say_trained(model, out, quiet, as_json)
     else:
         note(f"{out} is finished already", quiet)
 
 
-def _train(model: Estimator, dataset: Dataset, data: str, journal: Journal, resume: bool, team: Team) -> bool:
+def _train(model: Estimator, dataset: Dataset, data: str, journal: Checkpoints, resume: bool, team: Team) -> bool:
     """Train and save; False if somebody else has done so by now."""
     from fewnode.io import exclusive
     from fewnode.kept import keep
@@ -207,7 +208,7 @@ def _check_free(out: Path, resume: bool) -> None:
 
 def _checkpoints(out: Path) -> list[Path]:
     """Of the training and of its parts, which have a directory each."""
-    from fewnode.train import CHECKPOINT
+    from fewnode.checkpoint import CHECKPOINT
 
     return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
 

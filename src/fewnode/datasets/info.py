@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fewnode import kernels
+from fewnode.engine import loops
 from fewnode.errors import visible
 from fewnode.graph import Dataset, Ints
 
@@ -67,7 +67,7 @@ def count_by_size(values: Ints) -> list[dict[str, int]]:
 def edge_homophily(data: Dataset) -> float | None:
     """The share of edges between labelled nodes whose ends have the same class; None if there is no such edge."""
     adj = data.graph.adj
-    same, known = kernels.same_label(adj.indptr, adj.indices, data.y)
+    same, known = loops.same_label(adj.indptr, adj.indices, data.y)
     return float(same / known) if known else None
 
 

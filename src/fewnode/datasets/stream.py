@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode import kernels, memory
+from fewnode import memory
 from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
+from fewnode.engine import loops
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset
 from fewnode.io import Stream, load_dataset, one_line, write_record
@@ -181,7 +182,7 @@ def _rows(edges: Column, n: int, limit: int, directed: bool, waiting: Any) -> ND
     count = np.zeros(n, np.int64)
     for source, target in _arcs(edges, directed):
         _check_ends(edges, source, target, n)
-        kernels.count_arcs(source, target, count)
+        loops.count_arcs(source, target, count)
     starts = np.concatenate([[0], np.cumsum(count)])
     indptr = np.zeros(n + 1, np.int64)
     room = max(1, limit // 4 // 4)  # a quarter of the memory, in 32-bit numbers
@@ -191,8 +192,8 @@ def _rows(edges: Column, n: int, limit: int, directed: bool, waiting: Any) -> ND
         own = starts[low : high + 1] - starts[low]
         indices, at = np.empty(int(own[-1]), np.int32), own[:-1].copy()
         for source, target in _arcs(edges, directed):
-            kernels.place_arcs(source, target, at, low, indices)
-        kept = kernels.sort_rows(own, indices)
+            loops.place_arcs(source, target, at, low, indices)
+        kept = loops.sort_rows(own, indices)
         indptr[low + 1 : high + 1] = indptr[low] + kept[1:]
         waiting.write(indices[: kept[-1]].data)
         low = high

@@ -71,7 +71,7 @@ def _adapted(method: Adapt, graph: Graph, task: Episode, nodes: Ints) -> Vectors
     g = method._prepared(graph)
     (weights,) = method._adapted([method._support(g, task)])
     own = {name: weight for name, weight in weights.items() if name not in (HEAD, BIAS, ROWS)}
-    field = method.network_.encoder.read(g, torch.from_numpy(nodes))
+    field = method.network_.encoder.read(g, nodes)
     with torch.no_grad():
         z: Vectors = functional_call(method.network_, own, (field,), tie_weights=False).numpy()
     return z

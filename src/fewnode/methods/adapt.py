@@ -10,24 +10,26 @@ that no class of a task is favoured, and the inner loop of the other two adapts.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewnode.attributes import inverse_document_frequency, need_attributes, scale
+from fewnode.checkpoint import adopt
+from fewnode.engine.fields import Nodes, ReceptiveFields
+from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.methods.inner import MOVE, ROWS, Known, Network, Pool, Stack, Support, Weights, adapt
-from fewnode.nn import CSR, ENCODERS, Field, Module, Prepared, build_encoder, check_widths
-from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, adopt, meta_train, seeded
+from fewnode.methods.gpn import ENCODERS, build_encoder, check_widths
+from fewnode.methods.inner import MOVE, ROWS, Field, FieldEncoder, Known, Network, Pool, Stack, Support, Weights, adapt
+from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train, seeded
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
@@ -47,10 +49,10 @@ class SGC(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
         nn.init.xavier_uniform_(self.first)
 
-    def read(self, g: Prepared, nodes: Int[Tensor, " k"] | None) -> Field:
-        hop, around = g.hop(nodes)
-        rows, inner = g.propagated(around)
-        return Field(rows, (inner, hop)) if nodes is None else Field(_product(hop, rows), (), nodes)
+    def read(self, g: ReceptiveFields, nodes: Nodes | None) -> Field:
+        hop = g.hop(nodes)
+        rows, inner = g.propagated(hop.around)
+        return Field(rows, (inner, hop.matrix)) if nodes is None else Field(_product(hop.matrix, rows), (), nodes)
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
         return self.finish(field, field.rows @ self.first)
@@ -61,14 +63,12 @@ class SGC(nn.Module):
         return h + self.bias
 
     @torch.no_grad()
-    def products(self, g: Prepared) -> Float[Tensor, "n d"]:
+    def products(self, g: ReceptiveFields) -> Float[Tensor, "n d"]:
         return self.apply_to(self.read(g, None)) - self.bias
 
 
 def _product(hop: CSR, rows: CSR | Tensor) -> CSR | Tensor:
-    if isinstance(rows, CSR) and rows.values.device.type == "cpu":
-        return CSR.from_scipy(hop.scipy @ rows.scipy, rows.values.dtype)
-    return hop @ (rows.to_dense() if isinstance(rows, CSR) else rows)
+    return CSR.of(hop.scipy @ rows.scipy) if isinstance(rows, CSR) else hop @ rows
 
 
 class Adapt:
@@ -79,7 +79,7 @@ class Adapt:
     episodes, lr, weight_decay, patience: of the training, by Adam. scaling: of the attributes, as in `GPN`.
     """
 
-    _ready: tuple[Graph, Prepared] | None = None
+    _ready: tuple[Graph, ReceptiveFields] | None = None
 
     def __init__(
         self,
@@ -96,13 +96,12 @@ class Adapt:
         weight_decay: float = 0.0,
         patience: int = 10,
         seed: int = 0,
-        device: str = "cpu",
     ) -> None:
         self.encoder, self.meta, self.hidden = encoder, meta, tuple(hidden)
         self.steps, self.inner_lr, self.first_order = steps, inner_lr, first_order
         self.dropout, self.scaling = dropout, scaling
         self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
-        self.seed, self.device = seed, device
+        self.seed = seed
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Adapt:
         need_attributes(graph)
@@ -111,10 +110,11 @@ class Adapt:
         self.unit_ = LENGTH / max(_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
         self._ready = None
         g = self._prepared(graph)
-        self.network_ = network = self._build(graph.n_features).to(self.device)
+        self.network_ = network = self._build(graph.n_features)
         loss_of = self._query_loss(g) if self.meta else self._class_loss(g, train)
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        self.history_ = meta_train(network, loss_of, self._validation(g, valid), train, schedule, journal)
+        gradients = by_autograd(network, lambda t: loss_of(train[t]), train.seed)
+        self.history_ = meta_train(network, gradients, self._validation(g, valid), schedule, journal)
         return self
 
     def _check(self) -> None:
@@ -128,42 +128,43 @@ class Adapt:
         if not 0 <= self.dropout < 1:
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1")
 
-    def _query_loss(self, g: Prepared) -> Callable[[Episode], Tensor]:
+    def _query_loss(self, g: ReceptiveFields) -> Callable[[Episode], Tensor]:
         """MAML's objective: the loss of the query set after the inner loop, as a function of the weights before it."""
 
         def loss_of(task: Episode) -> Tensor:
             (weights,) = self._adapted([self._support(g, task)], second_order=not self.first_order)
-            query, y = (torch.from_numpy(part).to(g.device) for part in (task.query, task.query_y))
-            return F.cross_entropy(self.network_.logits(self.network_.encoder.read(g, query), weights), y)
+            logits = self.network_.logits(self.network_.encoder.read(g, task.query), weights)
+            return F.cross_entropy(logits, torch.from_numpy(task.query_y))
 
         return loss_of
 
-    def _class_loss(self, g: Prepared, train: EpisodeSampler) -> Callable[[Episode], Tensor]:
+    def _class_loss(self, g: ReceptiveFields, train: EpisodeSampler) -> Callable[[Episode], Tensor]:
         """An ordinary classifier's objective: all training classes at once, on the nodes of an episode."""
         network = self.network_
         label = np.full(g.n, -1)
         for c, members in enumerate(train.members):
             label[members] = c
-        of_node = torch.from_numpy(label).to(g.device)
+        of_node = torch.from_numpy(label)
         network.eval()
         with torch.no_grad():
-            width = network(network.encoder.read(g, torch.from_numpy(train.members[0][:1]).to(g.device))).shape[1]
+            width = network(network.encoder.read(g, train.members[0][:1])).shape[1]
         with seeded(self.seed, 1):
-            network.classes = classes = nn.Linear(width, len(train.members)).to(self.device)
+            network.classes = classes = nn.Linear(width, len(train.members))
 
         def loss_of(task: Episode) -> Tensor:
-            nodes = torch.from_numpy(np.concatenate([task.support, task.query])).to(g.device)
+            nodes = np.concatenate([task.support, task.query])
             z = F.dropout(network(network.encoder.read(g, nodes)), self.dropout)
             return F.cross_entropy(classes(z), of_node[nodes])
 
         return loss_of
 
-    def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
+    def _validation(self, g: ReceptiveFields, valid: EpisodeSampler) -> Callable[[], float]:
         """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
         pool = valid.take(VALID_TASKS)
         kept = Pool()
 
         def validate() -> float:
+            self.network_.eval()
             answers = self._answers(g, pool, kept)
             return float(np.mean([(p.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean() for i, p in answers]))
 
@@ -185,7 +186,7 @@ class Adapt:
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
-        self, g: Prepared, tasks: Sequence[Episode], kept: Pool | None = None
+        self, g: ReceptiveFields, tasks: Sequence[Episode], kept: Pool | None = None
     ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Logits of each task's query nodes; all tasks have the same N.
 
@@ -194,17 +195,17 @@ class Adapt:
         if kept is not None and kept.known:
             yield from self._answers_of(g, kept)
         rest = [i for i in range(len(tasks)) if kept is None or i not in kept.known]
-        degree = g.degree.cpu().numpy()
+        degree = g.degree
         rest.sort(key=lambda i: degree[tasks[i].support].sum())  # like sizes side by side
         for part in (rest[start : start + TASKS] for start in range(0, len(rest), TASKS)):
             supports = [self._support(g, tasks[i]) for i in part]
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
-                query = torch.from_numpy(tasks[i].query).to(g.device)
+                query = tasks[i].query
                 if kept is not None and (known := Known.read(self.network_, g, support, query)) is not None:
                     kept.known[i] = known
                 yield i, self._asked(g, query, weights)
 
-    def _answers_of(self, g: Prepared, kept: Pool) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
+    def _answers_of(self, g: ReceptiveFields, kept: Pool) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Attributes times the first weight for all nodes at once; what a task adds to that, its products tell."""
         network, rows = self.network_, self.network_.encoder.products(g)
         for part, stack in kept.stacks:
@@ -216,9 +217,8 @@ class Adapt:
                     logits = network.logits(known.query, {**weights, ROWS: moved})
                 yield i, logits
 
-    def _support(self, g: Prepared, task: Episode) -> Support:
-        nodes, y = (torch.from_numpy(part).to(g.device) for part in (task.support, task.support_y))
-        return Support.read(self.network_, g, nodes, y)
+    def _support(self, g: ReceptiveFields, task: Episode) -> Support:
+        return Support.read(self.network_, g, task.support, torch.from_numpy(task.support_y))
 
     def _adapted(self, supports: Sequence[Support], second_order: bool = False) -> list[Weights]:
         loop = partial(adapt, self.network_, steps=self.steps, lr=self.inner_lr, second_order=second_order)
@@ -226,30 +226,27 @@ class Adapt:
         together = iter(loop(Stack(few)) if few else [])
         return [loop(support)[0] if support.products is None else next(together) for support in supports]
 
-    def _asked(self, g: Prepared, query: Int[Tensor, " q"], weights: Weights) -> Float[Tensor, "q n"]:
+    def _asked(self, g: ReceptiveFields, query: Nodes, weights: Weights) -> Float[Tensor, "q n"]:
         network = self.network_
         with torch.no_grad():
-            if query.numel() * 8 > g.n > QUERIES:
+            if query.size * 8 > g.n > QUERIES:
                 return network.logits(network.encoder.read(g, None), weights)[query]
-            parts = (network.encoder.read(g, nodes) for nodes in query.split(QUERIES))
+            parts = (network.encoder.read(g, nodes) for nodes in _parts(query))
             return torch.cat([network.logits(field, weights) for field in parts])
 
     def _build(self, n_features: int) -> Network:
         """A network whose first weights depend on the seed alone."""
         with seeded(self.seed):
-            if isinstance(self.encoder, nn.Module):
-                encoder = copy.deepcopy(self.encoder)
-                encoder = encoder if isinstance(encoder, Module) else Module(encoder)
-            elif self.encoder == "sgc":
-                encoder = SGC(n_features, self.hidden[0])
-            else:
-                encoder = build_encoder(self.encoder, n_features, self.hidden, self.dropout)
-            return Network(encoder)
+            if self.encoder == "sgc":
+                return Network(SGC(n_features, self.hidden[0]))
+            if self.encoder in ("gcn", "mlp"):
+                return Network(FieldEncoder(n_features, self.hidden, self.dropout, graph=self.encoder == "gcn"))
+            return Network(build_encoder(self.encoder, n_features, self.hidden, self.dropout))
 
-    def _prepared(self, graph: Graph) -> Prepared:
+    def _prepared(self, graph: Graph) -> ReceptiveFields:
         if self._ready is None or self._ready[0] is not graph:
             x = scale(graph.x, self.scaling, self.idf_) * np.float32(self.unit_)
-            self._ready = (graph, Prepared(graph, x, device=self.device))
+            self._ready = (graph, ReceptiveFields.of(graph, x))
         return self._ready[1]
 
     def state(self) -> dict[str, Tensor]:
@@ -265,8 +262,12 @@ class Adapt:
         self.unit_ = float(state["unit"])
         self._ready = None
         self._check()
-        self.network_ = adopt(lambda: self._build(n_features), learned).to(self.device)
+        self.network_ = adopt(lambda: self._build(n_features), learned)
         return self
+
+
+def _parts(query: Nodes) -> Iterator[Nodes]:
+    return (query[first : first + QUERIES] for first in range(0, max(1, query.size), QUERIES))
 
 
 def _length(x: Attributes) -> float:

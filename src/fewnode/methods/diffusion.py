@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.attributes import inverse_document_frequency, scale
+from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.walks import random_walks
-from fewnode.nn import CSR, as_tensor, normalised
 from fewnode.train import seeded
 
 
@@ -56,7 +56,7 @@ class Operators:
 
     @classmethod
     def of(cls, graph: Graph) -> Operators:
-        return cls(CSR.from_scipy(normalised(graph), torch.float32), CSR.from_scipy(random_walk(graph), torch.float32))
+        return cls(CSR.of(normalised(graph), torch.float32), CSR.of(random_walk(graph), torch.float32))
 
 
 def random_walk(graph: Graph) -> sp.csr_array:
@@ -154,7 +154,7 @@ def leading_directions(x: Attributes, rank: int, seed: int, rounds: int = 4, ext
     d = x.shape[1]
     if d <= rank:
         return np.eye(d, dtype=np.float32)
-    forward, back = (_operator(m) for m in (x, x.T.tocsr() if is_sparse(x) else x.T))
+    forward, back = operand(x), operand(x.T.tocsr() if is_sparse(x) else np.ascontiguousarray(x.T))
     with seeded(seed):
         q = torch.randn(d, min(rank + extra, d))
     for _ in range(rounds):
@@ -163,7 +163,3 @@ def leading_directions(x: Attributes, rank: int, seed: int, rounds: int = 4, ext
     values, vectors = torch.linalg.eigh((b.T @ b).double())
     directions: NDArray[np.float32] = (q @ vectors[:, values.argsort(descending=True)[:rank]].float()).numpy()
     return directions
-
-
-def _operator(matrix: Attributes) -> CSR | Tensor:
-    return CSR.from_scipy(matrix, torch.float32) if is_sparse(matrix) else as_tensor(np.ascontiguousarray(matrix))

@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.attributes import unit_rows
+from fewnode.engine.lanes import compiled
+from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.kernels import compiled
 from fewnode.methods.diffusion import leading_directions
 from fewnode.methods.skipgram import Nodes
 from fewnode.methods.walks import Walks
-from fewnode.nn import normalised
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from fewnode.nn import CSR, Field, Prepared
+from fewnode.engine.fields import Nodes, ReceptiveFields
+from fewnode.engine.sparse import CSR
+from fewnode.gpn import Encoder, convolve
 
 HEAD, BIAS, ROWS, MOVE = "head", "bias", "rows", "move"
 MAX_GRAM = 1024
@@ -28,6 +30,62 @@ TOGETHER = 12
 """Tasks of a stack in a pool; more would have to be filled up with more zeros."""
 
 Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """What an encoder reads of a graph for some nodes: constants, so that weights can change without slicing again.
+
+    A layer multiplies by its weight and then by its hop, if it has one; the first layer's input is `rows`, which are
+    those of `nodes`, or of all.
+    """
+
+    rows: CSR | Tensor
+    hops: tuple[CSR | Tensor | None, ...]
+    nodes: Nodes | None = None
+
+
+class FieldEncoder(Encoder):
+    """The encoder of `fewnode.gpn` on the receptive field of some nodes, with gradients of any order."""
+
+    def __init__(self, n_features: int, hidden: Sequence[int], dropout: float, graph: bool) -> None:
+        super().__init__(n_features, hidden, graph)
+        self.dropout = dropout
+
+    def read(self, g: ReceptiveFields, nodes: Nodes | None) -> Field:
+        """The receptive field of the nodes, with as few rows as can be."""
+        if not self.graph:
+            return Field(g.features(nodes), (None,) * len(self.weight), nodes)
+        hops: list[CSR | None] = []
+        for _ in self.weight[1:]:
+            hop = g.hop(nodes)
+            hops.append(hop.matrix)
+            nodes = hop.around
+        rows, first = g.propagated(nodes)
+        return Field(rows, (first, *reversed(hops)), nodes)
+
+    def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
+        return self.finish(field, field.rows @ self.first)
+
+    @property
+    def first(self) -> Float[Tensor, "d h"]:
+        """The weight that the attributes are multiplied by: by far the largest."""
+        return self.weight[0]  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def products(self, g: ReceptiveFields) -> Float[Tensor, "n h"]:
+        """The rows of a field, times the first weight, for all nodes."""
+        field = self.read(g, None)
+        hw = field.rows @ self.first
+        return hw if field.hops[0] is None else field.hops[0] @ hw
+
+    def finish(self, field: Field, h: Float[Tensor, "*t m h"]) -> Float[Tensor, "*t k d"]:
+        """z, from the product of the field's rows with the first weight."""
+        for layer, (bias, hop) in enumerate(zip(self.bias, field.hops, strict=True)):
+            if layer > 0:
+                h = F.dropout(h, self.dropout, self.training) @ self.weight[layer]
+            h = convolve(hop, h, bias)
+        return h
 
 
 class Network(nn.Module):
@@ -94,7 +152,7 @@ class Support:
     products: Float[Tensor, "m m"] | None = None
 
     @classmethod
-    def read(cls, network: Network, g: Prepared, nodes: Int[Tensor, " k"], y: Int[Tensor, " k"]) -> Support:
+    def read(cls, network: Network, g: ReceptiveFields, nodes: Nodes, y: Int[Tensor, " k"]) -> Support:
         field = network.encoder.read(g, nodes)
         return cls(field, y, gram(field.rows) if network.first else None)
 
@@ -174,7 +232,7 @@ class Known:
     products: Float[Tensor, "q m"]
 
     @classmethod
-    def read(cls, network: Network, g: Prepared, support: Support, query: Int[Tensor, " q"]) -> Known | None:
+    def read(cls, network: Network, g: ReceptiveFields, support: Support, query: Nodes) -> Known | None:
         """None, if there are too many rows for that to pay."""
         if support.products is None:
             return None

@@ -23,12 +23,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.attributes import SCALINGS
+from fewnode.checkpoint import need_shapes
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
 from fewnode.methods.gpn import Prototypical, Ready, chunks, rectify
-from fewnode.train import need_shapes
 
 VIEWS: dict[str, Diffusion] = {
     "attributes": Diffusion(0),

@@ -18,13 +18,14 @@ from torch.nn import functional as F
 
 from fewnode.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.attributes import need_attributes
+from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
+from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction
-from fewnode.methods.gpn import DISTANCES, Prototypical
-from fewnode.train import need_shapes
+from fewnode.methods.gpn import Prototypical
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""

@@ -25,9 +25,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.engine.episode import power
+from fewnode.engine.lanes import compiled, exchange_32, prefetch
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.kernels import compiled, exchange_32, power, prefetch
 
 MAX_PARTS, PART_NODES = 8, 512
 """No more parts than this, and none with fewer nodes on average; the vectors of 512 nodes take 256 kB."""

@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewnode.checkpoint import need_shapes
+from fewnode.engine.lanes import compiled
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
-from fewnode.kernels import compiled
 from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
-from fewnode.train import need_shapes
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""

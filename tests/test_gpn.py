@@ -1,3 +1,5 @@
+"""The equations of sections 4.2 to 4.4, by hand, by PyG's operators, and against dense matrices."""
+
 import math
 
 import numpy as np
@@ -5,55 +7,41 @@ import pytest
 import torch
 
 import oracle
+from fewnode.checkpoint import Checkpoints
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Graph
-from fewnode.methods.gpn import (
-    GPN,
+from fewnode.gpn import (
     Batch,
+    Encoder,
     Networks,
     Valuator,
+    WholeGraph,
     aggregate_scores,
     centrality,
     closeness,
+    kept_units,
     log_prob,
-    nearness,
+    loss,
     prototypes,
+    segment_softmax,
+    splitmix,
 )
-from fewnode.nn import GCN, Prepared
-from fewnode.train import Journal
+from fewnode.graph import Dataset, Graph
+from fewnode.methods.gpn import GPN, nearness
 from graphs import random_graph
 
-GRAPHS = 1000
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
-
-@pytest.mark.parametrize("dtype", list(TOLERANCE))
-def test_receptive_field_equals_the_whole_graph_in_values_and_gradients(dtype: torch.dtype) -> None:
-    """The loss of an episode and every parameter's gradient, on random graphs, against dense whole-graph matrices."""
-    worst = 0.0
-    for seed in range(GRAPHS):
-        graph = random_graph(seed)
-        networks, task = _networks(graph, seed, dtype), _random_task(graph, seed)
-        ours = networks.loss(Prepared(graph, graph.x, dtype), Batch([task], task.n_way), "sqeuclidean")
-        whole = _whole_graph_loss(networks, graph, task, dtype)
-        pairs = [(ours, whole)]
-        parameters = list(networks.parameters())
-        pairs += zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(whole, parameters), strict=True)
-        worst = max([worst, *(float(((a - b).abs().max() / b.abs().max().clamp(min=1)).detach()) for a, b in pairs)])
-    assert worst < TOLERANCE[dtype]
-
-
-def _networks(graph: Graph, seed: int, dtype: torch.dtype) -> Networks:
+def random_networks(graph: Graph, seed: int, dtype: torch.dtype, mlp: bool = False) -> Networks:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        networks = Networks(GCN(graph.n_features, (6, 4)), Valuator(graph.n_features, eps=0.5 + seed % 3)).to(dtype)
+        encoder = Encoder(graph.n_features, (6, 4), graph=not mlp)
+        networks = Networks(encoder, Valuator(graph.n_features, eps=0.5 + seed % 3)).to(dtype)
         for parameter in networks.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
     return networks
 
 
-def _random_task(graph: Graph, seed: int) -> Episode:
+def random_episode(graph: Graph, seed: int) -> Episode:
     rng = np.random.default_rng(seed)
     support_y = np.array([0, 1, 1, 0, 0][: rng.integers(2, 6)])
     return Episode(
@@ -61,22 +49,72 @@ def _random_task(graph: Graph, seed: int) -> Episode:
     )
 
 
-def _whole_graph_loss(networks: Networks, graph: Graph, task: Episode, dtype: torch.dtype) -> torch.Tensor:
-    a, x = oracle.dense(graph, dtype)
-    encoder, valuator = networks.encoder, networks.valuator
-    assert isinstance(encoder, GCN)
-    assert valuator is not None
-    z = oracle.encode(a, x, list(encoder.weight), list(encoder.bias))
-    s = oracle.importance(a, x, valuator.w, valuator.b, valuator.a, valuator.eps)
-    return oracle.loss(z, s, *(torch.from_numpy(part) for part in vars(task).values()))
+def test_the_loss_and_its_gradients_are_those_of_dense_matrices() -> None:
+    for seed in range(100):
+        graph = random_graph(seed)
+        networks, task = random_networks(graph, seed, torch.float64), random_episode(graph, seed)
+        ours = loss(networks, WholeGraph.of(graph, dtype=torch.float64), Batch([task]), "sqeuclidean")
+        a, x = oracle.dense(graph, torch.float64)
+        encoder, valuator = networks.encoder, networks.valuator
+        z = oracle.encode(a, x, list(encoder.weight), list(encoder.bias))
+        s = oracle.importance(a, x, valuator.w, valuator.b, valuator.a, valuator.eps)
+        whole = oracle.loss(z, s, *(torch.from_numpy(part) for part in vars(task).values()))
+        assert torch.allclose(ours, whole, atol=1e-12)
+        parameters = list(networks.parameters())
+        for mine, theirs in zip(*(torch.autograd.grad(each, parameters) for each in (ours, whole)), strict=True):
+            assert torch.allclose(mine, theirs, atol=1e-10)
+
+
+def test_segment_softmax_by_hand() -> None:
+    weight = segment_softmax(torch.tensor([0.0, math.log(3.0), 5.0]), torch.tensor([1, 1, 0]), 2)
+    assert torch.allclose(weight, torch.tensor([0.25, 0.75, 1.0]))
+
+
+def test_segment_softmax_of_huge_scores_is_finite() -> None:
+    weight = segment_softmax(torch.tensor([1e30, 1e30, -1e30]), torch.tensor([0, 0, 0]), 1)
+    assert torch.allclose(weight, torch.tensor([0.5, 0.5, 0.0]))
+
+
+def test_the_normalised_adjacency_of_the_star_by_hand(star: Graph) -> None:
+    middle, leaf, edge = 1 / 4, 1 / 2, 1 / math.sqrt(4 * 2)
+    expected = torch.diag(torch.tensor([middle, leaf, leaf, leaf]))
+    expected[0, 1:] = expected[1:, 0] = edge
+    assert torch.allclose(WholeGraph.of(star).a_hat.to_dense(), expected)
+
+
+def test_a_layer_is_gcnconv(star: Graph) -> None:
+    from torch_geometric.nn import GCNConv
+
+    encoder = Encoder(2, (3,))
+    conv = GCNConv(2, 3)
+    conv.lin.weight.data = encoder.weight[0].data.T.contiguous()
+    conv.bias.data = encoder.bias[0].data
+    theirs = torch.relu(conv(torch.from_numpy(star.x.copy()), torch.from_numpy(star.edge_index())))
+    assert torch.allclose(encoder(WholeGraph.of(star)), theirs, atol=1e-6)
+
+
+def test_the_hash_is_splitmix64() -> None:
+    """The first outputs from state 0, as published with the algorithm."""
+    golden, state = 0x9E3779B97F4A7C15 - (1 << 64), torch.tensor(0)
+    words = [int(splitmix(state)), int(splitmix(state + golden)), int(splitmix(state + golden + golden))]
+    assert [word % (1 << 64) for word in words] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+
+
+def test_dropout_drops_its_share_and_depends_on_seed_layer_node_and_unit() -> None:
+    kept = kept_units((500, 40), 0.2, 7, 1)
+    assert abs(float((~kept).float().mean()) - 0.2) < 0.01
+    assert torch.equal(kept[:100, :10], kept_units((100, 10), 0.2, 7, 1)), "whatever else is there"
+    for seed, layer in ((8, 1), (7, 2)):
+        other = kept_units((500, 40), 0.2, seed, layer)
+        assert abs(float((kept == other).float().mean()) - (0.8**2 + 0.2**2)) < 0.02, "as if drawn independently"
 
 
 def test_score_aggregation_by_hand(star: Graph) -> None:
     """The middle of the star sees all four scores, a leaf sees the middle's and its own: Eqs. (6)-(7)."""
     s = torch.tensor([0.5, -0.5, 0.0, 1.0])
     a = torch.tensor([1.0, -2.0])
-    hop, _ = Prepared(star, star.x).hop(None)
-    ours = aggregate_scores(s, s, hop, a)
+    g = WholeGraph.of(star)
+    ours = aggregate_scores(s, g.target, g.source, a)
 
     def leaky(v: float) -> float:
         return v if v > 0 else 0.2 * v
@@ -97,8 +135,8 @@ def test_score_aggregation_is_gatconv_with_unit_weight(star: Graph) -> None:
     conv.lin.weight.data = torch.ones(1, 1)
     conv.att_dst.data, conv.att_src.data = a[0].view(1, 1, 1), a[1].view(1, 1, 1)
     theirs = conv(s[:, None], torch.from_numpy(star.edge_index())).squeeze(1)
-    hop, _ = Prepared(star, star.x).hop(None)
-    assert torch.allclose(aggregate_scores(s, s, hop, a), theirs, atol=1e-6)
+    g = WholeGraph.of(star)
+    assert torch.allclose(aggregate_scores(s, g.target, g.source, a), theirs, atol=1e-6)
 
 
 def test_centrality_by_hand() -> None:
@@ -108,7 +146,7 @@ def test_centrality_by_hand() -> None:
 def test_importance_of_an_isolated_node_is_finite() -> None:
     graph = Graph.from_edges([[0], [1]], 3, np.ones((3, 2), np.float32))
     for eps in (1.0, 1e-6):
-        assert torch.isfinite(Valuator(2, eps=eps)(Prepared(graph, graph.x), torch.tensor([2]))).all()
+        assert torch.isfinite(Valuator(2, eps=eps)(WholeGraph.of(graph))).all()
 
 
 def test_prototypes_by_hand() -> None:
@@ -143,11 +181,10 @@ def test_nearness_to_shared_prototypes_is_closeness_to_each(distance: str) -> No
 
 def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:
     task = EpisodeSampler(planted, "test", 3, 1, 4)[0]
-    g = Prepared(planted.graph, planted.graph.x)
-    networks = _networks(planted.graph, 0, torch.float32)
+    g, batch = WholeGraph.of(planted.graph), Batch([task])
+    networks = random_networks(planted.graph, 0, torch.float32)
     naive = Networks(networks.encoder, None)
-    batch = Batch([task], 3)
-    assert torch.allclose(networks.loss(g, batch, "sqeuclidean"), naive.loss(g, batch, "sqeuclidean"))
+    assert torch.allclose(loss(networks, g, batch, "sqeuclidean"), loss(naive, g, batch, "sqeuclidean"))
 
 
 def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
@@ -162,9 +199,9 @@ def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
         np.concatenate([x, rng.normal(size=(20, x.shape[1])).astype(np.float32)]),
         directed=graph.directed,
     )
-    networks, task = _networks(graph, 0, torch.float64), _random_task(graph, 0)
-    batch = Batch([task], task.n_way)
-    before, after = (networks.loss(Prepared(g, g.x, torch.float64), batch, "sqeuclidean") for g in (graph, bigger))
+    networks, batch = random_networks(graph, 0, torch.float64), Batch([random_episode(graph, 0)])
+    wholes = [WholeGraph.of(g, dtype=torch.float64) for g in (graph, bigger)]
+    before, after = (loss(networks, g, batch, "sqeuclidean") for g in wholes)
     assert torch.allclose(before, after, atol=1e-12)
 
 
@@ -184,7 +221,7 @@ def test_dropout_by_validation_keeps_the_rate_that_validated_best(planted: Datas
         if history.points:
             seen[part] = max(point.accuracy for point in history.points)
 
-    model = _fit(planted, dropout="auto", journal=Journal(tmp_path, report=report))
+    model = _fit(planted, dropout="auto", journal=Checkpoints(tmp_path, listener=report))
     assert set(seen) == {f"dropout-{rate}" for rate in GPN.DROPOUTS}
     assert seen[f"dropout-{model.dropout_}"] == max(seen.values()) == model.history_.best.accuracy
 
@@ -221,6 +258,6 @@ def test_a_network_without_attributes_is_refused(planted: Dataset) -> None:
         GPN().fit(bare, sampler, sampler)
 
 
-def _fit(data: Dataset, journal: Journal | None = None, **options: object) -> GPN:
+def _fit(data: Dataset, journal: Checkpoints | None = None, **options: object) -> GPN:
     train, valid = (EpisodeSampler(data, part, 3, 2, 4) for part in ("train", "valid"))
     return GPN(episodes=20, **options).fit(data.graph, train, valid, **({"journal": journal} if journal else {}))

@@ -1,0 +1,52 @@
+"""The door of the engine: two functions that every engine has, and the one place that chooses between engines.
+
+`Compiled` runs the paper's networks on a CPU. `Reference`, which is `fewnode.gpn` on the whole graph, runs everything
+else: other devices, depths and distances. `Subgraph` runs encoders that somebody else wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fewnode.engine.compiled import Compiled
+from fewnode.engine.fields import Nodes, ReceptiveFields
+from fewnode.engine.reference import Reference
+from fewnode.engine.subgraph import ModuleEncoder, Subgraph
+from fewnode.gpn import Batch, Networks, WholeGraph
+from fewnode.graph import Attributes, Graph
+
+
+class Engine(Protocol):
+    """Computes the networks of GPN, whose weights come with each call, on one graph."""
+
+    def loss_and_gradients(
+        self, networks: Networks, batch: Batch, dropout: float, seed: int
+    ) -> tuple[float, list[Tensor]]:
+        """Eq. (14) for the episodes of a batch, and its derivative by each parameter, in their order."""
+
+    def embed(
+        self, networks: Networks, nodes: Nodes | None = None, valued: Nodes | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """z of the nodes, or of all, and the importance of those that are `valued`: by default of the same ones."""
+
+
+def engine_for(
+    networks: Networks,
+    graph: Graph,
+    distance: str = "sqeuclidean",
+    *,
+    x: Attributes | None = None,
+    fields: ReceptiveFields | None = None,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Engine:
+    """The quickest engine that computes these networks; `x` in place of the graph's attributes, `fields` if at hand."""
+    if device == "cpu" and Compiled.computes(networks, distance):
+        return Compiled(fields or ReceptiveFields.of(graph, x, dtype))
+    whole = WholeGraph.of(graph, x, dtype, device)
+    if isinstance(networks.encoder, ModuleEncoder):
+        return Subgraph(fields or ReceptiveFields.of(graph, x, dtype), whole, distance)
+    return Reference(whole, distance)

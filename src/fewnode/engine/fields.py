@@ -1,0 +1,158 @@
+"""Receptive fields: what an episode can see of a graph, and nothing more.
+
+Two layers look two hops far. A hub of degree 22,000 costs its own row and nothing more: P = Â X holds its
+neighbourhood already summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fewnode import memory
+from fewnode.engine import loops
+from fewnode.engine.sparse import CSR, as_tensor, normalised, operand
+from fewnode.graph import Attributes, Graph
+
+PART = 2048
+"""Rows that are read from a file between two looks at the limit of memory: a row may bring 64 kB with it."""
+Nodes = NDArray[np.int64]
+
+
+class Hop(NamedTuple):
+    """One step outwards from some nodes: Â into them, from the nodes `around`, among which they have the places `own`.
+
+    `around` is None where it is all nodes.
+    """
+
+    matrix: CSR
+    around: Nodes | None
+    own: Nodes
+
+
+class ReceptiveFields:
+    """A graph as the engine reads it: Â, attributes X, and P = Â X where it is wanted.
+
+    `nodes` are always the rows that are wanted, or None for all of them.
+    """
+
+    on_disk: bool = False
+    """Whether most of it is not in memory, so that nothing should ask for all nodes at once."""
+
+    def __init__(self, adj: CSR, x: CSR | Tensor, degree: NDArray[np.floating[Any]], p: Tensor | None = None) -> None:
+        self.adj, self.x, self.degree, self._p = adj, x, degree, p
+        self.n, self.n_features = x.shape
+        self.on_disk = p is not None
+
+    @classmethod
+    def of(cls, graph: Graph, x: Attributes | None = None, dtype: torch.dtype = torch.float32) -> ReceptiveFields:
+        """Of a graph in memory, with attributes `x`, such as scaled ones, in place of its own."""
+        number = np.float64 if dtype == torch.float64 else np.float32
+        adj = CSR.of(normalised(graph, number))
+        return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(number))
+
+    @classmethod
+    def mapped(cls, graph: Graph, arrays: Mapping[str, NDArray[Any]]) -> ReceptiveFields:
+        """From Â and P that were computed before and lie on the disk: rows are read when they are asked for."""
+        indptr = arrays["indptr"]
+        adj = CSR(indptr[:-1], indptr[1:], arrays["indices"], arrays["values"], (graph.n, graph.n))
+        return cls(adj, as_tensor(graph.x), graph.degree.astype(np.float32), as_tensor(arrays["p"]))
+
+    @cached_property
+    def p(self) -> CSR | Tensor:
+        """P = Â X, which no parameter enters: once a graph, sparse where X is sparse."""
+        if self._p is not None:
+            return self._p
+        if isinstance(self.x, Tensor):
+            return torch.from_numpy(self.adj.multiply(self.x.numpy()))
+        return CSR.of(self.adj.scipy @ self.x.scipy)
+
+    @cached_property
+    def place(self) -> NDArray[np.int32]:
+        """Room for `loops.renumber`: nodes, and hubs once more."""
+        return np.full(2 * self.n, -1, np.int32)
+
+    @cached_property
+    def everyone(self) -> Nodes:
+        return np.arange(self.n)
+
+    def hop(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
+        """The closed neighbourhood of the nodes, numbered anew: by first appearance, or about in their own order."""
+        adj = self.adj if adj is None else adj
+        if nodes is None:
+            return Hop(adj, None, self.everyone)
+        if self.on_disk:
+            rows = CSR.joined([adj.copied(part) for part in self._parts(nodes)])
+            around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
+            return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
+        (start, stop, local, values), around, own = loops.neighbours(adj.arrays, nodes, self.place, in_order)
+        return Hop(CSR(start, stop, local, values, (nodes.size, around.size)), around, own)
+
+    def reach(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
+        """As `hop`, but all nodes once the arcs outnumber them: to number them anew does not pay then."""
+        adj = self.adj if adj is None else adj
+        if nodes is not None and not self.on_disk and adj.count(nodes) >= self.n:
+            return Hop(adj.rows(nodes), None, nodes)
+        return self.hop(nodes, adj, in_order=in_order)
+
+    def features(self, nodes: Nodes | None) -> CSR | Tensor:
+        """Rows of X."""
+        if nodes is None:
+            return self.x
+        return self.x.rows(nodes) if isinstance(self.x, CSR) else self._taken(self.x, nodes)
+
+    def propagated(self, nodes: Nodes | None) -> tuple[CSR | Tensor, CSR | None]:
+        """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
+        if nodes is None:
+            return self.x, self.adj
+        return (self.p.copied(nodes) if isinstance(self.p, CSR) else self._taken(self.p, nodes)), None
+
+    @cached_property
+    def lean(self) -> tuple[CSR, CSR]:
+        """X with a row of P added for each hub, and Â whose hubs see that row instead of their neighbours.
+
+        Hubs are nodes whose neighbours have twice as many attributes, all together, as there are columns.
+        """
+        normal, rows = self.adj.scipy, self.x.scipy  # type: ignore[union-attr]
+        own = np.diff(rows.indptr)
+        many = np.flatnonzero(np.diff(normal.indptr) * own.max(initial=0) >= 2 * self.n_features)
+        near = normal[many]
+        hubs = many[loops.sums(near.indptr, near.indices, own) >= 2 * self.n_features]
+        if hubs.size == 0:
+            return self.x, self.adj  # type: ignore[return-value]
+        x = CSR.of(sp.vstack([rows, normal[hubs] @ rows], format="csr"))
+        adj, added = self.adj, np.arange(hubs.size)
+        start, stop = adj.start.copy(), adj.stop.copy()
+        start[hubs], stop[hubs] = added + adj.values.size, added + adj.values.size + 1
+        indices = np.concatenate([adj.indices, (added + self.n).astype(adj.indices.dtype)])
+        values = np.concatenate([adj.values, np.ones(hubs.size, adj.values.dtype)])
+        return x, CSR(start, stop, indices, values, (self.n, self.n + hubs.size))
+
+    def ball(self, nodes: Nodes, hops: int) -> Nodes:
+        """All nodes within `hops` of `nodes`, sorted."""
+        for _ in range(hops):
+            nodes = np.unique(self.adj.copied(nodes).indices).astype(np.int64)
+        return nodes
+
+    def _taken(self, matrix: Tensor, nodes: Nodes) -> Tensor:
+        at = torch.from_numpy(nodes)
+        if not self.on_disk:
+            return matrix[at]
+        out = matrix.new_empty(nodes.size, matrix.shape[1])
+        for part, to in zip(self._parts(nodes), out.split(PART), strict=True):
+            torch.index_select(matrix, 0, torch.from_numpy(part), out=to)
+        return out
+
+    @staticmethod
+    def _parts(nodes: Nodes) -> Iterator[Nodes]:
+        """Few enough nodes for their rows, in no order on the disk, not to fill the memory that was promised."""
+        for first in range(0, max(1, nodes.size), PART):
+            yield nodes[first : first + PART]
+            memory.keep()

@@ -1,0 +1,284 @@
+"""Loops over sparse rows on the CPU, compiled once and kept: torch's own copy rows before they multiply them.
+
+A matrix is `start, stop, indices, values`: the entries of row i are start[i] to stop[i], so that taking some rows of a
+matrix is taking some of its starts and stops. Loops run in one thread and in a fixed order: same input, same bits.
+Row numbers are cast to unsigned, or each access would ask whether they count from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.engine.lanes import AHEAD, LINE, compiled, gather, prefetch, scatter
+
+Array = NDArray[Any]
+Sparse = tuple[Array, Array, Array, Array]
+BUCKETS = 1024
+"""Parts that `roughly_sorted` puts numbers into."""
+
+
+@compiled
+def fetch(indices: Array, values: Array, first: int, last: int) -> None:
+    """Ask for the entries of a row that is needed soon: rows lie scattered, and to wait for each would take longest."""
+    for place in range(first, last, LINE):
+        prefetch(indices, place)
+        prefetch(values, place)
+
+
+@compiled
+def need_rows(dense: Array) -> None:
+    """Vectors are loaded from where the columns of a row lie side by side."""
+    if dense.shape[1] > 1 and dense.strides[1] != dense.itemsize:
+        raise ValueError("the columns of a row must lie side by side")
+
+
+@compiled
+def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array) -> Array:
+    """sparse @ dense."""
+    need_rows(dense)
+    n = start.size
+    out = np.empty((n, dense.shape[1]), dense.dtype)
+    for i in range(n):
+        later = min(i + AHEAD, n - 1)
+        fetch(indices, values, start[later], stop[later])
+        gather(start[i], stop[i], indices, values, dense, out, i)
+    return out
+
+
+@compiled
+def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array, dense: Array, columns: int) -> Array:
+    """sparse.T @ dense, where the sparse matrix has so many columns."""
+    need_rows(dense)
+    n = start.size
+    out = np.zeros((columns, dense.shape[1]), dense.dtype)
+    for i in range(n):
+        later = min(i + AHEAD, n - 1)
+        fetch(indices, values, start[later], stop[later])
+        scatter(start[i], stop[i], indices, values, dense, out, i)
+    return out
+
+
+@compiled
+def closed(indptr: Array, indices: Array, scale: Array, low: int, high: int) -> tuple[Array, Array, Array]:
+    """Rows of Â: a matrix of ones with the diagonal added, each entry times the scale of its row and of its column.
+
+    From `low` to below `high`. Columns are sorted, before and after.
+    """
+    size = indptr[high] - indptr[low] + high - low
+    out_indptr = np.empty(high - low + 1, indptr.dtype)
+    out_indices, out_values = np.empty(size, indices.dtype), np.empty(size, scale.dtype)
+    to = 0
+    for i in range(low, high):
+        out_indptr[i - low] = to
+        placed = False
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if not placed and j > i:
+                out_indices[to], out_values[to] = i, scale[i] * scale[i]
+                to, placed = to + 1, True
+            out_indices[to], out_values[to] = j, scale[i] * scale[np.uint64(j)]
+            to += 1
+        if not placed:
+            out_indices[to], out_values[to] = i, scale[i] * scale[i]
+            to += 1
+    out_indptr[high - low] = to
+    return out_indptr, out_indices, out_values
+
+
+@compiled
+def symmetric(indptr: Array, indices: Array) -> bool:
+    """Whether the transpose has the same entries; columns are sorted. Row j has to name i when i, in order, names j."""
+    n = indptr.size - 1
+    at = indptr[:-1].copy()
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = np.uint64(indices[e])
+            if at[j] == indptr[j + np.uint64(1)] or indices[at[j]] != i:
+                return False
+            at[j] += 1
+    return True
+
+
+@compiled
+def same_label(indptr: Array, indices: Array, y: Array) -> tuple[int, int]:
+    """How many arcs join nodes of the same label, and how many join nodes that have labels (from 0)."""
+    same, known = 0, 0
+    for i in range(indptr.size - 1):
+        if y[i] >= 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                other = y[np.uint64(indices[e])]
+                known += other >= 0
+                same += other == y[i]
+    return same, known
+
+
+@compiled
+def count_arcs(source: Array, target: Array, count: Array) -> None:
+    """Add the arcs to the number of those of their target's row; self-loops do not count."""
+    for e in range(source.size):
+        count[target[e]] += source[e] != target[e]
+
+
+@compiled
+def place_arcs(source: Array, target: Array, at: Array, low: int, indices: Array) -> None:
+    """Write each source into the row of its target, where `at` says, if that is one of the rows from `low` on."""
+    for e in range(source.size):
+        row = target[e] - low
+        if 0 <= row < at.size and source[e] != target[e]:
+            indices[at[row]] = source[e]
+            at[row] += 1
+
+
+@compiled
+def sort_rows(indptr: Array, indices: Array) -> Array:
+    """Sort each row, drop what is in it twice, and move the rows together, in place; the new `indptr`."""
+    out, to = np.zeros_like(indptr), 0
+    for i in range(indptr.size - 1):
+        row = np.sort(indices[indptr[i] : indptr[i + 1]])
+        for k in range(row.size):
+            if k == 0 or row[k] != row[k - 1]:
+                indices[to] = row[k]
+                to += 1
+        out[i + 1] = to
+    return out
+
+
+@compiled
+def sums(indptr: Array, indices: Array, amount: Array) -> Array:
+    """For each row, the sum of the amounts of its columns."""
+    out = np.zeros(indptr.size - 1, np.int64)
+    for i in range(out.size):
+        for e in range(indptr[i], indptr[i + 1]):
+            out[i] += amount[np.uint64(indices[e])]
+    return out
+
+
+@compiled
+def count(start: Array, stop: Array, nodes: Array) -> int:
+    """How many entries there are in the rows of the nodes."""
+    total = 0
+    for node in nodes:
+        total += stop[node] - start[node]
+    return total
+
+
+@compiled
+def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array) -> tuple[Array, Array, Array]:
+    """The rows of the nodes side by side: `indptr, indices, values` of them alone.
+
+    They lie scattered, and to wait for each takes longer than to copy it.
+    """
+    indptr = np.zeros(nodes.size + 1, start.dtype)
+    for i, node in enumerate(nodes):
+        indptr[i + 1] = indptr[i] + stop[node] - start[node]
+    column, value = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], values.dtype)
+    for i, node in enumerate(nodes):
+        later = nodes[min(i + AHEAD, nodes.size - 1)]
+        fetch(indices, values, start[later], stop[later])
+        shift = indptr[i] - start[node]
+        for e in range(start[node], stop[node]):
+            column[e + shift], value[e + shift] = indices[e], values[e]
+    return indptr, column, value
+
+
+@compiled
+def hashed(word: np.uint64) -> np.uint64:
+    """64 bits that look random (SplitMix64)."""
+    word = word + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@compiled
+def roughly_sorted(columns: Array, size: int) -> Array:
+    """The same numbers, all below `size`, in ascending parts: rows that lie together are then read together."""
+    shift = 0
+    while size >> shift > BUCKETS:
+        shift += 1
+    at = np.zeros(BUCKETS + 1, np.int64)
+    for column in columns:
+        at[(column >> shift) + 1] += 1
+    at = np.cumsum(at)
+    out = np.empty_like(columns)
+    for column in columns:
+        bucket = column >> shift
+        out[at[bucket]] = column
+        at[bucket] += 1
+    return out
+
+
+@compiled
+def renumber(local: Array, nodes: Array, place: Array, in_order: bool = False) -> tuple[Array, Array]:
+    """Columns, and where the nodes are among them, after `local` is numbered anew: by first appearance, or by column.
+
+    `place` has room for each column and holds -1 throughout, before and after, so that the cost is that of `local`.
+    """
+    columns, own = np.empty(min(local.size, place.size), np.int64), np.empty(nodes.size, np.int64)
+    seen = 0
+    for e in range(local.size):
+        column = np.uint64(local[e])
+        if place[column] < 0:
+            place[column] = 0
+            columns[seen] = column
+            seen += 1
+    columns = roughly_sorted(columns[:seen], place.size) if in_order else columns[:seen].copy()
+    for c in range(seen):
+        place[columns[c]] = c
+    for e in range(local.size):
+        local[e] = place[np.uint64(local[e])]
+    for i, node in enumerate(nodes):
+        own[i] = place[node]
+    for c in range(seen):
+        place[columns[c]] = -1
+    return columns, own
+
+
+@compiled
+def dots(start: Array, stop: Array, indices: Array, values: Array, vector: Array) -> Array:
+    """sparse @ vector. Four sums side by side: one would wait for itself at every entry."""
+    n = start.size
+    out = np.empty(n, vector.dtype)
+    for i in range(n):
+        later = min(i + AHEAD, n - 1)
+        fetch(indices, values, start[later], stop[later])
+        e, total_0, total_1 = start[i], vector.dtype.type(0), vector.dtype.type(0)
+        total_2, total_3 = total_0, total_1
+        while e + 4 <= stop[i]:
+            total_0 += values[e] * vector[np.uint64(indices[e])]
+            total_1 += values[e + 1] * vector[np.uint64(indices[e + 1])]
+            total_2 += values[e + 2] * vector[np.uint64(indices[e + 2])]
+            total_3 += values[e + 3] * vector[np.uint64(indices[e + 3])]
+            e += 4
+        while e < stop[i]:
+            total_0 += values[e] * vector[np.uint64(indices[e])]
+            e += 1
+        out[i] = (total_0 + total_1) + (total_2 + total_3)
+    return out
+
+
+@compiled
+def spread(start: Array, stop: Array, indices: Array, values: Array, vector: Array, columns: int) -> Array:
+    """sparse.T @ vector, as a column."""
+    n = start.size
+    out = np.zeros((columns, 1), vector.dtype)
+    for i in range(n):
+        later = min(i + AHEAD, n - 1)
+        fetch(indices, values, start[later], stop[later])
+        for e in range(start[i], stop[i]):
+            out[np.uint64(indices[e]), 0] += values[e] * vector[i]
+    return out
+
+
+@compiled
+def neighbours(matrix: Sparse, nodes: Array, place: Array, in_order: bool = False) -> tuple[Sparse, Array, Array]:
+    """The rows of the nodes, numbered anew, the columns they have, and where the nodes are among those.
+
+    In the order of their appearance or, where many are read after it, in their own order.
+    """
+    indptr, local, values = pack(*matrix, nodes)
+    around, own = renumber(local, nodes, place, in_order)
+    return (indptr[:-1], indptr[1:], local, values), around, own

@@ -1,0 +1,138 @@
+"""A sparse matrix of constants whose product with a dense one has gradients of any order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fewnode.engine import loops, settled  # noqa: F401  # settled: before anything is computed
+from fewnode.graph import Attributes, Graph, is_sparse
+
+
+@dataclass(frozen=True, eq=False)
+class CSR:
+    """Row i is the entries start[i] to stop[i]: rows can be taken without a copy. On the CPU."""
+
+    start: NDArray[Any]
+    stop: NDArray[Any]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array, dtype: torch.dtype | None = None) -> CSR:
+        values = matrix.data if dtype is None else matrix.data.astype(_numpy(dtype), copy=False)
+        return cls(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, values, matrix.shape)
+
+    @classmethod
+    def joined(cls, parts: Sequence[CSR]) -> CSR:
+        """Copied rows of one matrix, one part below the other."""
+        if len(parts) == 1:
+            return parts[0]
+        start, stop, indices, values = (np.concatenate(each) for each in zip(*(p.arrays for p in parts), strict=True))
+        shift = np.cumsum([0, *(p.indices.size for p in parts[:-1])]).repeat([p.shape[0] for p in parts])
+        shape = (sum(p.shape[0] for p in parts), parts[0].shape[1])
+        return cls((start + shift).astype(start.dtype), (stop + shift).astype(stop.dtype), indices, values, shape)
+
+    @property
+    def arrays(self) -> loops.Sparse:
+        """As `loops` takes them."""
+        return self.start, self.stop, self.indices, self.values
+
+    def rows(self, nodes: NDArray[Any]) -> CSR:
+        """Those rows, where they are."""
+        return CSR(self.start[nodes], self.stop[nodes], self.indices, self.values, (nodes.size, self.shape[1]))
+
+    def copied(self, nodes: NDArray[Any]) -> CSR:
+        """Those rows, side by side: what is read twice would be missed in the cache twice if it were scattered."""
+        indptr, indices, values = loops.pack(*self.arrays, nodes)
+        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
+
+    def count(self, nodes: NDArray[Any]) -> int:
+        """How many entries those rows have."""
+        return int(loops.count(self.start, self.stop, nodes))
+
+    @cached_property
+    def scipy(self) -> sp.csr_array:
+        """On the same memory, if no row was left out."""
+        indptr, indices, values = np.append(self.start, self.stop[-1:]), self.indices, self.values
+        whole = indptr.size > 1 and indptr[0] == 0 and indptr[-1] == indices.size
+        if not whole or not np.array_equal(self.start[1:], self.stop[:-1]):
+            indptr, indices, values = loops.pack(*self.arrays, np.arange(self.shape[0]))
+        return sp.csr_array((values, indices, indptr), shape=self.shape)
+
+    def to_dense(self) -> Tensor:
+        return torch.from_numpy(self.scipy.toarray())
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return _Product.apply(dense, self, False)  # type: ignore[no-any-return,no-untyped-call]
+
+    def transposed_matmul(self, dense: Tensor) -> Tensor:
+        return _Product.apply(dense, self, True)  # type: ignore[no-any-return,no-untyped-call]
+
+    def multiply(self, dense: NDArray[Any]) -> NDArray[Any]:
+        """self @ dense, without a gradient."""
+        if dense.shape[1] == 1:
+            return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
+        return loops.multiply(*self.arrays, dense)  # type: ignore[no-any-return]
+
+    def multiply_transposed(self, dense: NDArray[Any]) -> NDArray[Any]:
+        """self.T @ dense, without a gradient."""
+        if dense.shape[1] == 1:
+            return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
+        return loops.multiply_transposed(*self.arrays, dense, self.shape[1])  # type: ignore[no-any-return]
+
+
+class _Product(torch.autograd.Function):
+    """sparse @ dense or sparse.T @ dense; each is the other's derivative, so any order of gradient exists."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, matrix: CSR, transposed: bool) -> Tensor:
+        ctx.matrix, ctx.transposed = matrix, transposed
+        array = dense.detach().contiguous().numpy()
+        return torch.from_numpy(matrix.multiply_transposed(array) if transposed else matrix.multiply(array))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _Product.apply(gradient, ctx.matrix, not ctx.transposed), None, None  # type: ignore[no-untyped-call]
+
+
+def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
+    """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I."""
+    scale = ((graph.degree + 1.0) ** -0.5).astype(dtype)
+    index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
+    indptr, indices, values = loops.closed(
+        graph.adj.indptr.astype(index, copy=False), graph.adj.indices, scale, 0, graph.n
+    )
+    return sp.csr_array((values, indices, indptr), shape=graph.adj.shape)
+
+
+def operand(matrix: Attributes, dtype: torch.dtype = torch.float32) -> CSR | Tensor:
+    """A sparse or dense matrix as products read it, on the same memory where that can be."""
+    return CSR.of(matrix, dtype) if is_sparse(matrix) else as_tensor(matrix).to(dtype)
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """A tensor on the memory of `array`, which may be read-only: nothing here writes to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array)
+
+
+def taken(matrix: CSR | Tensor, nodes: Int[Tensor, " k"] | NDArray[Any]) -> CSR | Tensor:
+    """Rows of either kind of matrix, side by side."""
+    return matrix.copied(np.asarray(nodes)) if isinstance(matrix, CSR) else matrix[nodes]
+
+
+def _numpy(dtype: torch.dtype) -> type[np.floating[Any]]:
+    return np.float64 if dtype == torch.float64 else np.float32
