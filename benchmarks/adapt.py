@@ -47,8 +47,8 @@ def measure(data: Any, settings: dict[str, Any], patience: int) -> dict[str, flo
     train, valid, test = (EpisodeSampler(data, part, 5, 5, 5) for part in ("train", "valid", "test"))
     model = Adapt(**{**settings, "patience": patience})
     training = timed(lambda: model.fit(data.graph, train, valid))
-    tasks = timed(lambda: model.predict_tasks(data.graph, test.take(500)))
-    few = test.take(64)
+    tasks = timed(lambda: model.predict_tasks(data.graph, [episode.task for episode in test.take(500)]))
+    few = [episode.task for episode in test.take(64)]
     fast = timed(lambda: model.predict_tasks(data.graph, few))[1]
     limit, inner.MAX_GRAM = inner.MAX_GRAM, 0
     direct = timed(lambda: model.predict_tasks(data.graph, few))[1]

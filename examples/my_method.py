@@ -14,14 +14,14 @@ class MyMethod:
         self.power = power
 
     def fit(self, graph, train, valid):
-        """Nothing to learn; `train[t]` would be training task t, `valid[t]` a task to choose by."""
+        """Nothing to learn; `train[t]` would be episode t, a task and its answers, `valid[t]` one to choose by."""
         return self
 
-    def predict_proba(self, graph, support, support_y, query):
+    def predict_proba(self, graph, task):
         """A row a query node, a column a class 0 … N-1, rows sum to 1."""
         x = graph.x.power(self.power) if hasattr(graph.x, "power") else graph.x
-        classes = range(support_y.max() + 1)
-        centres = np.stack([np.asarray(x[support[support_y == c]].mean(axis=0)).ravel() for c in classes])
-        lengths = np.sqrt((x[query] * x[query]).sum(axis=1))[:, None] * np.linalg.norm(centres, axis=1)
-        score = np.exp(10 * (x[query] @ centres.T) / np.maximum(lengths, 1e-9))
+        members = [task.support[task.support_y == c] for c in range(task.n_way)]
+        centres, asked = np.stack([np.asarray(x[nodes].mean(axis=0)).ravel() for nodes in members]), x[task.query]
+        lengths = np.sqrt((asked * asked).sum(axis=1))[:, None] * np.linalg.norm(centres, axis=1)
+        score = np.exp(10 * (asked @ centres.T) / np.maximum(lengths, 1e-9))
         return (score / score.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, mean_shots
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import calibration_error, evaluate, strangers
@@ -23,7 +23,7 @@ from fewnode.methods.propagation import Propagation
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
     support = np.arange(ways * shots)
     label = np.repeat(np.arange(ways), shots)
-    return [Episode(support, label, np.arange(20), rng.integers(0, ways, 20)) for _ in range(count)]
+    return [Episode(Task(support, label, np.arange(20)), rng.integers(0, ways, 20)) for _ in range(count)]
 
 
 def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generator) -> None:
@@ -82,7 +82,7 @@ def test_a_temperature_undoes_overconfidence_far_from_labelled_nodes(rng: np.ran
 @pytest.mark.parametrize("transductive", [False, True])
 def test_an_answer_is_as_sure_as_its_query_is_near(model: Estimator, planted: Dataset, transductive: bool) -> None:
     """The power of each query by hand: its cosine to the support node most like it."""
-    task = EpisodeSampler(planted, "test", 3, 2, 5)[0]
+    task = EpisodeSampler(planted, "test", 3, 2, 5)[0].task
     z = F.normalize(model.embedding(planted.graph)).numpy()
     near = 10 * (z[task.query] @ z[task.support].T).max(axis=1)
     constants = model.trained_["temperature"]["transductive" if transductive else "inductive"]
@@ -97,15 +97,14 @@ def test_an_answer_is_as_sure_as_its_query_is_near(model: Estimator, planted: Da
 
 
 def test_calibration_error_by_hand() -> None:
-    task = Episode(np.array([0, 1]), np.array([0, 1]), np.arange(4), np.array([0, 0, 1, 1]))
+    task = Episode(Task(np.array([0, 1]), np.array([0, 1]), np.arange(4)), np.array([0, 0, 1, 1]))
     p = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], np.float32)
     # three with 0.9 of which two are right, one with 0.7 that is: (3 |2/3 - 0.9| + |1 - 0.7|) / 4
     assert calibration_error([p], [task]) == pytest.approx((3 * abs(2 / 3 - 0.9) + 0.3) / 4, abs=1e-6)
 
 
 def test_shots_of_unequal_classes_are_averaged_harmonically() -> None:
-    task = Episode(np.arange(5), np.array([0, 1, 1, 1, 1]), np.arange(1), np.array([0]))
-    assert mean_shots(task.support_y) == pytest.approx(2 / (1 + 1 / 4))
+    assert mean_shots(np.array([0, 1, 1, 1, 1])) == pytest.approx(2 / (1 + 1 / 4))
 
 
 @pytest.fixture(name="model", scope="module")
@@ -247,7 +246,7 @@ def test_among_strangers_each_query_is_answered_on_its_own(name: str, planted: D
         for mode in (False, True)
     )
     assert np.array_equal(alone, together)
-    task = EpisodeSampler(planted, "test", 3, 1, 10)[0]
+    task = EpisodeSampler(planted, "test", 3, 1, 10)[0].task
     raw = [model.method_.predict_tasks(planted.graph, [task], mode)[0] for mode in (False, True)]
     assert np.allclose(*raw, atol=1e-6)
 

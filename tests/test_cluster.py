@@ -125,8 +125,8 @@ class Dies:
             Path(self.mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return self
-    def predict_proba(self, graph, support, support_y, query):
-        return np.full((query.size, support_y.max() + 1), 1 / (support_y.max() + 1), np.float32)
+    def predict_proba(self, graph, task):
+        return np.full((task.query.size, task.n_way), 1 / task.n_way, np.float32)
 """
 
 GRID = """

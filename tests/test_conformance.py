@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from fewnode.episodes import Task
 from fewnode.estimator import METHODS, Estimator
-from fewnode.evaluation import evaluate
+from fewnode.evaluation import evaluate, predict_tasks
 from fewnode.graph import Dataset
 
 QUICK: dict[str, dict[str, Any]] = {
@@ -79,6 +80,22 @@ def test_one_shot_and_one_query(model: Estimator, planted: Dataset) -> None:
     p = model.predict_proba(planted.graph, [support[0], support[1]], [0, 1], query[:1])
     assert p.shape == (1, 2)
     assert np.isfinite(p).all()
+
+
+class Sealed(Task):
+    """A task on which looking for an answer, or for anything else that it does not hold, is caught."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a method asked the task for {name!r}")
+
+
+def test_no_answer_is_within_reach(model: Estimator, planted: Dataset) -> None:
+    sealed = Sealed(*map(np.array, task(planted)))
+    for transductive in {False, hasattr(model.method_, "ready")}:
+        found = predict_tasks(model.method_, planted.graph, [sealed], transductive)[0]
+        assert found.shape == (12, 3)
+    with pytest.raises(AssertionError, match="query_y"):
+        sealed.query_y  # noqa: B018
 
 
 def test_same_seed_same_bits(model: Estimator, planted: Dataset) -> None:

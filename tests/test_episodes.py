@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
+from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph
 
@@ -87,4 +87,4 @@ def test_an_impossible_task_is_refused_when_the_sampler_is_built(
 def test_a_malformed_episode_is_refused(support_y: list[int], query_y: list[int]) -> None:
     support, query = np.arange(len(support_y)), np.arange(len(query_y))
     with pytest.raises(FewnodeError):
-        Episode(support, np.array(support_y, int), query, np.array(query_y, int))
+        Episode(Task(support, np.array(support_y, int), query), np.array(query_y, int))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Result, evaluate, interval, join, measure, read_pool, save_pool, score
 from fewnode.graph import Dataset, Graph, Ints
@@ -13,9 +13,9 @@ from fewnode.graph import Dataset, Graph, Ints
 class Guess:
     """Answers at random, but always the same for the same task."""
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
-        rng = np.random.default_rng(int(support.sum()))
-        p = rng.random((query.size, int(support_y.max()) + 1), dtype=np.float32)
+    def predict_proba(self, graph: Graph, task: Task) -> np.ndarray:
+        rng = np.random.default_rng(int(task.support.sum()))
+        p = rng.random((task.query.size, task.n_way), dtype=np.float32)
         return p / p.sum(axis=1, keepdims=True)
 
 
@@ -25,16 +25,16 @@ class Peek:
     def __init__(self, y: Ints) -> None:
         self.y = y
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
-        of = {int(self.y[v]): int(c) for v, c in zip(support, support_y, strict=True)}
-        return np.eye(len(of), dtype=np.float32)[[of[int(self.y[v])] for v in query]]
+    def predict_proba(self, graph: Graph, task: Task) -> np.ndarray:
+        of = {int(self.y[v]): int(c) for v, c in zip(task.support, task.support_y, strict=True)}
+        return np.eye(len(of), dtype=np.float32)[[of[int(self.y[v])] for v in task.query]]
 
 
 def test_metrics_equal_scikit_learns(planted: Dataset) -> None:
     pool = [EpisodeSampler(planted, "test", n, 2, 6)[t] for t, n in enumerate((2, 3, 5, 5))]
     ours = score(Guess(), planted.graph, pool)
     for i, task in enumerate(pool):
-        predicted = Guess().predict_proba(planted.graph, task.support, task.support_y, task.query).argmax(axis=1)
+        predicted = Guess().predict_proba(planted.graph, task.task).argmax(axis=1)
         assert ours["accuracy"][i] == pytest.approx(accuracy_score(task.query_y, predicted))
         assert ours["macro_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="macro"))
         assert ours["weighted_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="weighted"))

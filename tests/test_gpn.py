@@ -8,12 +8,12 @@ import torch
 
 import oracle
 from fewnode.checkpoint import Checkpoints
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import (
-    Batch,
     Encoder,
     Networks,
+    TrainingBatch,
     Valuator,
     WholeGraph,
     aggregate_scores,
@@ -44,21 +44,20 @@ def random_networks(graph: Graph, seed: int, dtype: torch.dtype, mlp: bool = Fal
 def random_episode(graph: Graph, seed: int) -> Episode:
     rng = np.random.default_rng(seed)
     support_y = np.array([0, 1, 1, 0, 0][: rng.integers(2, 6)])
-    return Episode(
-        rng.integers(0, graph.n, support_y.size), support_y, rng.integers(0, graph.n, 4), rng.integers(0, 2, 4)
-    )
+    task = Task(rng.integers(0, graph.n, support_y.size), support_y, rng.integers(0, graph.n, 4))
+    return Episode(task, rng.integers(0, 2, 4))
 
 
 def test_the_loss_and_its_gradients_are_those_of_dense_matrices() -> None:
     for seed in range(100):
         graph = random_graph(seed)
         networks, task = random_networks(graph, seed, torch.float64), random_episode(graph, seed)
-        ours = loss(networks, WholeGraph.of(graph, dtype=torch.float64), Batch([task]), "sqeuclidean")
+        ours = loss(networks, WholeGraph.of(graph, dtype=torch.float64), TrainingBatch([task]), "sqeuclidean")
         a, x = oracle.dense(graph, torch.float64)
         encoder, valuator = networks.encoder, networks.valuator
         z = oracle.encode(a, x, list(encoder.weight), list(encoder.bias))
         s = oracle.importance(a, x, valuator.w, valuator.b, valuator.a, valuator.eps)
-        whole = oracle.loss(z, s, *(torch.from_numpy(part) for part in vars(task).values()))
+        whole = oracle.loss(z, s, *map(torch.from_numpy, (*vars(task.task).values(), task.query_y)))
         assert torch.allclose(ours, whole, atol=1e-12)
         parameters = list(networks.parameters())
         for mine, theirs in zip(*(torch.autograd.grad(each, parameters) for each in (ours, whole)), strict=True):
@@ -181,7 +180,7 @@ def test_nearness_to_shared_prototypes_is_closeness_to_each(distance: str) -> No
 
 def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:
     task = EpisodeSampler(planted, "test", 3, 1, 4)[0]
-    g, batch = WholeGraph.of(planted.graph), Batch([task])
+    g, batch = WholeGraph.of(planted.graph), TrainingBatch([task])
     networks = random_networks(planted.graph, 0, torch.float32)
     naive = Networks(networks.encoder, None)
     assert torch.allclose(loss(networks, g, batch, "sqeuclidean"), loss(naive, g, batch, "sqeuclidean"))
@@ -199,7 +198,7 @@ def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
         np.concatenate([x, rng.normal(size=(20, x.shape[1])).astype(np.float32)]),
         directed=graph.directed,
     )
-    networks, batch = random_networks(graph, 0, torch.float64), Batch([random_episode(graph, 0)])
+    networks, batch = random_networks(graph, 0, torch.float64), TrainingBatch([random_episode(graph, 0)])
     wholes = [WholeGraph.of(g, dtype=torch.float64) for g in (graph, bigger)]
     before, after = (loss(networks, g, batch, "sqeuclidean") for g in wholes)
     assert torch.allclose(before, after, atol=1e-12)
@@ -207,10 +206,10 @@ def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
 
 def test_a_batch_of_tasks_equals_the_tasks_one_by_one(planted: Dataset) -> None:
     model = _fit(planted)
-    tasks = [EpisodeSampler(planted, "test", n, k, 3)[t] for n, k, t in ((3, 2, 0), (4, 1, 1), (3, 5, 2))]
+    tasks = [EpisodeSampler(planted, "test", n, k, 3)[t].task for n, k, t in ((3, 2, 0), (4, 1, 1), (3, 5, 2))]
     together = model.predict_tasks(planted.graph, tasks)
     for task, rows in zip(tasks, together, strict=True):
-        alone = model.predict_proba(planted.graph, task.support, task.support_y, task.query)
+        alone = model.predict_proba(planted.graph, task)
         assert np.allclose(rows, alone, atol=1e-6)
 
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 import fewnode
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.estimator import Estimator, Recogniser
 from fewnode.evaluation import read_pool
-from fewnode.graph import ClassSplit, Dataset, Graph, Ints
+from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.predictions import Predictions
 
 Ask = Callable[[Any, Any, Any], Any]
@@ -41,7 +41,7 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         if given.dtype == bool:  # then labels are a value a node, too
             y = np.zeros(given.size, int)
             y[SUPPORT[1:]] = 1
-        return model.predict_tasks(network, [Episode(given, y, asked, np.zeros(len(query), int))])[0].tolist()
+        return model.predict_tasks(network, [Task(given, y, asked)])[0].tolist()
 
     def suggested(network: Any, support: Any, query: Any) -> Any:
         return [(s.node, s.likely) for s in fewnode.suggest(model, network, support, LABELS, 2, query, rejected=[11])]
@@ -138,7 +138,7 @@ def test_tasks_outside_the_network_are_refused(model: Estimator, planted: Datase
         ([0, 0], [1, 2], "support node 'node-0' is in two classes, 0 and 1"),
     ):
         with pytest.raises(FewnodeError, match=message):
-            model.predict_tasks(planted, [Episode(np.array(support), y, np.array(query), y)])
+            model.predict_tasks(planted, [Task(np.array(support), y, np.array(query))])
 
 
 def test_a_graph_alone_has_no_names(model: Estimator, planted: Dataset) -> None:
@@ -210,8 +210,9 @@ class Nearest:
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Nearest:
         return self
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> np.ndarray:
-        return np.eye(support_y.max() + 1, dtype=np.float32)[support_y[np.abs(query[:, None] - support).argmin(axis=1)]]
+    def predict_proba(self, graph: Graph, task: Task) -> np.ndarray:
+        nearest = np.abs(task.query[:, None] - task.support).argmin(axis=1)
+        return np.eye(task.n_way, dtype=np.float32)[task.support_y[nearest]]
 
 
 def test_pyg_data_can_be_fitted_embedded_and_evaluated(model: Estimator, planted: Dataset) -> None:

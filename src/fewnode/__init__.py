@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
     from fewnode.delimited import Dialect
-    from fewnode.episodes import Episode, EpisodeSampler
+    from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Method, Result, evaluate
     from fewnode.graph import ClassSplit, Dataset, Graph
@@ -27,7 +27,7 @@ _HOMES = {
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
     "fewnode.delimited": ["Dialect"],
-    "fewnode.episodes": ["Episode", "EpisodeSampler"],
+    "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Method", "Result", "evaluate"],
     "fewnode.labelling": ["suggest"],
@@ -47,6 +47,7 @@ __all__ = [
     "Graph",
     "Method",
     "Result",
+    "Task",
     "UnusedInput",
     "Words",
     "evaluate",

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
 from fewnode.methods.gpn import Known, Prototypical
@@ -160,7 +160,7 @@ def _membership_tasks(members: Sequence[Ints], way: int) -> list[Episode]:
 def _first_class(task: Episode) -> Episode:
     """What is left of a task with one class alone."""
     own, asked = task.support_y == 0, task.query_y == 0
-    return Episode(task.support[own], task.support_y[own], task.query[asked], task.query_y[asked])
+    return Episode(Task(task.support[own], task.support_y[own], task.query[asked]), task.query_y[asked])
 
 
 def _logistic(rows: NDArray[np.float64], weight: NDArray[np.float64], class_share: float) -> Known:

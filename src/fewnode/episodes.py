@@ -13,12 +13,12 @@ from fewnode.nodes import PyGData, as_labelled, node_rows, refuse_twice
 
 
 @dataclass(frozen=True, eq=False)
-class Episode:
-    """One task T_t = {S_t, Q_t}: Eq. (1). Flat lists, so classes may have unequal shots.
+class Task:
+    """A question: support nodes of N classes, and query nodes. It holds no answers, so no method can peek.
 
-    Labels are 0 … N-1 within the task. Every class has at least one support node.
+    Flat lists, so classes may have unequal shots. Labels are 0 … N-1; every class has at least one support node.
 
-    >>> task = Episode(np.array([7, 3, 5]), np.array([0, 0, 1]), np.array([9]), np.array([1]))
+    >>> task = Task(support=np.array([7, 3, 5]), support_y=np.array([0, 0, 1]), query=np.array([9]))
     >>> task.n_way
     2
     """
@@ -26,27 +26,54 @@ class Episode:
     support: Ints
     support_y: Ints
     query: Ints
-    query_y: Ints
 
     def __post_init__(self) -> None:
-        if self.support.shape != self.support_y.shape or self.query.shape != self.query_y.shape:
-            raise FewnodeError("a task needs one label for each support node and for each query node")
+        if self.support.shape != self.support_y.shape:
+            raise FewnodeError("a task needs one label for each support node")
         classes = np.unique(self.support_y)
         if classes.size == 0 or not np.array_equal(classes, np.arange(classes.size)):
             raise FewnodeError("the support labels of a task must be 0 to N-1, each at least once")
-        if self.query_y.size and (self.query_y.min() < 0 or self.query_y.max() >= classes.size):
-            raise FewnodeError("a query label of the task has no support node")
 
     @property
     def n_way(self) -> int:
         return int(self.support_y.max()) + 1
 
 
-def task_rows(network: Graph | Dataset, task: Episode) -> Episode:
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """T_t = {S_t, Q_t}, Eq. (1): a task and its answers, which only training and the evaluation look at."""
+
+    task: Task
+    query_y: Ints
+
+    def __post_init__(self) -> None:
+        if self.query_y.shape != self.task.query.shape:
+            raise FewnodeError("a task needs one label for each query node")
+        if self.query_y.size and (self.query_y.min() < 0 or self.query_y.max() >= self.n_way):
+            raise FewnodeError("a query label of the task has no support node")
+
+    @property
+    def support(self) -> Ints:
+        return self.task.support
+
+    @property
+    def support_y(self) -> Ints:
+        return self.task.support_y
+
+    @property
+    def query(self) -> Ints:
+        return self.task.query
+
+    @property
+    def n_way(self) -> int:
+        return self.task.n_way
+
+
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
     """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
     support, support_y = _rows(network, task.support, task.support_y, "support")
     refuse_twice(network, support, support_y.tolist())
-    return Episode(support, support_y, *_rows(network, task.query, task.query_y, "query"))
+    return Task(support, support_y, node_rows(network, task.query, "query"))
 
 
 def _rows(network: Graph | Dataset, nodes: Ints, y: Ints, what: str) -> tuple[Ints, Ints]:
@@ -130,12 +157,12 @@ class EpisodeSampler:
             members[choose(draw, members.size, self.k_shot + m)] for m, members in zip(counts, chosen, strict=True)
         ]
         label = np.arange(self.n_way)
-        return Episode(
+        task = Task(
             support=np.concatenate([picked[: self.k_shot] for picked in nodes]),
             support_y=label.repeat(self.k_shot),
             query=np.concatenate([picked[self.k_shot :] for picked in nodes]),
-            query_y=label.repeat(counts),
         )
+        return Episode(task, label.repeat(counts))
 
     @property
     def queries(self) -> list[int]:

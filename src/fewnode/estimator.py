@@ -26,7 +26,7 @@ from fewnode.calibration import (
     fit_temperature,
 )
 from fewnode.card import model_card
-from fewnode.episodes import Episode, EpisodeSampler, task_rows
+from fewnode.episodes import EpisodeSampler, Task, task_rows
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
 from fewnode.graph import Dataset, Graph, Ints
@@ -189,14 +189,15 @@ class Estimator:
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
         method.known = fit_known(method, graph, members, self.way)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
-        tasks = [task for way in ways for task in calibration_tasks(members, way, count=TASKS // len(ways))]
+        episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
+        tasks = [episode.task for episode in episodes]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         # only where z of all nodes is at hand: else every query would be embedded twice
         near = [method.closest(graph, task.support, task.query) for task in tasks] if method.kept else None
         return {
-            "temperature": {mode: asdict(fit_temperature(given, tasks, near)) for mode, given in answers.items()},
+            "temperature": {mode: asdict(fit_temperature(given, episodes, near)) for mode, given in answers.items()},
             "known": asdict(method.known) if method.known else None,
-            "validated": accuracy_by_shots(method.predict_tasks(graph, unseen), unseen),
+            "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
         }
 
     def predict_proba(
@@ -211,9 +212,7 @@ class Estimator:
         """
         return Recogniser(self, graph, support, support_y).predict_proba(query, transductive)
 
-    def predict_tasks(
-        self, graph: Network, tasks: Sequence[Episode], transductive: bool = False
-    ) -> list[Probabilities]:
+    def predict_tasks(self, graph: Network, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
         network = as_network(graph)
         graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
@@ -222,20 +221,19 @@ class Estimator:
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
         return [
-            _finite(self._tempered(graph, answer, task.support, task.support_y, task.query, transductive))
+            _finite(self._tempered(graph, answer, task, transductive))
             for answer, task in zip(answers, tasks, strict=True)
         ]
 
-    def _tempered(
-        self, graph: Graph, answer: Probabilities, support: Ints, support_y: Ints, query: Ints, transductive: bool
-    ) -> Probabilities:
+    def _tempered(self, graph: Graph, answer: Probabilities, task: Task, transductive: bool) -> Probabilities:
         """An answer, as sure as answers of its kind have been right."""
         if not self.trained_["temperature"]:
             return answer
         temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
         if not temperature.by_nearness:
-            return temperature(answer, support_y)
-        return temperature(answer, support_y, self.method_.closest(self._read(graph), support, query))
+            return temperature(answer, task.support_y)
+        near = self.method_.closest(self._read(graph), task.support, task.query)
+        return temperature(answer, task.support_y, near)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
@@ -403,11 +401,11 @@ class Recogniser:
     def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         asked = self.rows(query)
+        task = Task(self.support, self._support_y, asked)
         if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
-            task = Episode(self.support, self._support_y, asked, np.zeros_like(asked))
             return self.model.predict_tasks(self.graph, [task], transductive)[0]
         answer = self._method.answer(self._read, self._ready, asked)
-        return _finite(self.model._tempered(self.graph, answer, self.support, self._support_y, asked, transductive))
+        return _finite(self.model._tempered(self.graph, answer, task, transductive))
 
     def judge(
         self, query: Nodes, transductive: bool = False, closed_set: bool = False

@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from fewnode.episodes import Episode, EpisodeSampler, choose, uniform
+from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Dataset, Graph, Ints, class_index
 from fewnode.io import read_lines, write_text
@@ -31,7 +31,7 @@ METRICS = ("accuracy", "macro_f1", "weighted_f1")
 class Predictor(Protocol):
     """What can be evaluated: a fitted method. Labels are 0 … N-1; each query node gets a probability a class."""
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities: ...
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities: ...
 
 
 class Method(Predictor, Protocol):
@@ -41,8 +41,8 @@ class Method(Predictor, Protocol):
     ...     def fit(self, graph, train, valid):
     ...         return self
     ...
-    ...     def predict_proba(self, graph, support, support_y, query):
-    ...         return np.full((query.size, support_y.max() + 1), 1 / (support_y.max() + 1), np.float32)
+    ...     def predict_proba(self, graph, task):
+    ...         return np.full((task.query.size, task.n_way), 1 / task.n_way, np.float32)
     >>> y = np.repeat(range(10), 20)
     >>> print(evaluate(Guess(), Dataset.from_scipy(y[:, None] == y, y=y), way=2, shot=1).accuracy)
     50.0 ± 0.0
@@ -55,19 +55,21 @@ class Method(Predictor, Protocol):
 class Batched(Protocol):
     """A method that answers many tasks faster together than one by one."""
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]: ...
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]: ...
 
 
 @runtime_checkable
 class Transductive(Protocol):
     """A method that can let the queries of a task help each other."""
 
-    def predict_tasks(
-        self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False
-    ) -> list[Probabilities]: ...
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]: ...
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query is in one of the classes)."""
+
+
+Fitted: TypeAlias = Predictor | Batched
+"""What can be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def interval(scores: NDArray[np.float64]) -> Interval:
 
 
 def evaluate(
-    method: Predictor,
+    method: Fitted,
     data: Dataset | PyGData,
     way: int | None = None,
     shot: int | None = None,
@@ -172,7 +174,7 @@ def evaluate(
     if not pool:
         raise FewnodeError(f"at least one task is needed, not {tasks or 0}")
     start = time.perf_counter()
-    answers = predict_tasks(method, data.graph, pool, transductive)
+    answers = predict_tasks(method, data.graph, [episode.task for episode in pool], transductive)
     scores = score_answers(answers, pool)
     if open_set:
         scores |= tell_apart(method, data, pool, seed)
@@ -224,9 +226,9 @@ def join(results: Sequence[Result]) -> Result:
     return Result(per_task, results[0].provenance, seconds, float(np.mean([r.ece for r in results])))
 
 
-def score(method: Predictor, graph: Graph, pool: Sequence[Episode]) -> dict[str, NDArray[np.float64]]:
+def score(method: Fitted, graph: Graph, pool: Sequence[Episode]) -> dict[str, NDArray[np.float64]]:
     """Accuracy, macro-F1 and weighted-F1 of each task of the pool."""
-    return score_answers(predict_tasks(method, graph, pool), pool)
+    return score_answers(predict_tasks(method, graph, [episode.task for episode in pool]), pool)
 
 
 def score_answers(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> dict[str, NDArray[np.float64]]:
@@ -239,15 +241,15 @@ def score_answers(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> 
 
 
 def predict_tasks(
-    method: Predictor, graph: Graph, pool: Sequence[Episode], transductive: bool = False
+    method: Fitted, graph: Graph, tasks: Sequence[Task], transductive: bool = False
 ) -> list[Probabilities]:
     if transductive:
         if not isinstance(method, Transductive):
             raise FewnodeError(f"{type(method).__name__} answers each query on its own: no transductive mode")
-        return method.predict_tasks(graph, pool, transductive=True)
+        return method.predict_tasks(graph, tasks, transductive=True)
     if isinstance(method, Batched):
-        return method.predict_tasks(graph, pool)
-    return [method.predict_proba(graph, e.support, e.support_y, e.query) for e in pool]
+        return method.predict_tasks(graph, tasks)
+    return [method.predict_proba(graph, task) for task in tasks]
 
 
 def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode], bins: int = 15) -> float:
@@ -259,7 +261,7 @@ def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode],
     return float(np.abs(gap).sum() / max(1, right.size))
 
 
-def tell_apart(method: Predictor, data: Dataset, pool: Sequence[Episode], seed: int) -> dict[str, NDArray[np.float64]]:
+def tell_apart(method: Fitted, data: Dataset, pool: Sequence[Episode], seed: int) -> dict[str, NDArray[np.float64]]:
     """How well a method tells a task's queries from as many nodes of other classes.
 
     `auroc`: the chance that a query seems more familiar than a stranger. `known` and `unknown`: the share of queries
@@ -333,15 +335,13 @@ def read_pool(path: Path, data: Dataset) -> list[Episode]:
             task = json.loads(line)
             label = class_index(str(name) for name in task["support_y"])
             support = np.array([data.node(str(v)) for v in task["support"]], np.int64)
-            pool.append(
-                Episode(
-                    support=support,
-                    support_y=np.array([label[str(c)] for c in task["support_y"]], np.int64),
-                    query=np.array([data.node(str(v)) for v in task["query"]], np.int64),
-                    query_y=np.array([label[str(c)] for c in task["query_y"]], np.int64),
-                )
+            asked = Task(
+                support=support,
+                support_y=np.array([label[str(c)] for c in task["support_y"]], np.int64),
+                query=np.array([data.node(str(v)) for v in task["query"]], np.int64),
             )
             refuse_twice(data, support, task["support_y"])
+            pool.append(Episode(asked, np.array([label[str(c)] for c in task["query_y"]], np.int64)))
         except FewnodeError as error:
             raise FewnodeError(f"{path}: line {number}: {error}") from None
         except KeyError as error:

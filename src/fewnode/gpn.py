@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.episodes import Episode
+from fewnode.episodes import Episode, Task
 from fewnode.graph import Attributes, Graph, is_sparse
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
@@ -196,15 +196,22 @@ def closeness(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str)
 
 
 class Batch:
-    """Several episodes of equal N as flat tensors; the classes of episode t are segments t·N … t·N + N-1."""
+    """Several tasks of equal N as flat tensors; the classes of task t are segments t·N … t·N + N-1."""
+
+    def __init__(self, tasks: Sequence[Task], device: torch.device | str = "cpu") -> None:
+        self.n_tasks, self.n_way = len(tasks), tasks[0].n_way
+        self.support = _flat(device, [task.support for task in tasks])
+        self.query = _flat(device, [task.query for task in tasks])
+        self.segment = _flat(device, [task.support_y + t * self.n_way for t, task in enumerate(tasks)])
+        self.task = _flat(device, [np.full(task.query.size, t) for t, task in enumerate(tasks)])
+
+
+class TrainingBatch(Batch):
+    """Several episodes: tasks, and their answers to learn from."""
 
     def __init__(self, episodes: Sequence[Episode], device: torch.device | str = "cpu") -> None:
-        self.n_tasks, self.n_way = len(episodes), episodes[0].n_way
-        self.support = _flat(device, [episode.support for episode in episodes])
-        self.query = _flat(device, [episode.query for episode in episodes])
+        super().__init__([episode.task for episode in episodes], device)
         self.query_y = _flat(device, [episode.query_y for episode in episodes])
-        self.segment = _flat(device, [episode.support_y + t * self.n_way for t, episode in enumerate(episodes)])
-        self.task = _flat(device, [np.full(episode.query.size, t) for t, episode in enumerate(episodes)])
 
 
 def _flat(device: torch.device | str, parts: Sequence[Any]) -> Tensor:
@@ -218,7 +225,7 @@ def batch_log_prob(
     batch: Batch,
     distance: str = "sqeuclidean",
 ) -> Float[Tensor, "q n"]:
-    """Eqs. (11)-(13) for all episodes of a batch, from z and importance of its support nodes and z of its queries."""
+    """Eqs. (11)-(13) for all tasks of a batch, from z and importance of its support nodes and z of its queries."""
     p = prototypes(support, importance, batch.segment, batch.n_tasks * batch.n_way)
     return log_prob(query, p.view(batch.n_tasks, batch.n_way, -1)[batch.task], distance)
 
@@ -237,7 +244,7 @@ class Networks(nn.Module):
 
 
 def loss(
-    networks: Networks, g: WholeGraph, batch: Batch, distance: str, dropout: float = 0.0, seed: int = 0
+    networks: Networks, g: WholeGraph, batch: TrainingBatch, distance: str, dropout: float = 0.0, seed: int = 0
 ) -> Float[Tensor, ""]:
     """The average negative log-likelihood of the query labels: Eq. (14)."""
     z, importance = networks(g, dropout, seed)

@@ -13,7 +13,7 @@ from fewnode.engine.reference import Reference
 from fewnode.engine.subgraph import ModuleEncoder, Subgraph, pyg_encoder
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.gpn import Batch, Networks, WholeGraph, aggregate_scores
+from fewnode.gpn import Networks, TrainingBatch, WholeGraph, aggregate_scores
 from fewnode.graph import Dataset, Graph
 from fewnode.methods.gpn import GPN
 from graphs import random_graph
@@ -32,7 +32,7 @@ def test_compiled_equals_the_reference_in_values_and_gradients(dtype: torch.dtyp
         networks = random_networks(graph, seed, dtype, mlp=seed % 5 == 0)
         if seed % 4 == 0:
             networks = Networks(networks.encoder, None)
-        batch = Batch([random_episode(graph, seed)])
+        batch = TrainingBatch([random_episode(graph, seed)])
         plain = Reference(WholeGraph.of(graph, dtype=dtype), "sqeuclidean")
         fast = Compiled(ReceptiveFields.of(graph, dtype=dtype))
         rate, nodes = (0.0, 0.3, 0.5)[seed % 3], rng.integers(0, graph.n, 3)
@@ -90,8 +90,8 @@ def test_the_gradient_of_a_meta_batch_is_the_mean_of_its_tasks(planted: Dataset,
     networks = method.build(planted.graph.n_features, 0.0)
     engine = engine_for(networks, planted.graph, method.distance)
     tasks = EpisodeSampler(planted, "train", 3, 2, 4).take(8)
-    _, together = engine.loss_and_gradients(networks, Batch(tasks), 0.0, 0)
-    alone = zip(*(engine.loss_and_gradients(networks, Batch([task]), 0.0, 0)[1] for task in tasks), strict=True)
+    _, together = engine.loss_and_gradients(networks, TrainingBatch(tasks), 0.0, 0)
+    alone = zip(*(engine.loss_and_gradients(networks, TrainingBatch([task]), 0.0, 0)[1] for task in tasks), strict=True)
     for ours, each in zip(together, alone, strict=True):
         assert torch.allclose(ours, torch.stack(each).mean(dim=0), atol=1e-6)
 

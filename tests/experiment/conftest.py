@@ -25,11 +25,12 @@ class Nearest:
         time.sleep(self.wait)
         return self
 
-    def predict_proba(self, graph, support, support_y, query):
+    def predict_proba(self, graph, task):
         x = graph.x.toarray()
         noise = np.random.default_rng(self.seed).random(x.shape[1])
-        centres = np.stack([x[support[support_y == c]].mean(axis=0) * noise for c in range(support_y.max() + 1)])
-        score = np.exp(x[query] @ centres.T)
+        members = [task.support[task.support_y == c] for c in range(task.n_way)]
+        centres = np.stack([x[nodes].mean(axis=0) * noise for nodes in members])
+        score = np.exp(x[task.query] @ centres.T)
         return (score / score.sum(axis=1, keepdims=True)).astype(np.float32)
 
 

@@ -174,7 +174,7 @@ def fitted(data: Dataset, journal: Journal | None = None, **options: Any) -> Ada
 
 def ask(method: Adapt, data: Dataset, n_way: int = 4) -> np.ndarray:
     task = EpisodeSampler(data, "test", n_way, 3)[0]
-    return method.predict_proba(data.graph, task.support, task.support_y, task.query)
+    return method.predict_proba(data.graph, task.task)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -182,11 +182,11 @@ def test_a_task_may_have_another_number_of_classes_than_in_training(name: str, p
     method = fitted(planted, **METHODS[name])
     for n_way in (2, 5):
         task = EpisodeSampler(planted, "test", n_way, 5)[1]
-        p = method.predict_proba(planted.graph, task.support, task.support_y, task.query)
+        p = method.predict_proba(planted.graph, task.task)
         assert p.shape == (5 * n_way, n_way)
         assert (p.argmax(axis=1) == task.query_y).mean() > 1.5 / n_way
         order = np.roll(np.arange(n_way), 1)
-        renamed = method.predict_proba(planted.graph, task.support, order[task.support_y], task.query)
+        renamed = method.predict_proba(planted.graph, replace(task.task, support_y=order[task.support_y]))
         assert np.allclose(p, renamed[:, order], atol=1e-5)
 
 
@@ -236,7 +236,7 @@ def test_any_pyg_encoder_can_be_adapted(encoder: str, meta: bool, planted: Datas
     p = ask(method, planted)
     assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
     task = EpisodeSampler(planted, "test", 4, 3)[0]
-    everyone = method.predict_proba(planted.graph, task.support, task.support_y, np.arange(planted.graph.n))
+    everyone = method.predict_proba(planted.graph, replace(task.task, query=np.arange(planted.graph.n)))
     assert np.allclose(everyone[task.query], p, atol=1e-4)
 
 
@@ -264,8 +264,8 @@ def test_all_nodes_get_the_answers_that_some_get(encoder: str) -> None:
     data = planted_network(size=80)  # more nodes than are read at a time
     method = fitted(data, encoder=encoder, hidden=(8,), episodes=1)
     task = EpisodeSampler(data, "test", 3, 3)[0]
-    everyone = method.predict_proba(data.graph, task.support, task.support_y, np.arange(data.graph.n))
-    some = method.predict_proba(data.graph, task.support, task.support_y, task.query)
+    everyone = method.predict_proba(data.graph, replace(task.task, query=np.arange(data.graph.n)))
+    some = method.predict_proba(data.graph, task.task)
     assert np.allclose(everyone[task.query], some, atol=1e-5)
 
 
@@ -273,7 +273,10 @@ def test_all_nodes_get_the_answers_that_some_get(encoder: str) -> None:
 def test_tasks_that_are_known_get_the_same_answers(encoder: str, planted: Dataset) -> None:
     """The first time each reads its own rows; then all take theirs from one product."""
     method, kept = fitted(planted, encoder=encoder, hidden=(8,), episodes=1), Pool()
-    g, pool = method._prepared(planted.graph), EpisodeSampler(planted, "test", 3, 3).take(30)
+    g, pool = (
+        method._prepared(planted.graph),
+        [episode.task for episode in EpisodeSampler(planted, "test", 3, 3).take(30)],
+    )
     first, second = (dict(method._answers(g, pool, kept)) for _ in range(2))
     assert len(kept.known) == 30
     few = Pool({i: known for i, known in kept.known.items() if i not in (3, 7)})
@@ -289,10 +292,9 @@ def test_the_unit_of_attributes_does_not_matter(planted: Dataset) -> None:
     graph = planted.graph
     louder = Graph(graph.adj, graph.x * np.float32(1000))
     one, two = (Adapt(scaling="raw", episodes=5).fit(g, *samplers(planted)) for g in (graph, louder))
-    task = EpisodeSampler(planted, "test", 4, 3)[0]
-    three = (task.support, task.support_y, task.query)
-    assert np.allclose(one.predict_proba(graph, *three), two.predict_proba(louder, *three), atol=1e-4)
-    assert not np.allclose(one.predict_proba(graph, *three), one.predict_proba(louder, *three), atol=1e-4)
+    task = EpisodeSampler(planted, "test", 4, 3)[0].task
+    assert np.allclose(one.predict_proba(graph, task), two.predict_proba(louder, task), atol=1e-4)
+    assert not np.allclose(one.predict_proba(graph, task), one.predict_proba(louder, task), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)

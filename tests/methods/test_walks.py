@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from scipy import stats
 
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import ClassSplit, Dataset, Graph
@@ -166,27 +166,29 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch, many: int) -> No
 # --- the method ---------------------------------------------------------------------------------------------------
 
 
-def task(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def task(data: Dataset) -> Task:
     """1, 4 and 2 shots of three test classes, in no order, and twelve queries."""
     nodes = [np.flatnonzero(data.y == c) for c in data.split.test[:3]]
     support = np.concatenate([nodes[0][:1], nodes[1][:4], nodes[2][:2]])
     order = np.array([3, 0, 6, 2, 5, 1, 4])
-    return support[order], np.array([0, 1, 1, 1, 1, 2, 2])[order], np.concatenate([part[10:14] for part in nodes])
+    query = np.concatenate([part[10:14] for part in nodes])
+    return Task(support[order], np.array([0, 1, 1, 1, 1, 2, 2])[order], query)
 
 
 def test_unequal_shots(blocks: Dataset, fitted: Walks) -> None:
-    p = fitted.predict_proba(blocks.graph, *task(blocks))
+    p = fitted.predict_proba(blocks.graph, task(blocks))
     assert p.dtype == np.float32
     assert np.allclose(p.sum(axis=1), 1, atol=1e-6)
     assert np.mean(p.argmax(axis=1) == np.repeat([0, 1, 2], 4)) > 0.6
 
 
 def test_one_shot_of_one_class_or_of_two(blocks: Dataset, fitted: Walks) -> None:
-    support, _, query = task(blocks)
-    assert np.array_equal(fitted.predict_proba(blocks.graph, support[:1], np.array([0]), query), np.ones((12, 1)))
-    p = fitted.predict_proba(blocks.graph, support[:2], np.array([1, 0]), support[:2])
+    support, query = task(blocks).support, task(blocks).query
+    one = Task(support[:1], np.array([0]), query)
+    assert np.array_equal(fitted.predict_proba(blocks.graph, one), np.ones((12, 1)))
+    p = fitted.predict_proba(blocks.graph, Task(support[:2], np.array([1, 0]), support[:2]))
     assert p.argmax(axis=1).tolist() == [1, 0]
-    assert fitted.predict_proba(blocks.graph, support[:2], np.array([0, 1]), query[:0]).shape == (0, 2)
+    assert fitted.predict_proba(blocks.graph, Task(support[:2], np.array([0, 1]), query[:0])).shape == (0, 2)
 
 
 def test_above_chance_with_one_shot_and_better_with_five(blocks: Dataset, fitted: Walks) -> None:
@@ -200,8 +202,8 @@ def test_restored_vectors_answer_the_same_for_the_same_structure(
     loaded = Walks(**SMALL).restore(0, {name: tensor.clone() for name, tensor in fitted.state().items()})
     monkeypatch.setattr(Walks, "embed", lambda self, graph: pytest.fail("embedded again"))
     graph = Graph(blocks.graph.adj, np.ones((blocks.graph.n, 2), np.float32))
-    expected = fitted.predict_proba(blocks.graph, *task(blocks))
-    assert np.array_equal(loaded.predict_proba(graph, *task(blocks)), expected)
+    expected = fitted.predict_proba(blocks.graph, task(blocks))
+    assert np.array_equal(loaded.predict_proba(graph, task(blocks)), expected)
 
 
 def test_another_network_is_embedded_once(blocks: Dataset, fitted: Walks, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,8 +106,8 @@ class Guess:
     def fit(self, graph, train, valid):
         return self
 
-    def predict_proba(self, graph, support, support_y, query):
-        found = np.random.default_rng([self.seed, *query]).random((query.size, support_y.max() + 1))
+    def predict_proba(self, graph, task):
+        found = np.random.default_rng([self.seed, *task.query]).random((task.query.size, task.n_way))
         return (found / found.sum(axis=1, keepdims=True)).astype(np.float32)
 """
 GRID = """

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 import oracle
+from fewnode.episodes import Task
 from fewnode.gpn import prototypes
 from fewnode.graph import Dataset, Graph
 from fewnode.io import save_dataset
@@ -65,7 +66,7 @@ def test_loops_written_from_the_equations_give_the_same(figure: Figure, count: i
         graph, rng = random_graph(seed), np.random.default_rng(seed)
         gpn = method(graph, seed)
         support, y, query = task(graph, rng)
-        ours = gpn.predict_proba(graph, support, y, query)
+        ours = gpn.predict_proba(graph, Task(support, y, query))
         beta = gpn.ready(graph, support, y).beta.numpy()
         encoder, valuator = gpn.networks_.encoder, gpn.networks_.valuator
         assert valuator is not None
@@ -103,7 +104,7 @@ def one_shot(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats,
     given = support, np.arange(support.size), np.arange(graph.n)
     whole, naive = method(graph, seed), method(graph, seed, valuator=False)
     naive.networks_.encoder = whole.networks_.encoder
-    return whole.predict_proba(graph, *given), naive.predict_proba(graph, *given)
+    return whole.predict_proba(graph, Task(*given)), naive.predict_proba(graph, Task(*given))
 
 
 def equal_importance(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -120,8 +121,8 @@ def renumbering(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floa
     order = rng.permutation(graph.n)
     place = np.argsort(order)
     other = renumbered(graph, order)
-    ours = method(graph, seed).predict_proba(graph, support, y, query)
-    return ours[order], method(graph, seed).predict_proba(other, place[support], y, query)
+    ours = method(graph, seed).predict_proba(graph, Task(support, y, query))
+    return ours[order], method(graph, seed).predict_proba(other, Task(place[support], y, query))
 
 
 def repeated_edges(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -131,7 +132,9 @@ def repeated_edges(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[F
     loops = np.tile(rng.integers(0, graph.n, 3), (2, 1))
     other = Graph.from_edges(np.concatenate([edges, again, loops], axis=1), graph.n, graph.x, directed=True)
     given = task(graph, rng)
-    return method(graph, seed).predict_proba(graph, *given), method(graph, seed).predict_proba(other, *given)
+    return method(graph, seed).predict_proba(graph, Task(*given)), method(graph, seed).predict_proba(
+        other, Task(*given)
+    )
 
 
 def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -141,7 +144,9 @@ def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats
     x = np.vstack([np.array(rows(graph)), 9 * rng.normal(size=(extra, graph.n_features))]).astype(np.float32)
     other = Graph.from_edges(edges, graph.n + extra, sp.csr_array(x) if sp.issparse(graph.x) else x, directed=True)
     given = task(graph, rng)
-    return method(graph, seed).predict_proba(graph, *given), method(graph, seed).predict_proba(other, *given)
+    return method(graph, seed).predict_proba(graph, Task(*given)), method(graph, seed).predict_proba(
+        other, Task(*given)
+    )
 
 
 def receptive_field(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -157,8 +162,8 @@ def renaming(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats,
     """The order of the support set does not matter, and renaming classes permutes the columns."""
     support, y, query = task(graph, rng)
     shuffle, name = rng.permutation(support.size), rng.permutation(int(y.max()) + 1)
-    ours = method(graph, seed).predict_proba(graph, support, y, query)
-    return ours, method(graph, seed).predict_proba(graph, support[shuffle], name[y[shuffle]], query)[:, name]
+    ours = method(graph, seed).predict_proba(graph, Task(support, y, query))
+    return ours, method(graph, seed).predict_proba(graph, Task(support[shuffle], name[y[shuffle]], query))[:, name]
 
 
 def alike(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -166,7 +171,7 @@ def alike(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Fl
     n = graph.n
     other = Graph.from_edges(np.zeros((2, 0), int), n, np.ones((n, 3), np.float32))
     support, y, query = task(graph, rng)
-    found = method(other, seed).predict_proba(other, support, y, query)
+    found = method(other, seed).predict_proba(other, Task(support, y, query))
     return found, np.full_like(found, 1 / (y.max() + 1))
 
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewnode.engine.door import engine_for
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
-from fewnode.gpn import Batch, Encoder, Networks, Valuator, WholeGraph, batch_log_prob
+from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import Dataset, is_sparse
 from fewnode.methods.gpn import GPN, answer_tasks
 from fewnode.train import Adam, Gradients, step, stream
@@ -38,7 +38,7 @@ class Formulation(Protocol):
     def episode(self, train: EpisodeSampler, t: int) -> None:
         """Train on task t."""
 
-    def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]: ...
+    def predict(self, tasks: Sequence[Task]) -> list[Probabilities]: ...
 
 
 def initial_networks(data: Dataset) -> Networks:
@@ -54,12 +54,12 @@ class Ours:
         self.optimizer = Adam(list(self.model.parameters()), LR, WEIGHT_DECAY)
 
     def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
-        return self.engine.loss_and_gradients(self.model, Batch([task]), dropout, seed)
+        return self.engine.loss_and_gradients(self.model, TrainingBatch([task]), dropout, seed)
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
         step(self.model, self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
 
-    def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
+    def predict(self, tasks: Sequence[Task]) -> list[Probabilities]:
         return answer_tasks(*self.engine.embed(self.model), tasks, "sqeuclidean")
 
 
@@ -79,10 +79,10 @@ class FullBatch:
         raise NotImplementedError
 
     def loss(self, task: Episode, dropout: float, seed: int) -> Tensor:
-        log_prob = self.log_prob(task, *self.embed(dropout, seed))
+        log_prob = self.log_prob(task.task, *self.embed(dropout, seed))
         return F.nll_loss(log_prob, torch.from_numpy(task.query_y))
 
-    def log_prob(self, task: Episode, z: Tensor, importance: Tensor) -> Tensor:
+    def log_prob(self, task: Task, z: Tensor, importance: Tensor) -> Tensor:
         batch = Batch([task])
         return batch_log_prob(z[batch.support], importance[batch.support], z[batch.query], batch)
 
@@ -110,7 +110,7 @@ class Naive(FullBatch):
     def weights(self) -> list[Tensor]:
         return list(self.model.parameters())
 
-    def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
+    def predict(self, tasks: Sequence[Task]) -> list[Probabilities]:
         with torch.no_grad():
             return [self.log_prob(task, *self.embed()).exp().numpy() for task in tasks]
 
@@ -127,7 +127,7 @@ class PyG(FullBatch):
     def weights(self) -> list[Tensor]:
         return self.model.weights()  # type: ignore[no-any-return]
 
-    def predict(self, tasks: Sequence[Episode]) -> list[Probabilities]:
+    def predict(self, tasks: Sequence[Task]) -> list[Probabilities]:
         with torch.no_grad():
             z, importance = self.embed()
             return [self.log_prob(task, z, importance).exp().numpy() for task in tasks]

@@ -23,7 +23,7 @@ import torch
 from fewnode import __version__
 from fewnode.bench.formulations import FORMULATIONS, Formulation, Ours, initial_networks
 from fewnode.bench.networks import SIZES, Size, network
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks
 from fewnode.graph import Dataset
@@ -108,7 +108,7 @@ def _processor() -> str:
 # --- do they agree? -----------------------------------------------------------------------------------------------
 
 
-def agree(formulations: dict[str, Formulation], train: Episode, tasks: list[Episode]) -> dict[str, float]:
+def agree(formulations: dict[str, Formulation], train: Episode, tasks: list[Task]) -> dict[str, float]:
     """The largest relative differences in loss, gradient and probabilities; a `Disagreement` above 1e-4."""
     values = {name: _values(formulation, train, tasks) for name, formulation in formulations.items()}
     ours = values["fewnode"]
@@ -122,7 +122,7 @@ def agree(formulations: dict[str, Formulation], train: Episode, tasks: list[Epis
     return worst
 
 
-def _values(formulation: Formulation, train: Episode, tasks: list[Episode]) -> dict[str, list[np.ndarray[Any, Any]]]:
+def _values(formulation: Formulation, train: Episode, tasks: list[Task]) -> dict[str, list[np.ndarray[Any, Any]]]:
     """With dropout off: PyG draws it in its own way."""
     loss, gradient = formulation.loss_and_gradients(train)
     return {
@@ -158,7 +158,7 @@ TURNS = {"naive": Turns(1, 1, 1), "pyg": Turns(1, TASKS, 2), "fewnode": Turns(20
 
 def _times(data: Dataset, rounds: int, say: Say) -> tuple[Figures, dict[str, float]]:
     train, test = (EpisodeSampler(data, part, WAY, SHOT) for part in ("train", "test"))
-    pool = test.take(TASKS)
+    pool = [episode.task for episode in test.take(TASKS)]
     networks, ready, prepared = _trained(data, train), {}, {}
     for name, formulation in FORMULATIONS.items():
         start = time.process_time()
@@ -186,7 +186,7 @@ def _trained(data: Dataset, train: EpisodeSampler) -> Networks:
 
 
 def _block(
-    formulation: Formulation, turns: Turns, train: EpisodeSampler, pool: list[Episode], turn: int
+    formulation: Formulation, turns: Turns, train: EpisodeSampler, pool: list[Task], turn: int
 ) -> dict[str, float]:
     """Processor seconds of a training episode, of a task, and of as many tasks as validate."""
 
@@ -258,7 +258,7 @@ def _work(name: str, size: Size, edges: Path | None) -> None:
     formulation: Formulation = FORMULATIONS[name](data, initial_networks(data))
     for t in range(3):
         formulation.episode(train, t)
-    formulation.predict(test.take(2 if name == "naive" else TASKS))
+    formulation.predict([episode.task for episode in test.take(2 if name == "naive" else TASKS)])
     if isinstance(formulation, Ours):
         GPN(episodes=20).fit(data.graph, train, EpisodeSampler(data, "valid", WAY, SHOT))
 

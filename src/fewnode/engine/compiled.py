@@ -14,7 +14,7 @@ from fewnode import memory
 from fewnode.engine import episode
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
-from fewnode.gpn import Batch, Encoder, Networks
+from fewnode.gpn import Encoder, Networks, TrainingBatch
 
 Array = NDArray[Any]
 LAYERS = 2
@@ -52,7 +52,7 @@ class Compiled:
         return paper and distance == "sqeuclidean" and (valuator is None or len(valuator.a) == LAYERS)
 
     def loss_and_gradients(
-        self, networks: Networks, batch: Batch, dropout: float, seed: int
+        self, networks: Networks, batch: TrainingBatch, dropout: float, seed: int
     ) -> tuple[float, list[Tensor]]:
         memory.keep()
         support, query, *parts = _arrays(batch.support, batch.query, batch.segment, batch.task, batch.query_y)

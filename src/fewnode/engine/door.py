@@ -15,7 +15,7 @@ from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.reference import Reference
 from fewnode.engine.subgraph import ModuleEncoder, Subgraph
-from fewnode.gpn import Batch, Networks, WholeGraph
+from fewnode.gpn import Networks, TrainingBatch, WholeGraph
 from fewnode.graph import Attributes, Graph
 
 
@@ -23,7 +23,7 @@ class Engine(Protocol):
     """Computes the networks of GPN, whose weights come with each call, on one graph."""
 
     def loss_and_gradients(
-        self, networks: Networks, batch: Batch, dropout: float, seed: int
+        self, networks: Networks, batch: TrainingBatch, dropout: float, seed: int
     ) -> tuple[float, list[Tensor]]:
         """Eq. (14) for the episodes of a batch, and its derivative by each parameter, in their order."""
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewnode.engine.fields import Nodes
-from fewnode.gpn import Batch, Networks, WholeGraph, loss
+from fewnode.gpn import Networks, TrainingBatch, WholeGraph, loss
 
 
 class Reference:
@@ -17,7 +17,7 @@ class Reference:
         self.graph, self.distance = graph, distance
 
     def loss_and_gradients(
-        self, networks: Networks, batch: Batch, dropout: float, seed: int
+        self, networks: Networks, batch: TrainingBatch, dropout: float, seed: int
     ) -> tuple[float, list[Tensor]]:
         value = loss(networks, self.graph, batch, self.distance, dropout, seed)
         parameters = list(networks.parameters())

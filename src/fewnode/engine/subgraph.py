@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.errors import FewnodeError
-from fewnode.gpn import Batch, Networks, WholeGraph, batch_log_prob
+from fewnode.gpn import Networks, TrainingBatch, WholeGraph, batch_log_prob
 from fewnode.train import seeded
 
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
@@ -91,7 +91,7 @@ class Subgraph:
         self.fields, self.whole, self.distance = fields, whole, distance
 
     def loss_and_gradients(
-        self, networks: Networks, batch: Batch, dropout: float, seed: int
+        self, networks: Networks, batch: TrainingBatch, dropout: float, seed: int
     ) -> tuple[float, list[Tensor]]:
         nodes, k = torch.cat([batch.support, batch.query]).cpu().numpy(), batch.support.numel()
         networks.train()

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.func import functional_call
 
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell
@@ -30,7 +30,7 @@ Vectors = NDArray[np.floating[Any]]
 def look(model: Estimator, data: Dataset, cell: Cell) -> dict[str, Any]:
     """What the report draws of the first task of the pool: similarities, a map, β against degree, class sizes."""
     sampler = EpisodeSampler(data, "test", cell.way, cell.shot, cell.shot, cell.pool_seed)
-    task = sampler[0]
+    task = sampler[0].task
     label = [int(data.y[task.support[task.support_y == c][0]]) for c in range(task.n_way)]
     members = [np.flatnonzero(data.y == c)[:CLOUD] for c in label]
     z = _embed(model, data, task, np.concatenate([task.support, task.query, *members]))
@@ -55,7 +55,7 @@ def look(model: Estimator, data: Dataset, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _embed(model: Estimator, data: Dataset, task: Episode, nodes: Ints) -> Vectors:
+def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
     method, graph = model.method_, model._read(data.graph)
     if isinstance(method, Adapt):
@@ -67,7 +67,7 @@ def _embed(model: Estimator, data: Dataset, task: Episode, nodes: Ints) -> Vecto
     return np.asarray(z.numpy() if isinstance(z, torch.Tensor) else z, np.float32)[nodes]
 
 
-def _adapted(method: Adapt, graph: Graph, task: Episode, nodes: Ints) -> Vectors:
+def _adapted(method: Adapt, graph: Graph, task: Task, nodes: Ints) -> Vectors:
     g = method._prepared(graph)
     (weights,) = method._adapted([method._support(g, task)])
     own = {name: weight for name, weight in weights.items() if name not in (HEAD, BIAS, ROWS)}
@@ -77,7 +77,7 @@ def _adapted(method: Adapt, graph: Graph, task: Episode, nodes: Ints) -> Vectors
     return z
 
 
-def _beta(model: Estimator, data: Dataset, task: Episode) -> Vectors | None:
+def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
     """The weight of each support node in its prototype, if the method weighs them."""
     method = model.method_
     if not isinstance(method, Prototypical):
@@ -87,7 +87,7 @@ def _beta(model: Estimator, data: Dataset, task: Episode) -> Vectors | None:
 
 def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, list[float]] | None:
     """Degree and β of support nodes of many tasks; None for a method that weighs all alike."""
-    tasks = sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))
+    tasks = [episode.task for episode in sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))]
     found = [_beta(model, data, task) for task in tasks]
     beta = np.concatenate([b for b in found if b is not None] or [np.zeros(0, np.float32)])
     if beta.size == 0 or np.ptp(beta) < 1e-6:

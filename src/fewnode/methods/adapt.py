@@ -23,10 +23,10 @@ from fewnode.attributes import inverse_document_frequency, need_attributes, scal
 from fewnode.checkpoint import adopt
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
-from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import ENCODERS, build_encoder, check_widths
 from fewnode.methods.inner import MOVE, ROWS, Field, FieldEncoder, Known, Network, Pool, Stack, Support, Weights, adapt
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train, seeded
@@ -131,10 +131,10 @@ class Adapt:
     def _query_loss(self, g: ReceptiveFields) -> Callable[[Episode], Tensor]:
         """MAML's objective: the loss of the query set after the inner loop, as a function of the weights before it."""
 
-        def loss_of(task: Episode) -> Tensor:
-            (weights,) = self._adapted([self._support(g, task)], second_order=not self.first_order)
-            logits = self.network_.logits(self.network_.encoder.read(g, task.query), weights)
-            return F.cross_entropy(logits, torch.from_numpy(task.query_y))
+        def loss_of(episode: Episode) -> Tensor:
+            (weights,) = self._adapted([self._support(g, episode.task)], second_order=not self.first_order)
+            logits = self.network_.logits(self.network_.encoder.read(g, episode.query), weights)
+            return F.cross_entropy(logits, torch.from_numpy(episode.query_y))
 
         return loss_of
 
@@ -151,8 +151,8 @@ class Adapt:
         with seeded(self.seed, 1):
             network.classes = classes = nn.Linear(width, len(train.members))
 
-        def loss_of(task: Episode) -> Tensor:
-            nodes = np.concatenate([task.support, task.query])
+        def loss_of(episode: Episode) -> Tensor:
+            nodes = np.concatenate([episode.support, episode.query])
             z = F.dropout(network(network.encoder.read(g, nodes)), self.dropout)
             return F.cross_entropy(classes(z), of_node[nodes])
 
@@ -165,15 +165,15 @@ class Adapt:
 
         def validate() -> float:
             self.network_.eval()
-            answers = self._answers(g, pool, kept)
+            answers = self._answers(g, [episode.task for episode in pool], kept)
             return float(np.mean([(p.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean() for i, p in answers]))
 
         return validate
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
-        return self.predict_tasks(graph, [Episode(support, support_y, query, np.zeros_like(query))])[0]
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
+        return self.predict_tasks(graph, [task])[0]
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode]) -> list[Probabilities]:
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
         """The probabilities of many tasks; those of equal N are adapted to together."""
         answers: dict[int, Probabilities] = {}
         for n_way in sorted({task.n_way for task in tasks}):
@@ -186,7 +186,7 @@ class Adapt:
         return [answers[i] for i in range(len(tasks))]
 
     def _answers(
-        self, g: ReceptiveFields, tasks: Sequence[Episode], kept: Pool | None = None
+        self, g: ReceptiveFields, tasks: Sequence[Task], kept: Pool | None = None
     ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
         """Logits of each task's query nodes; all tasks have the same N.
 
@@ -217,7 +217,7 @@ class Adapt:
                     logits = network.logits(known.query, {**weights, ROWS: moved})
                 yield i, logits
 
-    def _support(self, g: ReceptiveFields, task: Episode) -> Support:
+    def _support(self, g: ReceptiveFields, task: Task) -> Support:
         return Support.read(self.network_, g, task.support, torch.from_numpy(task.support_y))
 
     def _adapted(self, supports: Sequence[Support], second_order: bool = False) -> list[Weights]:

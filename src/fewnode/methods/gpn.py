@@ -25,10 +25,21 @@ from fewnode.checkpoint import adopt
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.door import Engine, engine_for
 from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities, score_answers
-from fewnode.gpn import DISTANCES, Batch, Encoder, Networks, Valuator, closeness, log_prob, prototypes, segment_softmax
+from fewnode.gpn import (
+    DISTANCES,
+    Batch,
+    Encoder,
+    Networks,
+    TrainingBatch,
+    Valuator,
+    closeness,
+    log_prob,
+    prototypes,
+    segment_softmax,
+)
 from fewnode.graph import Graph, Ints
 from fewnode.train import (
     ALONE,
@@ -249,10 +260,10 @@ class Prototypical(ABC):
         with torch.inference_mode():
             return F.log_softmax(nearness(z, asked, ready.prototypes, self.distance), dim=1).exp().cpu().numpy()
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
-        return self.answer(graph, self.ready(graph, support, support_y), query)
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
+        return self.answer(graph, self.ready(graph, task.support, task.support_y), task.query)
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks; those of equal N are computed together.
 
         Inductive: a query is classified on its own. Transductive: the queries of a task help each other.
@@ -261,7 +272,7 @@ class Prototypical(ABC):
             return [self._rectified(graph, task) for task in tasks]
         return answer_tasks(*self.embedding(graph), tasks, self.distance)
 
-    def _rectified(self, graph: Graph, task: Episode) -> Probabilities:
+    def _rectified(self, graph: Graph, task: Task) -> Probabilities:
         z, asked = self._asked(graph, task.query)
         ready, y = self.ready(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
         with torch.inference_mode():
@@ -346,7 +357,7 @@ class Prototypical(ABC):
 
 
 def answer_tasks(
-    z: Float[Tensor, "n d"], importance: Float[Tensor, " n"], tasks: Sequence[Episode], distance: str
+    z: Float[Tensor, "n d"], importance: Float[Tensor, " n"], tasks: Sequence[Task], distance: str
 ) -> list[Probabilities]:
     """Eqs. (11)-(13) for many tasks; those of equal N are computed together."""
     answers: dict[int, Probabilities] = {}
@@ -370,10 +381,10 @@ class NumberedTasks:
     nodes: Ints
     support: Ints
     """Of the nodes, those that are in a support set: only they need an importance."""
-    tasks: list[Episode]
+    tasks: list[Task]
 
     @classmethod
-    def of(cls, tasks: Sequence[Episode]) -> NumberedTasks:
+    def of(cls, tasks: Sequence[Task]) -> NumberedTasks:
         nodes = np.unique(np.concatenate([part for task in tasks for part in (task.support, task.query)]))
         support = np.unique(np.concatenate([task.support for task in tasks]))
         places = [[np.searchsorted(nodes, part) for part in (task.support, task.query)] for task in tasks]
@@ -462,7 +473,9 @@ class GPN(Prototypical):
 
         def gradients(k: int) -> Gradients:
             episodes = [train[k * self.batch + i] for i in range(self.batch)]
-            return engine.loss_and_gradients(networks, Batch(episodes, self.device), dropout, stream(train.seed, k))
+            return engine.loss_and_gradients(
+                networks, TrainingBatch(episodes, self.device), dropout, stream(train.seed, k)
+            )
 
         return networks, gradients
 
@@ -476,7 +489,7 @@ class GPN(Prototypical):
         team: Team,
     ) -> tuple[Networks, History]:
         networks, gradients = self.learner(dropout, graph, train)
-        engine, asked = self.engine(graph, networks), NumberedTasks.of(pool)
+        engine, asked = self.engine(graph, networks), NumberedTasks.of([episode.task for episode in pool])
         team.begin(dropout)
 
         def validate() -> float:
@@ -507,7 +520,7 @@ class GPN(Prototypical):
         engine = self.engine(graph, self.networks_)
         return not self.remembers(graph) and isinstance(engine, Compiled) and engine.fields.on_disk
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         if not self._looks_around(graph) or transductive:
             return super().predict_tasks(graph, tasks, transductive)
         engine, found = self.engine(graph, self.networks_), []

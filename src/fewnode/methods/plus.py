@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from fewnode.attributes import SCALINGS
 from fewnode.checkpoint import need_shapes
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction, structure
@@ -114,9 +114,9 @@ class GPNPlus(Prototypical):
             if len(large) < 2:
                 continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
-            for task in sampler.take(TASKS // 2):
-                alone, together = (self._answer(z, task, mode).numpy().argmax(axis=1) for mode in (False, True))
-                gain[long_tail] += np.mean(together == task.query_y) - np.mean(alone == task.query_y)
+            for episode in sampler.take(TASKS // 2):
+                alone, together = (self._answer(z, episode.task, mode).numpy().argmax(axis=1) for mode in (False, True))
+                gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
         return min(gain.values()) >= 0
 
     def _weigh(self, graph: Graph, practice: Sequence[Tasks]) -> dict[tuple[str, float], float]:
@@ -218,14 +218,14 @@ class GPNPlus(Prototypical):
         with torch.inference_mode():
             return _softmax(z, asked, ready.ridge).numpy()
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Episode], transductive: bool = False) -> list[Probabilities]:
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         if not self.ridge:
             return super().predict_tasks(graph, tasks, transductive)
         z, _ = self.embedding(graph)
         with torch.inference_mode():
             return [self._answer(z, task, transductive and self.trust_).numpy() for task in tasks]
 
-    def _answer(self, z: Float[Tensor, "n d"], task: Episode, transductive: bool) -> Float[Tensor, "q n"]:
+    def _answer(self, z: Float[Tensor, "n d"], task: Task, transductive: bool) -> Float[Tensor, "q n"]:
         """Probabilities of a task's queries: each on its own, or all together."""
         y, query = torch.from_numpy(task.support_y), torch.from_numpy(task.query)
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()

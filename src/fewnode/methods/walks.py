@@ -18,10 +18,10 @@ from torch import Tensor
 
 from fewnode.checkpoint import need_shapes
 from fewnode.engine.lanes import compiled
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Probabilities
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph
 from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
 
 MAX_BIAS = 1000.0
@@ -97,18 +97,17 @@ class Walks:
         if self.workers is not None and self.workers < 1:
             raise FewnodeError(f"workers is {self.workers}, expected at least 1")
 
-    def predict_proba(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
         """Multinomial logistic regression; classes count alike, however many support nodes each has."""
         from sklearn.linear_model import LogisticRegression  # costs a second to import, and only this method needs it
 
-        n_way = int(support_y.max()) + 1
-        if n_way == 1 or query.size == 0:
-            return np.ones((query.size, n_way), np.float32)
+        if task.n_way == 1 or task.query.size == 0:
+            return np.ones((task.query.size, task.n_way), np.float32)
         z = self.embedding(graph)
         # newton-cg, for lbfgs stops three digits short of the optimum, and threads of BLAS wait for each other in it
         model = LogisticRegression(C=self.c, class_weight="balanced", solver="newton-cg", tol=1e-6, max_iter=1000)
-        model.fit(z[support].astype(np.float64), support_y)
-        return model.predict_proba(z[query].astype(np.float64)).astype(np.float32)  # type: ignore[no-any-return]
+        model.fit(z[task.support].astype(np.float64), task.support_y)
+        return model.predict_proba(z[task.query].astype(np.float64)).astype(np.float32)  # type: ignore[no-any-return]
 
     def state(self) -> dict[str, Tensor]:
         """The vectors, and which network they belong to."""
