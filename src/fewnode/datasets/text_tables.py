@@ -38,7 +38,10 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
             data = pyarrow.csv.read_csv(
                 io.BufferedReader(watched, 1 << 20),
                 pyarrow.csv.ReadOptions(
-                    block_size=BLOCK, column_names=names, skip_rows_after_names=int(dialect.header)
+                    use_threads=False,  # one that still holds our stream when Python ends would abort the process
+                    block_size=BLOCK,
+                    column_names=names,
+                    skip_rows_after_names=int(dialect.header),
                 ),
                 pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=dialect.multiline),
                 pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(chosen, TEXT), include_columns=chosen),
