@@ -64,6 +64,27 @@ DEFENCES = [
         "datasets/test_sloppy.py::test_sloppy_tables[a column that tells the class]",
     ),
     Defence(
+        "no probability is shown that is not a number",
+        "predictions.py",
+        "            if bad.any():",
+        "            if False:",
+        "test_predictions.py::test_what_is_not_a_number_is_not_shown",
+    ),
+    Defence(
+        "no two columns of predictions are equal",
+        "predictions.py",
+        'if c in COLUMNS or (c.startswith("p(") and c.endswith(")"))',
+        "if c in COLUMNS",
+        "test_predictions.py::test_no_two_columns_are_called_the_same",
+    ),
+    Defence(
+        "one class alone is no closed set",
+        "predictions.py",
+        "        if len(self.classes) == 1 and (closed_set or cannot):",
+        "        if False:",
+        "test_predictions.py::test_what_cannot_tell_members_does_not_claim_to",
+    ),
+    Defence(
         "files are replaced, not written over",
         "io.py",
         "os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)",

@@ -169,7 +169,7 @@ def predict(
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
-      fewnode predict --run run --support support.csv --all --threshold 0.9 --out sure.csv
+      fewnode predict --run run --support support.csv --all --threshold 0.9
 
     Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
     same by HTTP and on a page: `fewnode serve`.
