@@ -20,7 +20,7 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import load_dataset, save_dataset
 from fewnode.nn import Prepared
-from fewnode.predictions import Predictions
+from fewnode.predictions import NONE, Predictions
 from graphs import planted, random_graph
 
 LAST = 3
@@ -186,7 +186,7 @@ def job(network: Path, run: Path, **more: object) -> Bulk:
 
 def numbers(text: str) -> tuple[list[list[str]], np.ndarray]:
     rows = [line.split(",") for line in text.splitlines()]
-    return [[row[0], *row[4:]] for row in rows], np.array([row[2:4] for row in rows[1:]], float)
+    return [[*row[:2], *row[6:]] for row in rows], np.array([row[2:6] for row in rows[1:]], float)
 
 
 @pytest.mark.parametrize("method", ["gpn", "pn"])
@@ -194,13 +194,14 @@ def test_every_node_is_classified_as_in_memory(
     network: Path, runs: dict[str, Path], method: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "predictions.csv"
-    answer = classify(job(network, runs[method], explain=True, open_set=True), out)
+    answer = classify(job(network, runs[method], explain=True, threshold=0.4), out)
     data = dense(planted())
     everyone = list(range(data.graph.n))
     labels = ["a", "a", "b", "b"]
-    plain = Predictions.of(load_model(runs[method]), data, [1, 2, 3, 4], labels, everyone, explain=True, open_set=True)
+    plain = Predictions.of(load_model(runs[method]), data, [1, 2, 3, 4], labels, everyone, explain=True, threshold=0.4)
+    assert 0 < plain.labels.count(NONE) < data.graph.n
     (names, found), (expected, numbers_) = numbers(out.read_text()), numbers(plain.to_csv())
-    assert [row[0] for row in names] == [row[0] for row in expected]
+    assert [row[:2] for row in names] == [row[:2] for row in expected]
     assert np.abs(found - numbers_).max() < 1e-5
     assert answer.support_csv() == plain.support_csv()
     assert not (tmp_path / "predictions.csv.blocks").exists()

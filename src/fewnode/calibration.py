@@ -127,21 +127,22 @@ def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: 
     everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
     for c, nodes in enumerate(members):
         class_of[nodes] = c
-    rows, label = [], []
+    rows, weight = [], []
     for task in _membership_tasks(members, min(way, len(members) - 1)):
         outside = everyone[np.isin(class_of[everyone], class_of[task.support], invert=True)]
-        asked = np.concatenate([task.query, outside[:: max(1, outside.size // OTHERS)][:OTHERS]])
+        outside = outside[:: max(1, outside.size // OTHERS)][:OTHERS]
+        asked = np.concatenate([task.query, outside])
         ready = method.ready(graph, task.support, task.support_y)
         top, place = method.nearness(graph, ready, asked).max(dim=1)
         crowd = method.crowd(graph, asked)
         given = (top, torch.zeros_like(top) if crowd is None else crowd, ready.shots.log()[place])
         shape = np.full((asked.size, 2), (np.log(task.n_way), 1.0))
         rows.append(np.column_stack([*(part.cpu().numpy() for part in given), shape]))
-        label.append(np.arange(asked.size) < task.query.size)
+        weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
     if not rows:
         return None
     size = float(np.mean([nodes.size for nodes in members]))
-    return _logistic(np.concatenate(rows).astype(np.float64), np.concatenate(label), size / graph.n)
+    return _logistic(np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows), size / graph.n)
 
 
 def _membership_tasks(members: Sequence[Ints], way: int) -> list[Episode]:
@@ -159,15 +160,15 @@ def _first_class(task: Episode) -> Episode:
     return Episode(task.support[own], task.support_y[own], task.query[asked], task.query_y[asked])
 
 
-def _logistic(rows: NDArray[np.float64], label: NDArray[np.bool_], class_share: float) -> Known:
-    """From rows of closeness, crowd, log K, log N and 1. Members count `RARE` in all, however many there are.
+def _logistic(rows: NDArray[np.float64], weight: NDArray[np.float64], class_share: float) -> Known:
+    """From rows of closeness, crowd, log K, log N and 1, and their weights, which are negative for strangers.
 
-    Most nodes of a network are strangers, so it is the nearest of them that have to be told from members. The odds are
-    then taken back to those of as many members as strangers.
+    Members have `RARE` of the weight of every task: most nodes of a network are strangers, so it is the nearest of them
+    that have to be told from members. The odds are then taken back to those of as many members as strangers.
     """
     middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
     columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])
-    sign, weight = np.where(label, 1.0, -1.0), np.where(label, RARE / label.sum(), (1 - RARE) / max(1, (~label).sum()))
+    sign, weight = np.sign(weight), np.abs(weight)
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         margin = sign * (columns @ at)

@@ -344,6 +344,20 @@ DEFENCES = [
         "reliability/test_service.py::test_a_killed_service_comes_back_with_every_class",
     ),
     Defence(
+        "no share of too few nodes",
+        "serve/claims.py",
+        "    if nodes < CHECKABLE:",
+        "    if nodes < 1:",
+        "serve/test_answers.py::test_nothing_is_said_of_fewer_than_ten",
+    ),
+    Defence(
+        "a wide interval is no equality",
+        "experiment/results.py",
+        '"equal" if e else "unsure"',
+        '"equal"',
+        "experiment/test_results.py::test_a_wide_interval_is_no_equality",
+    ),
+    Defence(
         "names are text in the page",
         "serve/static/dom.js",
         "  made.append(...children",

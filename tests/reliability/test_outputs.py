@@ -84,7 +84,7 @@ def test_no_table_holds_a_formula(evil: Dataset, tmp_path: Path, figure: Figure)
     model = Estimator("propagation", 3, 2, steps=1, teleport=0.0, scaling="l2", centre=False, distance="cosine")
     model.fit(evil)
     names = [FORMULAS[v % len(FORMULAS)] for v in range(22)]
-    answer = Predictions.of(model, evil, range(22), names, range(40), explain=True, open_set=True)
+    answer = Predictions.of(model, evil, range(22), names, range(40), explain=True)
     tables = [answer.to_csv(), answer.support_csv(), csv_text([EVIL])]
     for path in export_tables(evil, tmp_path / "tables", "csv"):
         tables.append(path.read_text())

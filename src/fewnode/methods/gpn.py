@@ -283,7 +283,7 @@ class Known:
 
         One member and one stranger are imagined, so that it is neither 0 nor 1.
         """
-        share = _share_of_members(self._log_odds(near, shots, crowd), 0.5, 2.0)
+        share = _share_of_members(self._log_odds(near, shots, crowd), 0.5, imagined=2)
         return self.probability(near, shots, crowd, share)
 
     def share(
@@ -294,7 +294,7 @@ class Known:
         The nodes alone can be far off where a few of thousands are members; the sizes where new classes are others.
         """
         expected = min(0.5, max(1e-6, shots.numel() * self.class_share))
-        return _share_of_members(self._log_odds(near, shots, crowd), expected, float(near.shape[0]))
+        return _share_of_members(self._log_odds(near, shots, crowd), expected, imagined=near.shape[0])
 
     def _log_odds(
         self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
@@ -306,7 +306,7 @@ class Known:
         return odds if crowd is None else odds + self.by_crowd * crowd
 
 
-def _share_of_members(log_odds: Float[Tensor, " q"], expected: float, imagined: float, steps: int = 50) -> float:
+def _share_of_members(log_odds: Float[Tensor, " q"], expected: float, imagined: int, steps: int = 50) -> float:
     """The share of members that makes these nodes likeliest, by expectation-maximisation (Saerens et al., 2002).
 
     Beside them are so many `imagined` nodes, of which the `expected` share are members.
