@@ -186,7 +186,7 @@ DIALECTS = {
 
 def _columns(table: Table) -> None:
     """Each column as all that it may be; one that is not is no fault of the file."""
-    for name in table.header:
+    for name in table.header[:4]:
         looks = (table.is_numeric, table.not_numbers, table.is_vector)
         for read in (*looks, table.labels, table.missing_tokens, table.numbers, table.vectors):
             with suppress(FewnodeError):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fewnode.delimited import MAX_COLUMNS, MISSING, Dialect, column_names, recognise_separator, rows
+from fewnode.delimited import MAX_COLUMNS, MISSING, Dialect, column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
 
 # --- dialects -----------------------------------------------------------------------------------------------------
@@ -85,7 +85,6 @@ def test_words_for_missing_values_are_added_to_or_given_up() -> None:
         ("", ","),
         ("a b\n", ","),
         ("a,b\r1,2\r", ","),  # lines are cut by others
-        (";" * MAX_COLUMNS + ",\n", ";"),
     ],
 )
 def test_separators_are_recognised(text: str, separator: str) -> None:
@@ -96,6 +95,19 @@ def test_separators_are_recognised(text: str, separator: str) -> None:
 def test_what_could_be_either_is_asked_for(text: str) -> None:
     with pytest.raises(FewnodeError, match=r"^t: it reads as 2 columns by ',' and 2 columns by .*--separator$"):
         recognise_separator("t", text.splitlines(keepends=True))
+
+
+def test_the_first_line_is_not_taken_apart_if_it_is_too_wide() -> None:
+    assert recognise_separator("t", [";" * (MAX_COLUMNS - 1)]) == ";"
+    with pytest.raises(FewnodeError, match=r"^t: line 1: over 10,000 columns; a column can hold a vector of numbers$"):
+        recognise_separator("t", [";" * MAX_COLUMNS])
+
+
+def test_lines_that_are_too_long_to_look_at_are_left_out() -> None:
+    long = "x" * (1 << 20)
+    assert first_lines([long, "a"]) == [long]
+    assert first_lines(["a", "b", long, "c"]) == ["a", "b"]
+    assert first_lines(map(str, range(50))) == [str(i) for i in range(20)]
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
@@ -121,6 +133,7 @@ LOST = "a quoted cell does not end on this line; is a quote missing?"
         ('a,b\n1,2\n3,"4\n', False, f"line 3: {LOST}"),
         ('a,b\n1,2\n3,"4\n' + "5,6\n" * 50_000 + '"\n', True, f"line 3: {LOST}"),
         ('a,b\n1,"2"3\n', False, "line 2: ',' expected after '\"'"),
+        ("a,b\n1" + "," * 1_000_001, False, "line 2: over 1,000,000 separators ','"),
         ("a,b\n1," + "x" * 200_000, False, "line 2: field larger than field limit (131072)"),
     ],
 )

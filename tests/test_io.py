@@ -519,6 +519,7 @@ def test_a_small_table_may_have_other_separators(tmp_path: Path, mark: str) -> N
         (b"node,class\nx,a, b\n", "line 2: 3 cells, expected 2"),
         (b'node,class\nx,a\n"y,b\nz,a\n"v,b\n', "line 3: a quoted cell does not end on this line; is a quote missing?"),
         (b'node,class\nx,a\n"y,b\nz,a\n', "line 3: a quoted cell does not end on this line; is a quote missing?"),
+        (b'node,class\nx,"a\ny,b\nz,a"\n', "line 2: a quoted cell does not end on this line; is a quote missing?"),
         (b"node,class,class\nx,a,b\n", "column 'class' is there twice; rename one"),
         (b"node,class\n\xff,x\n", "line 2: byte 11 is not UTF-8; save it as UTF-8"),
         (b"node,class\n" + b"x" * 200_000 + b",a\n", "line 2: field larger than field limit (131072)"),

@@ -7,6 +7,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from fewnode.errors import FewnodeError
 
@@ -84,13 +85,28 @@ SEPARATORS = ",;\t|"
 _LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 
 
+def first_lines(lines: Iterable[str]) -> list[str]:
+    """The first line, and some of those after it that are not too long to look at."""
+    found: list[str] = []
+    for line in islice(lines, 20):
+        if found and sum(map(len, found)) + len(line) > 1 << 20:
+            break
+        found.append(line)
+    return found
+
+
+def check_width(name: str, lines: Sequence[str], separators: str) -> None:
+    """Refuse a first line of too many columns before there is a string for each."""
+    if lines and max(map(lines[0].count, separators)) >= MAX_COLUMNS:
+        raise FewnodeError(f"{name}: line 1: over {MAX_COLUMNS:,} columns; a column can hold a vector of numbers")
+
+
 def recognise_separator(name: str, lines: Sequence[str]) -> str:
     """The character that cuts all of the first lines into the same number of cells; a comma if none does.
 
     A text that holds another one is no reason to doubt, unless every line and the header hold it equally often.
     """
-    if lines and max(map(lines[0].count, SEPARATORS)) >= MAX_COLUMNS:  # more than may be looked at
-        return max(SEPARATORS, key=lines[0].count)
+    check_width(name, lines, SEPARATORS)
     samples = {mark: _cells(lines, mark) for mark in SEPARATORS}
     wide = [mark for mark, sample in samples.items() if sample and len(sample[0]) > 1]
     fitting = [mark for mark in wide if len(set(map(len, samples[mark]))) == 1]
@@ -117,7 +133,7 @@ def rows(
 
     A cell that goes on in the next line is refused unless `multiline`: two stray quotes would swallow all between.
     """
-    reader = csv.reader(lines, delimiter=separator, strict=True)
+    reader = csv.reader(_of_sane_width(name, lines, separator), delimiter=separator, strict=True)
     width = last = 0
     try:
         for row in reader:
@@ -131,6 +147,14 @@ def rows(
     except csv.Error as error:
         lost = reader.line_num > last + 1 or "end of data" in str(error)
         raise FewnodeError(f"{name}: line {last + 1}: {_LOST_QUOTE if lost else error}") from None
+
+
+def _of_sane_width(name: str, lines: Iterable[str], separator: str) -> Iterator[str]:
+    """No row has a million cells and no text a million commas: such a line would be taken apart in gigabytes."""
+    for number, line in enumerate(lines, 1):
+        if line.count(separator) > 100 * MAX_COLUMNS:
+            raise FewnodeError(f"{name}: line {number}: over {100 * MAX_COLUMNS:,} separators {separator!r}")
+        yield line
 
 
 def column_names(name: str, header: Iterable[object]) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +31,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fewnode import memory
-from fewnode.delimited import column_names, recognise_separator, rows
+from fewnode.delimited import column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
 from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
 
@@ -379,7 +379,7 @@ def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
 def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
     """The named columns of a CSV file as (line number, values), blank lines left out."""
     lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
-    separator = recognise_separator(str(path), list(islice(lines, 20)))
+    separator = recognise_separator(str(path), first_lines(lines))
     lines.seek(0)
     table = rows(str(path), lines, separator)
     header = column_names(str(path), next(table, (1, []))[1])

@@ -171,6 +171,7 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
         (("PAIR", "ROLES", "--test-classes", "x"), "x: no such file"),
         (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected refuse or drop"),
         (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
+        (("PAIR", "ROLES", "--missing", "", "--missing", "x"), "--missing '' says that only empty cells are missing"),
         (("PAIR", "ROLES", "--vocabulary", "0"), "vocabulary of 0 words, expected at least 1"),
     ],
 )  # fmt: skip
@@ -278,6 +279,8 @@ def test_vectors_and_what_may_be_the_answer(fewnode: Fewnode, tables: Path, tmp_
     assert "  shelf  not used (it may be the answer; --category shelf uses it)\n" in done.err
     assert "warning: column 'shelf' is left out, for it may be the answer: it tells the\n" in done.err
     assert load_dataset(tmp_path / "d").feature_names == ("v[0]", "v[1]", "v[2]")
+    quiet = fewnode("data", "import", "--nodes", nodes, *edges, "--out", tmp_path / "q", "-q")
+    assert quiet.err.startswith("warning: column 'shelf' is left out")
     named = ["--vector", "v", "--category", "shelf"]
     told = fewnode("data", "import", "--nodes", nodes, *edges, *named, "--out", tmp_path / "e", "--json").json
     assert told["source"]["columns"] == {"id": "id", "label": "label", "v": "vector", "shelf": "category"}

@@ -103,7 +103,7 @@ def test_what_was_understood_of_tables() -> None:
         "repeated edges, counted once: 1",
         "attributes: 1 numbers, 1 missing flags",
     ]
-    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2], "u": [1]}).info)
+    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2], "u": [1]}).info, latest=True)
     assert more.splitlines() == [
         "the nodes table: 1 nodes",
         "  id     id",

@@ -99,6 +99,10 @@ def test_a_column_that_a_table_lacks_is_missing_there() -> None:
     assert x[:, names.index("age (missing)")].tolist() == [1, 1, 1, 1, 0, 0]
     later = extend(data, {"id": ["g"], "size": [1.0], "name": ["Ann"]})  # age was missing in a table, so it may be
     assert later.graph.x.toarray()[6, names.index("age (missing)")] == 1
+    text = describe_source(later.info, latest=True)
+    assert "in none of the tables, so missing: age\n" in text
+    assert describe_source(later.info) == f"{describe_source(data.info)}\n{text}"  # the first tables are told as well
+    assert "  age   numeric (4 missing in all tables: the mean and a flag)\n" in describe_source(data.info)
     with pytest.raises(FewnodeError, match="no column 'size'"):
         extend(data, {"id": ["g"], "age": [1], "name": ["Ann"]})
 
@@ -128,6 +132,15 @@ def test_later_tables_are_read_as_the_first_unless_told_otherwise(tmp_path: Path
     assert more.y.tolist() == [-1, 0, 0, -1, -1]
     other = extend(data, tmp_path / "m.csv", dialect=Dialect(missing=("",)))
     assert other.class_names == ("x", "NA", "unknown")
+
+
+def test_only_cells_of_the_new_nodes_are_warned_of() -> None:
+    data = read_tables({"id": list("abcd"), "label": ["x", "y", "x|y", "x"]}, ONE)
+    assert "several classes: 1, as 'x|y'" in data.info["warnings"][0]
+    more = extend(data, {"id": ["e"], "label": ["x"]})
+    assert more.info["extended"][0]["warnings"] == []
+    assert "'x|y'" in describe_warnings(more.info)
+    assert describe_warnings(more.info, latest=True) == ""
 
 
 # --- vectors ------------------------------------------------------------------------------------------------------
@@ -178,6 +191,8 @@ def test_vectors_that_never_vary_say_nothing() -> None:
     data = with_vectors([[0.1, 0.7]] * 4)
     assert not data.graph.x.any()
     assert not extend(data, {"id": ["e"], "v": [[5.0, 6.0]]}).graph.x[4].any()
+    with pytest.raises(FewnodeError, match="a vector of 3 numbers, expected 2"):
+        extend(data, {"id": ["e"], "v": [[5.0, 6.0, 7.0]]})
 
 
 def test_a_named_vector_without_any_is_refused_and_so_is_one_of_a_length_beyond_all_reason(

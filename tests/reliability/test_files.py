@@ -418,6 +418,12 @@ def bombs(folder: Path, kept: Path, small: Dataset) -> Iterator[tuple[str, Calla
     yield "mat of 100 MB of zeros", lambda: load(folder / "e")
     yield "gzip of one line of 40 MB", table("f.jsonl.gz", gzip.compress(b'{"id": "' + zeros * 40 + b'"}\n'))
     yield "JSON a million deep", table("g.jsonl", b'{"id": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}\n")
+    wide = b",".join(b"%d" % i for i in range(100_000)) + b"\n"
+    yield "CSV of 100,000 columns", table("w.csv", wide * 4)
+    support = put("w2.csv", b"node,class\n" + b"12," * 4_000_000)
+    yield "a row of 4 million cells", lambda: read_support(support, small)
+    header = put("w3.csv", b"node," * 2_000_000)
+    yield "a support table of 2 million columns", lambda: read_support(header, small)
     entries = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(100_000))
     yield "100,000 tensors", model("h", safetensors_header("{" + entries + "}"))
     entries = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(5_000))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fewnode.datasets.splits import Split
+    from fewnode.delimited import Dialect
     from fewnode.graph import Dataset
 
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
@@ -136,9 +137,8 @@ def import_(
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
         from fewnode.datasets.encode import Words
         from fewnode.datasets.tables import read_tables
-        from fewnode.delimited import Dialect
 
-        written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
+        written = _dialect(separator, decimal, encoding, missing, multiline)
         data = read_tables(
             nodes,
             _kinds(edges),
@@ -268,10 +268,9 @@ def extend(
     """
     from fewnode.datasets import load
     from fewnode.datasets.tables import extend as extend_tables
-    from fewnode.delimited import Dialect
 
     _check_free(out)
-    written = Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
+    written = _dialect(separator, decimal, encoding, missing, multiline)
     data = extend_tables(
         load(source),
         nodes,
@@ -303,8 +302,9 @@ def _keep(
 
     facts: dict[str, Any] = statistics(data)
     if not as_json:
-        told = [describe_source(data.info), describe(facts), describe_warnings(data.info)]
-        note("\n".join(filter(None, told)), quiet)
+        note("\n".join(filter(None, [describe_source(data.info, latest=True), describe(facts)])), quiet)
+        if warnings := describe_warnings(data.info, latest=True):
+            note(warnings, quiet=False)  # what may be wrong is said to everyone
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
     if as_json:
@@ -332,6 +332,16 @@ def _kinds(edges: Sequence[str]) -> list[Path | dict[str, Path]]:
         else:
             found.append({name.strip(): Path(rest)})
     return found
+
+
+def _dialect(
+    separator: str | None, decimal: str | None, encoding: str | None, missing: Sequence[str], multiline: bool
+) -> Dialect:
+    from fewnode.delimited import Dialect
+
+    if "" in missing and len(missing) > 1:
+        raise FewnodeError("--missing '' says that only empty cells are missing; give it alone, or only words")
+    return Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
 
 
 def _stop_words(option: str) -> Collection[str]:

@@ -23,6 +23,9 @@ FREE_BYTES = 256 << 20
 
 MAX_LINE = 32 << 20
 
+PIECE = 1 << 18
+"""So many bytes are counted at a time: they fit into the processor's cache."""
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins as UTF-16 does, so it is asked for first
@@ -75,7 +78,7 @@ class Watched(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        size = len(buffer)
+        size = min(len(buffer), PIECE)
         blob = self._text.read(size // 4).encode() if self._text else self._stream.read(size)
         if not blob and not self._after_end:
             blob = b"\n"  # Arrow does not take a header alone without the end of its line
@@ -113,7 +116,7 @@ def encoding_of(path: Path, given: str | None) -> str:
         raise FewnodeError(f"{path}: no mark of {name.upper()} at its start; say --encoding {name}-le or {name}-be")
     if found is not None and not name.startswith(family := found.removesuffix("-sig")):
         raise FewnodeError(f"{path}: begins with the mark of {family.upper()}, not {given}; leave --encoding out")
-    return found or given
+    return found or name
 
 
 def lines_of(path: Path, encoding: str) -> Iterator[str]:

@@ -50,20 +50,21 @@ def _in_order(names: set[str]) -> list[str]:
 
 def several_in_a_cell(y: Ints, names: tuple[str, ...]) -> str | None:
     """A warning if cells hold several classes: parts that are classes elsewhere, or that recur in most cells."""
-    sizes = np.bincount(y[y >= 0], minlength=len(names))
+    sizes = dict(zip(names, np.bincount(y[y >= 0], minlength=len(names)).tolist(), strict=True))
     for separator in SEPARATORS:
-        parts = {name: [part.strip() for part in name.split(separator)] for name in names if separator in name}
+        joint = [name for name in names if separator in name and sizes[name]]
+        parts = {name: [part.strip() for part in name.split(separator)] for name in joint}
         parts = {name: found for name, found in parts.items() if all(found)}
         if not parts:
             continue
         whole = set(names) - set(parts)
         joined = [name for name, found in parts.items() if whole.issuperset(found)]
         uses = Counter(part for found in parts.values() for part in set(found))
-        most = 2 * sum(sizes[names.index(name)] for name in parts) > sizes.sum()
+        most = 2 * sum(sizes[name] for name in parts) > sum(sizes.values())
         if most and max(uses.values()) > 1:
             joined = list(parts)
         if joined:
-            count = int(sum(sizes[names.index(name)] for name in joined))
+            count = sum(sizes[name] for name in joined)
             return (
                 f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. One class a node "
                 "is used, so such a cell counts as a class of its own: split the column, or keep one class a node"

@@ -12,37 +12,38 @@ from fewnode.errors import FewnodeError
 WIDTH = 80
 
 
-def describe_source(info: Mapping[str, Any]) -> str:
-    """What became of every table and column; of later tables only of the last. Empty if there is nothing to tell."""
-    return _told(_lines, info)
+def describe_source(info: Mapping[str, Any], latest: bool = False) -> str:
+    """What became of every table and column, or of the `latest` ones only. Empty if there is nothing to tell."""
+    return _told(_lines, info, latest)
 
 
-def describe_warnings(info: Mapping[str, Any]) -> str:
+def describe_warnings(info: Mapping[str, Any], latest: bool = False) -> str:
     """What may not be as the user thinks, a paragraph each."""
-    return _told(_warnings, info)
+    return _told(_warnings, info, latest)
 
 
-def _told(tell: Callable[[Mapping[str, Any]], list[str]], info: Mapping[str, Any]) -> str:
+def _told(tell: Callable[[Mapping[str, Any], bool], list[str]], info: Mapping[str, Any], latest: bool) -> str:
     try:
-        return "\n".join(tell(info))
+        return "\n".join(tell(info, latest))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # the dataset may be from anybody
         raise FewnodeError("what the dataset tells about its tables is not what fewnode wrote") from None
 
 
-def _warnings(info: Mapping[str, Any]) -> list[str]:
-    told = info["extended"][-1] if info.get("extended") else info
-    return [line for each in told.get("warnings", ()) for line in _wrapped(f"warning: {printable(each, 999)}")]
+def _warnings(info: Mapping[str, Any], latest: bool) -> list[str]:
+    told = [info, *info.get("extended", ())][-1 if latest else 0 :]
+    warnings = [each for one in told for each in one.get("warnings", ())]
+    return [line for each in warnings for line in _wrapped(f"warning: {printable(each, 999)}")]
 
 
-def _lines(info: Mapping[str, Any]) -> list[str]:
+def _lines(info: Mapping[str, Any], latest: bool) -> list[str]:
     lines = []
-    if "columns" in info and not info.get("extended"):
+    later = info.get("extended", [])
+    if "columns" in info and not (latest and later):
         lines += [*_tables(info), f"attributes: {_counts(info['attributes'])}", ""]
-    if info.get("extended"):
-        last = info["extended"][-1]
-        lines += _tables(last)
-        if last["new_classes"]:
-            lines.append(f"new classes, in no part: {name_some(last['new_classes'], 50)}")
+    for added in later[-1:] if latest else later:
+        lines += _tables(added)
+        if added["new_classes"]:
+            lines.append(f"new classes, in no part: {name_some(added['new_classes'], 50)}")
         lines.append("")
     lines += [line for note in info.get("notes", []) for line in _wrapped(note)]
     if info.get("skipped"):
@@ -56,6 +57,8 @@ def _tables(info: Mapping[str, Any]) -> list[str]:
     lines = []
     for table in info["nodes"]:
         lines += [f"{printable(table['file'], 50)}: {table['rows']:,} nodes", *_columns(table, info["why"], info)]
+    if absent := [name for name in info["missing"] if name not in info["columns"]]:
+        lines.append(f"in none of the tables, so missing: {name_some(absent, 44)}")
     for table in info["edges"]:
         kind = f" of kind {printable(table['kind'], 30)}" if table["kind"] else ""
         lines += [f"{printable(table['file'], 40)}: {table['rows']:,} edges{kind}", *_columns(table, table["why"])]
@@ -87,6 +90,7 @@ def _missing(nodes: Mapping[str, Any], name: str, use: str) -> str:
     if not count:
         return ""
     kind = "missing or unknown" if use == "category" else "missing"
+    kind += " in all tables" if len(nodes["nodes"]) > 1 else ""
     shown = f", {_some_words(words)} among them" if words else ""
     instead = {"numeric": ": the mean", "vector": ": the mean"}.get(use, "")
     return f"{count:,} {kind}{shown}{instead}{' and a flag' * (name in nodes['flags'])}"

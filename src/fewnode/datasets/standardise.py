@@ -82,11 +82,11 @@ def vector_scale(table: Rows, column: str, vectors: Vectors) -> VectorScale:
 def scale_vectors(table: Rows, column: str, vectors: Vectors, scale: VectorScale) -> Vectors:
     """(vector - mean) / deviation, one deviation for all its numbers; a missing vector counts as the mean."""
     missing = missing_rows(vectors)
-    if missing.all() or scale.deviation == 0:  # of rows without any vector the length is not known
-        return np.zeros((len(vectors), len(scale.mean)), np.float32)
-    if vectors.shape[1] != len(scale.mean):
+    if not missing.all() and vectors.shape[1] != len(scale.mean):
         row = int((~missing).argmax())
         raise table.fault(row, column, f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}")
+    if missing.all() or scale.deviation == 0:
+        return np.zeros((len(vectors), len(scale.mean)), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled: Vectors = ((vectors - np.array(scale.mean)) / scale.deviation).astype(np.float32)
     scaled[missing] = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import pyarrow.csv
 
 from fewnode.datasets.columns import TEXT, Choose
 from fewnode.datasets.decoding import Watched, encoding_of, lines_of, open_bytes
-from fewnode.delimited import MAX_COLUMNS, Dialect, column_names, recognise_separator, rows
+from fewnode.delimited import Dialect, check_width, column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
 from fewnode.io import one_line
 
@@ -25,14 +24,11 @@ MAX_KEYS = 1000
 BLOCK = 16 << 20
 """Arrow parses so much of a CSV file at a time; one row must fit."""
 
-FIRST_LINES = 20
-FIRST_CHARACTERS = 1 << 20
-
 
 def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
     """The chosen columns, read by Arrow; where it fails, or sees fewer rows than lines, Python finds the place."""
     encoding = encoding_of(path, dialect.encoding)
-    first = _first_lines(path, encoding)
+    first = first_lines(lines_of(path, encoding))
     separator = dialect.delimiter or recognise_separator(str(path), first)
     names = column_names(str(path), _header(path, first, separator, dialect))
     chosen = list(choose(names))
@@ -58,20 +54,9 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
     return data
 
 
-def _first_lines(path: Path, encoding: str) -> list[str]:
-    """The first line, and those after it that are not too long to look at."""
-    found: list[str] = []
-    for line in itertools.islice(lines_of(path, encoding), FIRST_LINES):
-        if found and sum(map(len, found)) + len(line) > FIRST_CHARACTERS:
-            break
-        found.append(line)
-    return found
-
-
 def _header(path: Path, first: Sequence[str], separator: str, dialect: Dialect) -> list[str]:
     """The names in the first line, or one for each cell of it."""
-    if first and first[0].count(separator) >= MAX_COLUMNS:  # before there is a string for each
-        raise FewnodeError(f"{path}: line 1: over {MAX_COLUMNS:,} columns; a column can hold a vector of numbers")
+    check_width(str(path), first, separator)
     _, row = next(_rows(path, first, separator, dialect), (1, []))
     if not any(map(str.strip, row)):
         expected = "a header with the column names" if dialect.header else "the first row"
