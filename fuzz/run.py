@@ -19,7 +19,12 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parent))
 METHODS = ("adapt", "defaults", "diffusion", "features", "gpn", "inner", "plus", "propagation", "skipgram", "walks")
-COMPILED = ["fewnode.engine.loops", "fewnode.engine.episode", "fewnode.blocks", *(f"fewnode.methods.{name}" for name in METHODS)]
+COMPILED = [
+    "fewnode.engine.loops",
+    "fewnode.engine.episode",
+    "fewnode.blocks",
+    *(f"fewnode.methods.{name}" for name in METHODS),
+]
 """Loops of machine code cannot be watched, and methods read no files."""
 with atheris.instrument_imports(include=["fewnode"], exclude=COMPILED):
     from readers import Reader, readers, scratch
