@@ -24,11 +24,11 @@ from ray.cluster_utils import Cluster
 
 from fewnode import cluster
 from fewnode.bench.networks import Size, network
-from fewnode.blocks import Propagation, finish
 from fewnode.cluster import block_runner, connected
 from fewnode.experiment.grid import Grid, read_grid
 from fewnode.experiment.run import experiment
 from fewnode.io import load_dataset, save_dataset
+from fewnode.represent.blocks import Propagation, finish
 
 GRID = """
 [defaults]

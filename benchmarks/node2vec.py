@@ -20,8 +20,8 @@ import numpy as np
 
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.graph import Graph
-from fewnode.methods.skipgram import Nodes, cores, skip_gram
-from fewnode.methods.walks import random_walks
+from fewnode.represent.random_walks import random_walks
+from fewnode.represent.skipgram import Nodes, cores, skip_gram
 
 NODES, EDGES = 42_318, 43_556
 

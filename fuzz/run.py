@@ -18,11 +18,11 @@ from pathlib import Path
 import atheris
 
 sys.path.insert(0, str(Path(__file__).parent))
-METHODS = ("adapt", "defaults", "diffusion", "features", "gpn", "inner", "plus", "propagation", "skipgram", "walks")
+METHODS = ("adapt", "defaults", "gpn", "inner", "plus", "propagation", "walks")
 COMPILED = [
     "fewnode.engine.loops",
     "fewnode.engine.episode",
-    "fewnode.blocks",
+    "fewnode.represent.blocks",
     *(f"fewnode.methods.{name}" for name in METHODS),
 ]
 """Loops of machine code cannot be watched, and methods read no files."""

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode import blocks, bulk, memory
-from fewnode.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
+from fewnode import bulk, memory
 from fewnode.bulk import Bulk, classify
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.errors import FewnodeError
@@ -22,6 +21,8 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
 from fewnode.predictions import NONE, Predictions
+from fewnode.represent import blocks
+from fewnode.represent.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
 from graphs import planted, random_graph
 
 LAST = 3

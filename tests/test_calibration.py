@@ -9,15 +9,18 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fewnode.calibration import Temperature, calibration_tasks, fit_known, fit_temperature, mean_shots
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import calibration_error, evaluate, strangers
+from fewnode.gpn import closeness
 from fewnode.graph import ClassSplit, Dataset, Graph
-from fewnode.methods import gpn
-from fewnode.methods.gpn import Known, closeness, rectify
 from fewnode.methods.propagation import Propagation
+from fewnode.recognise import nearness
+from fewnode.recognise.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
+from fewnode.recognise.fit_membership import fit_membership
+from fewnode.recognise.membership import MembershipModel
+from fewnode.recognise.transductive import rectify
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
@@ -130,26 +133,28 @@ def test_strangers_are_of_classes_outside_the_task_and_of_test_classes_first(pla
 def test_too_few_classes_leave_strangers_unknown(planted: Dataset) -> None:
     """Training classes count where nothing was trained on them."""
     few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test))
-    assert Estimator("propagation", 2, 2, rank=16).fit(few).method_.known is not None
+    assert Estimator("propagation", 2, 2, rank=16).fit(few).method_.membership is not None
     model = Estimator("gpn", 2, 2, episodes=20).fit(few)
-    assert model.method_.known is None
+    assert model.method_.membership is None
     with pytest.raises(FewnodeError, match="three are needed"):
         model.familiar(planted.graph, [0, 1], [0, 1], [2])
 
 
 def test_a_nearer_node_is_likelier_known(model: Estimator, planted: Dataset) -> None:
-    known = fit_known(model.method_, planted.graph, [np.flatnonzero(planted.y == c) for c in planted.split.valid], 3)
+    known = fit_membership(
+        model.method_, planted.graph, [np.flatnonzero(planted.y == c) for c in planted.split.valid], 3
+    )
     assert known is not None
     assert known.slope > 0
     near = torch.tensor([[1.0, 0.0], [5.0, 0.0]])
-    p = Known(1.0, 0.0, -2.0).probability(near, torch.ones(2))
+    p = MembershipModel(1.0, 0.0, -2.0).probability(near, torch.ones(2))
     assert torch.allclose(p, torch.sigmoid(torch.tensor([-1.0, 3.0])))
 
 
 def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
     """Classes of two kinds: close together, where strangers are near as well, and far apart."""
     near, crowd = torch.tensor([[4.0], [4.0]]), torch.tensor([0.0, 3.0])
-    p = Known(1.0, 0.0, -2.0, -1.0).probability(near, torch.ones(1), crowd)
+    p = MembershipModel(1.0, 0.0, -2.0, -1.0).probability(near, torch.ones(1), crowd)
     assert torch.allclose(p, torch.sigmoid(torch.tensor([2.0, -1.0])))
     centre = F.normalize(torch.from_numpy(rng.normal(size=(12, 8))).float())
     centre[6:] = F.normalize(centre[6] + 0.3 * centre[6:])  # half of the classes are alike
@@ -157,7 +162,7 @@ def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
     method = Propagation()
     method.distance, graph = "cosine", Graph.from_edges(np.zeros((2, 0), np.int64), 480)
     method.remember(graph, z, torch.zeros(480))
-    found = fit_known(method, graph, list(np.arange(480).reshape(12, 40)), 5)
+    found = fit_membership(method, graph, list(np.arange(480).reshape(12, 40)), 5)
     assert found is not None
     assert found.slope > 0 > found.by_crowd
 
@@ -170,7 +175,7 @@ def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
     tenth = closeness(z[query], z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
     assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
     assert method.crowding(z[:4], query[:1]).shape == (1,)  # another network, of fewer nodes than ten
-    monkeypatch.setattr(gpn, "CHUNK", 1)  # one node at a time
+    monkeypatch.setattr(nearness, "CHUNK", 1)  # one node at a time
     assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
     many = z.repeat(40, 1)
     assert torch.equal(method.crowding(many, query), Propagation().crowding(many, query))
@@ -213,7 +218,7 @@ def test_rectifying_leaves_strangers_out() -> None:
     members = torch.tensor([[-3.0], [3.0]]).repeat(20, 1)
     query = torch.cat([members, torch.full((50, 1), 0.5)])
     given = (torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.tensor([0, 1]), query, 2, "sqeuclidean")
-    with_all, careful = rectify(*given), rectify(*given, Known(4.0, 0.0, 4.0))
+    with_all, careful = rectify(*given), rectify(*given, MembershipModel(4.0, 0.0, 4.0))
     assert with_all is not None
     assert careful is not None
     assert with_all[40:].sum() > 40
@@ -226,7 +231,7 @@ def test_nodes_asked_together_tell_how_many_of_them_are_members() -> None:
     rng = np.random.default_rng(0)
     member = np.arange(5000) % 5 == 0
     near = torch.from_numpy(rng.normal(np.where(member, 1.0, -1.0))).float()[:, None]
-    known, shots = Known(2.0, 0.0, 0.0), torch.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
+    known, shots = MembershipModel(2.0, 0.0, 0.0), torch.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
     assert known.probability(near, shots).mean() > 0.25
     among = known.among(near, shots)
     assert among.mean() == pytest.approx(0.2, abs=0.01)
@@ -239,7 +244,7 @@ def test_nodes_asked_together_tell_how_many_of_them_are_members() -> None:
 @pytest.mark.parametrize("name", ["propagation", "gpn-plus"])
 def test_among_strangers_each_query_is_answered_on_its_own(name: str, planted: Dataset) -> None:
     model = Estimator(name, 3, 3, rank=16).fit(planted)
-    model.method_.known = Known(4.0, 0.0, -50.0)  # nothing is near enough
+    model.method_.membership = MembershipModel(4.0, 0.0, -50.0)  # nothing is near enough
     support, label = np.arange(10), planted.y[:10]
     alone, together = (
         model.predict_proba(planted.graph, support, label, np.arange(10, 60), transductive=mode).argmax(axis=1)

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import torch
 
-from fewnode import blocks, bulk, cluster, memory
-from fewnode.blocks import Propagation, open_prepared, prepare
+from fewnode import bulk, cluster, memory
 from fewnode.bulk import Bulk, classify
 from fewnode.checkpoint import CHECKPOINT
 from fewnode.cluster import RayTeam, Sight, block_runner, connected, each, judge
@@ -32,6 +31,8 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
+from fewnode.represent import blocks
+from fewnode.represent.blocks import Propagation, open_prepared, prepare
 from graphs import planted
 
 pytestmark = pytest.mark.filterwarnings("ignore")

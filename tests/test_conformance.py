@@ -91,7 +91,7 @@ class Sealed(Task):
 
 def test_no_answer_is_within_reach(model: Estimator, planted: Dataset) -> None:
     sealed = Sealed(*map(np.array, task(planted)))
-    for transductive in {False, hasattr(model.method_, "ready")}:
+    for transductive in {False, hasattr(model.method_, "prepare")}:
         found = predict_tasks(model.method_, planted.graph, [sealed], transductive)[0]
         assert found.shape == (12, 3)
     with pytest.raises(AssertionError, match="query_y"):

@@ -27,7 +27,8 @@ from fewnode.gpn import (
     splitmix,
 )
 from fewnode.graph import Dataset, Graph
-from fewnode.methods.gpn import GPN, nearness
+from fewnode.methods.gpn import GPN
+from fewnode.recognise.nearness import nearness
 from graphs import random_graph
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import ClassSplit, Dataset
-from fewnode.methods.gpn import Explanation
 from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns, read_query, read_support
+from fewnode.recognise.prototypes import Explanation
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
 WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 
 from fewnode import memory
-from fewnode.blocks import Runner, clear_blocks, cut, finish, here
 from fewnode.engine import episode
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import ReceptiveFields
@@ -31,6 +30,7 @@ from fewnode.graph import Dataset
 from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
 from fewnode.methods.gpn import GPN
 from fewnode.predictions import Answerer, Predictions
+from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
 
 ROWS = 1 << 16
 """Nodes of a block: some seconds of work."""
@@ -173,7 +173,7 @@ def classify(
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     """Blocks of another model, network or support are other blocks."""
     asked = [bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.closed_set, bulk.threshold]
-    calibrated = [model.trained_["temperature"], model.trained_["known"]]
+    calibrated = [model.trained_["temperature"], model.trained_["membership"]]
     digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())
     for _, tensor in sorted(model.method_.state().items()):

@@ -27,12 +27,12 @@ from torch import nn
 
 import fewnode
 from fewnode import memory
-from fewnode.blocks import Runner, Stage
 from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.io import load_dataset, missing, remove_empty
+from fewnode.represent.blocks import Runner, Stage
 from fewnode.train import Gradients
 
 PATIENCE = 28.0

@@ -17,14 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import fewnode
-from fewnode.calibration import (
-    TASKS,
-    Temperature,
-    accuracy_by_shots,
-    calibration_tasks,
-    fit_known,
-    fit_temperature,
-)
 from fewnode.card import model_card
 from fewnode.episodes import EpisodeSampler, Task, task_rows
 from fewnode.errors import FewnodeError, closest
@@ -35,8 +27,6 @@ from fewnode.manifest import check_model, check_options
 from fewnode.methods import gpn
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
-from fewnode.methods.features import structural_features
-from fewnode.methods.gpn import Explanation, Known
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
@@ -53,6 +43,17 @@ from fewnode.nodes import (
     support_rows,
 )
 from fewnode.plugins import Plugin, check_class, is_plugin, name_of, read, read_class, recall
+from fewnode.recognise.calibration import (
+    TASKS,
+    Temperature,
+    accuracy_by_shots,
+    calibration_tasks,
+    fit_temperature,
+)
+from fewnode.recognise.fit_membership import fit_membership
+from fewnode.recognise.membership import MembershipModel
+from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
+from fewnode.represent.features import structural_features
 from fewnode.train import ALONE, QUIET, Journal, Team
 
 NONE = "none of these"
@@ -181,13 +182,13 @@ class Estimator:
         the method is no surer of them than of others.
         """
         method = self.method_
-        if not isinstance(method, gpn.Prototypical):
+        if not isinstance(method, Prototypical):
             history = getattr(method, "history_", None)
             validated = {str(self.shot): history.best.accuracy} if history else {}
-            return {"temperature": None, "known": None, "validated": validated}
+            return {"temperature": None, "membership": None, "validated": validated}
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
-        method.known = fit_known(method, graph, members, self.way)
+        method.membership = fit_membership(method, graph, members, self.way)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
         tasks = [episode.task for episode in episodes]
@@ -196,7 +197,7 @@ class Estimator:
         near = [method.closest(graph, task.support, task.query) for task in tasks] if method.kept else None
         return {
             "temperature": {mode: asdict(fit_temperature(given, episodes, near)) for mode, given in answers.items()},
-            "known": asdict(method.known) if method.known else None,
+            "membership": asdict(method.membership) if method.membership else None,
             "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
         }
 
@@ -217,7 +218,7 @@ class Estimator:
         network = as_network(graph)
         graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
         method = self._method(graph)
-        if transductive and not isinstance(method, gpn.Prototypical):
+        if transductive and not isinstance(method, Prototypical):
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
         answers = predict_tasks(method, self._read(graph), tasks, transductive)
         return [
@@ -273,9 +274,9 @@ class Estimator:
         """Take these for what `embedded` gives: it gave them before, in another process."""
         self._prototypical(graph).remember(self._read(graph), z, importance)
 
-    def _prototypical(self, graph: Graph) -> gpn.Prototypical:
+    def _prototypical(self, graph: Graph) -> Prototypical:
         method = self._method(graph)
-        if not isinstance(method, gpn.Prototypical):
+        if not isinstance(method, Prototypical):
             raise FewnodeError(f"{self.method} has no embedding of nodes")
         return method
 
@@ -389,10 +390,10 @@ class Recogniser:
         return node_rows(self.network, query, "query")
 
     @cached_property
-    def _ready(self) -> gpn.Ready | None:
-        if not isinstance(self._method, gpn.Prototypical):
+    def _ready(self) -> PreparedSupport | None:
+        if not isinstance(self._method, Prototypical):
             return None
-        return self._method.ready(self._read, self.support, self._support_y)
+        return self._method.prepare(self._read, self.support, self._support_y)
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""
@@ -402,7 +403,7 @@ class Recogniser:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         asked = self.rows(query)
         task = Task(self.support, self._support_y, asked)
-        if transductive or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+        if transductive or not isinstance(self._method, Prototypical) or self._ready is None:
             return self.model.predict_tasks(self.graph, [task], transductive)[0]
         answer = self._method.answer(self._read, self._ready, asked)
         return _finite(self.model._tempered(self.graph, answer, task, transductive))
@@ -432,9 +433,9 @@ class Recogniser:
         """Why it cannot be told whether a node is in any of the classes, and what would help; None if it can."""
         better = "" if self.model.method == "gpn-plus" else "train with --method gpn-plus, or "
         remedy = f"{better}give a second class" if len(self.classes) == 1 else f"{better}label more classes"
-        if not isinstance(self._method, gpn.Prototypical):
+        if not isinstance(self._method, Prototypical):
             return f"{Path(self.model.method).name} cannot tell whether a node is in none of the classes; {remedy}"
-        if self._method.known is None:
+        if self._method.membership is None:
             return f"there were too few known classes to learn from what is in none, three are needed; {remedy}"
         return None
 
@@ -452,13 +453,13 @@ class Recogniser:
         method, ready = self._telling()
         return _finite(method.familiar_to(self._read, ready, self.rows(query), share))
 
-    def _telling(self) -> tuple[gpn.Prototypical, gpn.Ready]:
-        if self.cannot_tell or not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+    def _telling(self) -> tuple[Prototypical, PreparedSupport]:
+        if self.cannot_tell or not isinstance(self._method, Prototypical) or self._ready is None:
             raise FewnodeError(str(self.cannot_tell))
         return self._method, self._ready
 
     def explain(self, query: Nodes) -> Explanation:
-        if not isinstance(self._method, gpn.Prototypical) or self._ready is None:
+        if not isinstance(self._method, Prototypical) or self._ready is None:
             raise FewnodeError(f"{self.model.method} has no prototypes to explain its answers by")
         return self._method.explain(self._read, self._ready, self.rows(query))
 
@@ -533,8 +534,8 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], tensors)
             model.needs_fit = False
-        if model.trained_["known"]:
-            model.method_.known = Known(**model.trained_["known"])
+        if model.trained_["membership"]:
+            model.method_.membership = MembershipModel(**model.trained_["membership"])
         for mode in MODES if model.trained_["temperature"] else ():
             Temperature(**model.trained_["temperature"][mode])
     except FewnodeError as error:

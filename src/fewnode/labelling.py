@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, Recogniser
 from fewnode.graph import Dataset, Ints, is_sparse
-from fewnode.methods.gpn import Prototypical
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
+from fewnode.recognise.prototypes import Prototypical
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""

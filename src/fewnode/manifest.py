@@ -132,7 +132,7 @@ _TRAINED = {
     "classes": record({"train": NAMES, "valid": NAMES, "test": NAMES}),
     "history": maybe(record({"points": listed(_POINT), "stopped": FLAG})),
     "temperature": maybe(record({"inductive": CONSTANTS, "transductive": CONSTANTS})),
-    "known": maybe(CONSTANTS),
+    "membership": maybe(CONSTANTS),
     "validated": table(number(0, 1)),
     "seconds": number(0, 1e12),
     "threads": whole(1),

@@ -16,8 +16,8 @@ from fewnode.estimator import DIGITS, Estimator, Recogniser
 from fewnode.estimator import NONE as NONE
 from fewnode.graph import Dataset
 from fewnode.io import bare, csv_text, read_table, write_text
-from fewnode.methods.gpn import Explanation
 from fewnode.nodes import Network, Nodes, as_dataset
+from fewnode.recognise.prototypes import Explanation
 
 COLUMNS = ("node", "label", "probability", "member", "nearest")
 """What a table of predictions has beside a column a class."""

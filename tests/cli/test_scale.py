@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode import blocks, bulk, memory
+from fewnode import bulk, memory
+from fewnode.represent import blocks
 from graphs import planted
 
 Command = Callable[..., object]

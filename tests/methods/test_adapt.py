@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import oracle
-from fewnode.attributes import scale
 from fewnode.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
@@ -22,6 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
 from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
 from fewnode.methods.inner import FieldEncoder, Network, Pool, Stack, Support, adapt, support_loss
+from fewnode.represent.attributes import scale
 from fewnode.train import Diverged, History, Journal
 from graphs import planted as planted_network
 

@@ -8,7 +8,7 @@ import torch
 
 from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph
-from fewnode.methods.diffusion import (
+from fewnode.represent.diffusion import (
     Diffusion,
     Operators,
     centred,

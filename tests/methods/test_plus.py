@@ -15,7 +15,10 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Dataset, Graph
 from fewnode.methods import plus
-from fewnode.methods.plus import class_weights, mix_weights, ridge_prototypes, ridge_weights, within_class_metric
+from fewnode.recognise.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
+from fewnode.recognise.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
+from fewnode.represent.mix import mix_weights, within_class_metric
+from fewnode.represent.views import read_along
 
 
 def test_ridge_prototypes_are_scikit_learns(rng: np.random.Generator) -> None:
@@ -24,7 +27,7 @@ def test_ridge_prototypes_are_scikit_learns(rng: np.random.Generator) -> None:
         y = torch.arange(k) % 3
         weight = class_weights(F.one_hot(torch.cat([y[:-1], torch.tensor([0])]), 3).float())
         p = ridge_prototypes(z, F.one_hot(y, 3).float(), weight)
-        oracle = Ridge(alpha=plus.RIDGE, fit_intercept=False)
+        oracle = Ridge(alpha=RIDGE, fit_intercept=False)
         oracle.fit(z, F.one_hot(y, 3).float() - 1 / 3, sample_weight=weight)
         assert np.allclose(p.T, oracle.coef_, atol=1e-4)
 
@@ -139,17 +142,7 @@ def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Datase
         assert np.array_equal(before, after)
 
 
-@pytest.mark.parametrize("trust", [[0.0], [0, 0, 0], [1.0], [2, 0], [0.3, 0, 0]])
-def test_files_with_a_trust_for_each_of_several_shots_are_read(
-    fitted: Estimator, planted: Dataset, trust: list[float]
-) -> None:
-    state = {**fitted.method_.state(), "trust": torch.tensor(trust)}
-    read = plus.GPNPlus(rank=32).restore(planted.graph.n_features, state)
-    assert read.trust_ == (max(trust) > 0)
-    assert read.state()["trust"].shape == (1,)
-
-
-@pytest.mark.parametrize("trust", [torch.zeros(0), torch.zeros(4), torch.zeros(1, 1)])
+@pytest.mark.parametrize("trust", [torch.zeros(0), torch.zeros(3), torch.zeros(1, 1)])
 def test_a_trust_that_is_none_is_refused(fitted: Estimator, planted: Dataset, trust: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="trust"):
         plus.GPNPlus(rank=32).restore(planted.graph.n_features, {**fitted.method_.state(), "trust": trust})
@@ -190,9 +183,9 @@ def test_a_second_fit_does_not_see_what_the_first_knew_of_strangers(
     planted: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[object] = []
-    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(self.known) or True)
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(self.membership) or True)
     model = Estimator("gpn-plus", 3, 3, rank=16).fit(planted)
-    assert model.method_.known is not None
+    assert model.method_.membership is not None
     model.fit(planted)
     assert seen == [None, None]
 
@@ -231,14 +224,13 @@ def test_a_round_of_rectified_prototypes_is_a_ridge_regression_on_three_kinds_of
     label, share = torch.eye(2), torch.rand(15, 2)
     query = z[torch.from_numpy(task.query)]
     means = [F.normalize(z[s] + (share[:, c, None] * query).sum(dim=0), dim=0) for c, s in enumerate(task.support)]
-    weight = class_weights(torch.cat([label, plus.QUERY_WEIGHT * share]))
-    oracle = Ridge(alpha=plus.RIDGE, fit_intercept=False).fit(
+    weight = class_weights(torch.cat([label, QUERY_WEIGHT * share]))
+    oracle = Ridge(alpha=RIDGE, fit_intercept=False).fit(
         torch.cat([z[task.support], query, torch.stack(means)]),
         torch.cat([label, share / share.sum(dim=1, keepdim=True), label]) - 0.5,
-        sample_weight=torch.cat([weight, torch.full((2,), plus.MEAN_WEIGHT)]),
+        sample_weight=torch.cat([weight, torch.full((2,), MEAN_WEIGHT)]),
     )
-    monkeypatch.setattr(plus, "ROUNDS", 1)
-    p = plus.rectified_prototypes(z[task.support], label, query, share)
+    p = rectified_prototypes(z[task.support], label, query, share, rounds=1)
     assert np.allclose(p.T, oracle.coef_, atol=1e-4)
 
 
@@ -247,10 +239,8 @@ def test_strangers_do_not_move_prototypes() -> None:
     z, task = two_clouds(10, 5, 0.3)
     query, share = z[torch.from_numpy(task.query)], torch.rand(15, 2)
     stranger, none = F.normalize(torch.randn(20, 8)), torch.zeros(20, 2)
-    without = plus.rectified_prototypes(z[task.support], torch.eye(2), query, share)
-    among = plus.rectified_prototypes(
-        z[task.support], torch.eye(2), torch.cat([query, stranger]), torch.cat([share, none])
-    )
+    without = rectified_prototypes(z[task.support], torch.eye(2), query, share)
+    among = rectified_prototypes(z[task.support], torch.eye(2), torch.cat([query, stranger]), torch.cat([share, none]))
     assert torch.allclose(without, among, atol=1e-5)
 
 
@@ -262,7 +252,7 @@ def test_beta_are_shares_of_the_prototype(fitted: Estimator, planted: Dataset) -
 
 def test_numbers_that_are_never_zero_are_read_in_units_of_their_deviation(rng: np.random.Generator) -> None:
     x = (rng.normal(size=(50, 3)) * [1000, 1, 1]).astype(np.float32)
-    axes = plus.read_along(x, 256, 0)
+    axes = read_along(x, 256, 0)
     assert np.allclose(axes.idf, 1 / x.std(axis=0), rtol=1e-5)
     words = (rng.random((50, 3)) < 0.3).astype(np.float32)
-    assert plus.read_along(words, 256, 0).scaling == "log-tf-idf"
+    assert read_along(words, 256, 0).scaling == "log-tf-idf"

@@ -3,12 +3,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from fewnode.attributes import inverse_document_frequency, scale
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Dataset, Graph
-from fewnode.methods.diffusion import leading_directions
 from fewnode.methods.propagation import Propagation
+from fewnode.represent.attributes import inverse_document_frequency, scale
+from fewnode.represent.diffusion import leading_directions
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fewnode.methods import skipgram
-from fewnode.methods.skipgram import GROUP, deal, noise_table, skip_gram, train_pairs
+from fewnode.represent.skipgram import GROUP, deal, noise_table, skip_gram, train_pairs
 
 
 def splitmix(counter: int) -> int:

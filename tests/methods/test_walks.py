@@ -19,8 +19,8 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.methods import skipgram
-from fewnode.methods.skipgram import skip_gram
 from fewnode.methods.walks import Walks, random_walks, structure_hash
+from fewnode.represent.skipgram import skip_gram
 from graphs import random_graph
 
 SMALL: dict[str, Any] = {"dimensions": 16, "walks": 5, "length": 20, "window": 5}

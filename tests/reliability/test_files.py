@@ -43,8 +43,8 @@ from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Dataset
 from fewnode.io import _canonical, load_dataset, save_dataset
-from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import read_support
+from fewnode.recognise.prototypes import Prototypical
 from fewnode.tune import read_options
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
@@ -270,7 +270,7 @@ def answers_of(model: Estimator, data: Dataset) -> list[Any]:
     found = [model.predict_proba(data.graph, *task)]
     if isinstance(model.method_, Prototypical):
         found.append(model.predict_proba(data.graph, *task, transductive=True))
-        found += [model.familiar(data.graph, *task)] if model.method_.known else []
+        found += [model.familiar(data.graph, *task)] if model.method_.membership else []
         model.explain(data.graph, *task)
     return found
 

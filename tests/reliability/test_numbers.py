@@ -67,7 +67,7 @@ def test_loops_written_from_the_equations_give_the_same(figure: Figure, count: i
         gpn = method(graph, seed)
         support, y, query = task(graph, rng)
         ours = gpn.predict_proba(graph, Task(support, y, query))
-        beta = gpn.ready(graph, support, y).beta.numpy()
+        beta = gpn.prepare(graph, support, y).beta.numpy()
         encoder, valuator = gpn.networks_.encoder, gpn.networks_.valuator
         assert valuator is not None
         layers = [[w.tolist() for w in part] for part in (encoder.weight, encoder.bias)]  # type: ignore[attr-defined]

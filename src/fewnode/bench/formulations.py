@@ -21,7 +21,8 @@ from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
 from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import Dataset, is_sparse
-from fewnode.methods.gpn import GPN, answer_tasks
+from fewnode.methods.gpn import GPN
+from fewnode.recognise.prototypes import answer_tasks
 from fewnode.train import Adam, Gradients, step, stream
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4

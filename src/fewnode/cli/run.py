@@ -316,8 +316,8 @@ def _journal(report: Any, part: str) -> Any:
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
+    from fewnode.embedding_cache import recall
     from fewnode.estimator import load_model
-    from fewnode.kept import recall
 
     model = load_model(run, method=method)
     dataset = _dataset_of(model, run, data)

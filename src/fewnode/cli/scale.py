@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fewnode.blocks import Runner
     from fewnode.graph import Dataset
+    from fewnode.represent.blocks import Runner
 
 
 class Backend(StrEnum):
@@ -53,7 +53,7 @@ def prepare_blocks(
     workers: int = 1,
 ) -> int:
     """Make Â and P if they are missing; returns the number of blocks."""
-    from fewnode import blocks
+    from fewnode.represent import blocks
 
     name_unused(backend, address, workers, quiet)
     if blocks.is_prepared(data.graph):
@@ -84,7 +84,7 @@ def block_runner(
 ) -> Iterator[Runner]:
     """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
     if backend is Backend.local:
-        from fewnode.blocks import here
+        from fewnode.represent.blocks import here
 
         yield here
         return

@@ -181,8 +181,8 @@ def train(
 
 def _train(model: Estimator, dataset: Dataset, data: str, journal: Checkpoints, resume: bool, team: Team) -> bool:
     """Train and save; False if somebody else has done so by now."""
+    from fewnode.embedding_cache import keep
     from fewnode.io import exclusive
-    from fewnode.kept import keep
 
     out = journal.directory or Path()
     with exclusive(out):

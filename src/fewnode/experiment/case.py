@@ -15,8 +15,8 @@ from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell
 from fewnode.graph import Dataset, Graph, Ints
 from fewnode.methods.adapt import Adapt
-from fewnode.methods.gpn import Prototypical
 from fewnode.methods.inner import BIAS, HEAD, ROWS
+from fewnode.recognise.prototypes import Prototypical
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40
@@ -82,7 +82,7 @@ def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
     method = model.method_
     if not isinstance(method, Prototypical):
         return None
-    return method.ready(model._read(data.graph), task.support, task.support_y).beta.numpy()
+    return method.prepare(model._read(data.graph), task.support, task.support_y).beta.numpy()
 
 
 def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, list[float]] | None:

@@ -19,7 +19,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.checkpoint import adopt
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
@@ -28,7 +27,20 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import ENCODERS, build_encoder, check_widths
-from fewnode.methods.inner import MOVE, ROWS, Field, FieldEncoder, Known, Network, Pool, Stack, Support, Weights, adapt
+from fewnode.methods.inner import (
+    MOVE,
+    ROWS,
+    Field,
+    FieldEncoder,
+    KnownTask,
+    Network,
+    Pool,
+    Stack,
+    Support,
+    Weights,
+    adapt,
+)
+from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train, seeded
 
 LENGTH = 10.0
@@ -201,7 +213,7 @@ class Adapt:
             supports = [self._support(g, tasks[i]) for i in part]
             for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
                 query = tasks[i].query
-                if kept is not None and (known := Known.read(self.network_, g, support, query)) is not None:
+                if kept is not None and (known := KnownTask.read(self.network_, g, support, query)) is not None:
                     kept.known[i] = known
                 yield i, self._asked(g, query, weights)
 

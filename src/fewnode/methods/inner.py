@@ -224,7 +224,7 @@ class Stack:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownTask:
     """A task that is asked about again and again: what it reads, and the products of query rows with support rows."""
 
     support: Support
@@ -232,7 +232,7 @@ class Known:
     products: Float[Tensor, "q m"]
 
     @classmethod
-    def read(cls, network: Network, g: ReceptiveFields, support: Support, query: Nodes) -> Known | None:
+    def read(cls, network: Network, g: ReceptiveFields, support: Support, query: Nodes) -> KnownTask | None:
         """None, if there are too many rows for that to pay."""
         if support.products is None:
             return None
@@ -245,7 +245,7 @@ class Known:
 class Pool:
     """Known tasks by their numbers, and stacks of like size, made once."""
 
-    known: dict[int, Known] = dataclass_field(default_factory=dict)
+    known: dict[int, KnownTask] = dataclass_field(default_factory=dict)
 
     @cached_property
     def stacks(self) -> list[tuple[list[int], Stack]]:

@@ -16,16 +16,16 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.attributes import SCALINGS as SCALINGS_KNOWN
-from fewnode.attributes import need_attributes
 from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
 from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
-from fewnode.methods.diffusion import Axes, Diffusion, Operators, centred, mean_direction
-from fewnode.methods.gpn import Prototypical
+from fewnode.recognise.prototypes import Prototypical
+from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
+from fewnode.represent.attributes import need_attributes
+from fewnode.represent.diffusion import Axes, Diffusion, Operators, centred, mean_direction
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""

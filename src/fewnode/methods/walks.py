@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.checkpoint import need_shapes
-from fewnode.engine.lanes import compiled
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph
-from fewnode.methods.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
+from fewnode.represent.random_walks import walk_vectors
+from fewnode.represent.skipgram import Vectors
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""
@@ -79,11 +77,8 @@ class Walks:
     def embed(self, graph: Graph) -> Vectors:
         """Walks over the graph, then skip-gram over the walks."""
         self._check()
-        workers = self.workers or cores()
-        walks = random_walks(graph, self.p, self.q, self.walks, self.length, self.seed, workers)
-        return skip_gram(
-            walks, graph.n, self.dimensions, self.window, self.negatives, self.epochs, self.lr, self.seed, workers
-        )
+        names = ("dimensions", "walks", "length", "window", "negatives", "epochs", "lr", "seed", "workers")
+        return walk_vectors(graph, self.p, self.q, **{name: getattr(self, name) for name in names})
 
     def _check(self) -> None:
         for name in ("dimensions", "walks", "length", "window", "negatives", "epochs"):
@@ -127,87 +122,3 @@ def structure_hash(graph: Graph) -> NDArray[np.uint8]:
     digest = hashlib.sha256(graph.adj.indptr.data)
     digest.update(graph.adj.indices.data)
     return np.frombuffer(digest.digest(), np.uint8).copy()
-
-
-def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int, workers: int = 1) -> Nodes:
-    """`walks` walks from every node, each a row of `length` nodes. A walk that finds no way on ends in -1.
-
-    Walks follow edges from source to target. Each has its own stream of random words, so threads change nothing. Nodes
-    begin in a new random order in each pass over the graph, as DeepWalk has it.
-    """
-    forward = graph.adj.T.tocsr()  # row v: where v's edges lead
-    forward.sort_indices()
-    rng = np.random.default_rng((seed, 0))
-    start = np.concatenate([rng.permutation(graph.n).astype(np.int32) for _ in range(walks)])
-    counter = rng.integers(1 << 63, size=start.size, dtype=np.uint64)
-    rows = np.full((start.size, length), -1, np.int32)
-    pieces = [slice(a, b) for a, b in pairwise(np.linspace(0, start.size, 8 * workers + 1).astype(int))]
-
-    def walk_piece(i: int) -> None:
-        own = pieces[i]
-        _walk(forward.indptr, forward.indices, start[own], counter[own], float(p), float(q), rows[own])
-
-    with ThreadPoolExecutor(workers) as pool:
-        each(walk_piece, len(pieces), pool)
-    return rows
-
-
-@compiled
-def _walk(
-    indptr: Nodes, indices: Nodes, start: Nodes, counter: NDArray[np.uint64], p: float, q: float, rows: Nodes
-) -> None:
-    for row in range(start.size):
-        stream, before, v = counter[row], -1, int(start[row])
-        rows[row, 0] = v
-        for i in range(1, rows.shape[1]):
-            if indptr[v] == indptr[v + 1]:
-                break
-            if before < 0 or p == q == 1:
-                stream += STEP
-                after = int(indices[indptr[v] + below(word(stream), indptr[v + 1] - indptr[v])])
-            else:
-                after, stream = _biased_step(indptr, indices, before, v, 1 / p, 1 / q, stream)
-            rows[row, i] = after
-            before, v = v, after
-
-
-@compiled
-def _biased_step(
-    indptr: Nodes, indices: Nodes, before: int, v: int, back: float, far: float, stream: np.uint64
-) -> tuple[int, np.uint64]:
-    """A neighbour x of v with probability ∝ 1/p if x is the node before, 1 if an edge leads from there to x, else 1/q.
-
-    By rejection, hence exact. The way back has a share of its own, so that no p, however small or large, costs trials.
-    """
-    first, last = indptr[v], indptr[v + 1]
-    home = _find(indices, first, last, before)
-    others = last - first - (home >= 0)
-    share = back if home >= 0 else 0.0
-    top = max(1.0, far)
-    while True:
-        stream += STEP
-        place = np.float64(word(stream) >> np.uint64(11)) * 2.0**-53 * (share + others * top) - share
-        if place < 0:
-            return before, stream
-        place /= top
-        k = min(int(place), others - 1)
-        x = indices[first + k + (0 <= home <= first + k)]
-        height = (place - k) * top  # uniform in 0 … top, independent of k
-        if height < min(1.0, far):
-            return int(x), stream
-        near = _find(indices, indptr[before], indptr[before + 1], x) >= 0
-        if near == (far < 1):  # the heavier of the two kinds reaches up to the top
-            return int(x), stream
-
-
-@compiled
-def _find(indices: Nodes, first: int, last: int, node: int) -> int:
-    """Where `node` is among the sorted indices[first:last], or -1."""
-    end = last
-    while first < last:
-        middle = (first + last) // 2
-        if indices[middle] < node:
-            first = middle + 1
-        else:
-            last = middle
-    return first if first < end and indices[first] == node else -1

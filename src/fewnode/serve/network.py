@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.attributes import inverse_document_frequency
+from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import UNKNOWN, Dataset, is_sparse
-from fewnode.kept import keep, recall
-from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import Answerer
+from fewnode.recognise.prototypes import Prototypical
+from fewnode.represent.attributes import inverse_document_frequency
 
 WORDS, NEIGHBOURS = 12, 30
 KEPT = 8
@@ -39,7 +39,7 @@ class Network:
         self.model = copy.copy(model)
         self.model.method_ = copy.copy(model.method_)
         self.embeds = isinstance(model.method_, Prototypical)
-        self.open_set = self.embeds and model.method_.known is not None
+        self.open_set = self.embeds and model.method_.membership is not None
         self.answerer = lru_cache(maxsize=KEPT)(self._answerer)
         if self.embeds:
             if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):

@@ -20,8 +20,8 @@ from fewnode.estimator import MODES, Estimator
 from fewnode.graph import UNKNOWN, Dataset
 from fewnode.io import csv_text
 from fewnode.labelling import suggest
-from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import NONE, Answerer, Predictions
+from fewnode.recognise.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progress, PutNode, Suggest, limits

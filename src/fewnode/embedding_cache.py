@@ -21,7 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Dataset
 from fewnode.io import Arrays, read_record, write_record
-from fewnode.methods.gpn import Prototypical
+from fewnode.recognise.prototypes import Prototypical
 from fewnode.signing import is_signed, sign
 
 KIND = "embedding"

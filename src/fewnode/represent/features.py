@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.attributes import unit_rows
 from fewnode.engine.lanes import compiled
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.methods.diffusion import leading_directions
-from fewnode.methods.skipgram import Nodes
-from fewnode.methods.walks import Walks
+from fewnode.represent.attributes import unit_rows
+from fewnode.represent.diffusion import leading_directions
+from fewnode.represent.random_walks import walk_vectors
+from fewnode.represent.skipgram import Nodes
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""
@@ -96,4 +96,4 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
 
 def walk_features(graph: Graph, seed: int) -> Attributes:
     """DeepWalk's vectors as they are."""
-    return Walks(seed=seed).embed(graph)
+    return walk_vectors(graph, seed=seed)

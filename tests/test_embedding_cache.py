@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode import kept
+from fewnode import embedding_cache
+from fewnode.embedding_cache import keep, recall
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Dataset
 from fewnode.io import read_record, write_record
-from fewnode.kept import keep, recall
 
 
 @pytest.fixture(scope="module", params=["gpn-plus", "propagation"])
@@ -43,7 +43,7 @@ def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path
 def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path: Path, harm: str) -> None:
     model = load_model(run)
     keep(tmp_path, model, planted)
-    meta, arrays = read_record(tmp_path, kept.KIND)
+    meta, arrays = read_record(tmp_path, embedding_cache.KIND)
     path, own = tmp_path / "embedding.safetensors", {name: array.copy() for name, array in arrays.items()}
     blob, signature = path.read_bytes(), meta["signature"]
     if harm in ("cut", "flip"):
@@ -57,7 +57,7 @@ def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path:
         z[0, 0] = np.inf if harm == "infinite" else z[0, 0]
         own["z"] = {"rows": z[:-1], "width": z[:, 0].copy(), "type": z.astype(np.float64)}.get(harm, z)
         own = {"y": own["z"]} if harm == "names" else own
-        write_record(tmp_path, kept.KIND, {"signature": 64 * "0" if harm == "signature" else signature}, own)
+        write_record(tmp_path, embedding_cache.KIND, {"signature": 64 * "0" if harm == "signature" else signature}, own)
     again = load_model(run)
     assert not recall(tmp_path, again, planted)
     assert torch.equal(again.embedding(planted.graph), model.embedding(planted.graph))
@@ -72,7 +72,7 @@ def test_a_strangers_embedding_changes_no_answer(
     right = model.predict_proba(planted.graph, support, y, np.arange(6, 60))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
     keep(tmp_path, model, planted)
-    meta, arrays = read_record(tmp_path, kept.KIND)
+    meta, arrays = read_record(tmp_path, embedding_cache.KIND)
     own = {name: array.copy() for name, array in arrays.items()}
     if forge == "classes":
         own["z"] = own["z"][::-1].copy()
@@ -80,7 +80,7 @@ def test_a_strangers_embedding_changes_no_answer(
         own["z"] = own["z"][:, :1].copy()
     else:
         own["importance" if forge == "importance" else "z"][:] = np.nan
-    write_record(tmp_path, kept.KIND, meta, own)
+    write_record(tmp_path, embedding_cache.KIND, meta, own)
     for home in ("user", "stranger"):
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / home))
         again = load_model(run)
@@ -100,17 +100,17 @@ def test_what_training_kept_is_found_by_the_next_process(planted: Dataset, tmp_p
 
 def test_another_network_model_or_number_of_threads_has_its_own(run: Path, planted: Dataset) -> None:
     model = load_model(run)
-    key = kept.fingerprint(model, planted)
-    assert kept.fingerprint(load_model(run), planted) == key
+    key = embedding_cache.fingerprint(model, planted)
+    assert embedding_cache.fingerprint(load_model(run), planted) == key
     y = planted.y.copy()
     y[0] = -1
-    assert kept.fingerprint(model, replace(planted, y=y)) != key
+    assert embedding_cache.fingerprint(model, replace(planted, y=y)) != key
     other = Estimator(model.method, 3, 3, seed=1).fit(planted)
-    assert kept.fingerprint(other, planted) != key
+    assert embedding_cache.fingerprint(other, planted) != key
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(before + 1)
-        assert kept.fingerprint(model, planted) != key
+        assert embedding_cache.fingerprint(model, planted) != key
     finally:
         torch.set_num_threads(before)
 
@@ -121,7 +121,7 @@ def test_without_room_nothing_is_kept_and_nothing_fails(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kept, "write_record", full)
+    monkeypatch.setattr(embedding_cache, "write_record", full)
     keep(tmp_path, load_model(run), planted)
     assert list(tmp_path.iterdir()) == []
 

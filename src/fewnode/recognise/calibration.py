@@ -1,8 +1,7 @@
-"""Probabilities that mean something: a temperature and a sense for strangers, both from validation classes.
+"""Probabilities that mean something: a temperature, learned on validation classes.
 
 A method's softmax is as sure as its scores are large, which says little. Here its probabilities are raised to a power
-that makes them frequencies on tasks of classes it was not trained on, and a node's closeness to the nearest prototype
-is turned into the probability that it is in any of the classes.
+that makes them frequencies on tasks of classes it was not trained on.
 """
 
 from __future__ import annotations
@@ -11,20 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.evaluation import Probabilities
-from fewnode.graph import Graph, Ints
-from fewnode.methods.gpn import Known, Prototypical
+from fewnode.graph import Ints
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 MAX_LOG_POWER = 30.0
 """A power beyond leaves no probability but 0 and 1, or makes all the same."""
-OTHERS, RARE = 200, 0.05
-"""What being in none of the classes is learned from: so many nodes of other classes a task; and the share that members
-have of the weight."""
 Floats = NDArray[np.floating]
 
 
@@ -118,70 +112,3 @@ def fit_temperature(
     )
     by_nearness = slope / float(spread) if near is not None else 0.0
     return Temperature(level - by_nearness * float(middle), by_shots, by_ways, by_nearness)
-
-
-def fit_known(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> Known | None:
-    """Logistic regression of being in a task on closeness, over its queries and nodes of the classes left out.
-
-    Tasks of one class, of two and of `way`: of several prototypes one is near sooner.
-    """
-    if len(members) < 3:
-        return None
-    everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
-    for c, nodes in enumerate(members):
-        class_of[nodes] = c
-    rows, weight = [], []
-    for task in _membership_tasks(members, min(way, len(members) - 1)):
-        outside = everyone[np.isin(class_of[everyone], class_of[task.support], invert=True)]
-        outside = outside[:: max(1, outside.size // OTHERS)][:OTHERS]
-        asked = np.concatenate([task.query, outside])
-        ready = method.ready(graph, task.support, task.support_y)
-        top, place = method.nearness(graph, ready, asked).max(dim=1)
-        crowd = method.crowd(graph, asked)
-        given = (top, torch.zeros_like(top) if crowd is None else crowd, ready.shots.log()[place])
-        shape = np.full((asked.size, 2), (np.log(task.n_way), 1.0))
-        rows.append(np.column_stack([*(part.cpu().numpy() for part in given), shape]))
-        weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
-    if not rows:
-        return None
-    size = float(np.mean([nodes.size for nodes in members]))
-    return _logistic(np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows), size / graph.n)
-
-
-def _membership_tasks(members: Sequence[Ints], way: int) -> list[Episode]:
-    found: list[Episode] = []
-    ways = sorted({1, 2, way})
-    for n_way in ways:
-        tasks = calibration_tasks(members, max(2, n_way), count=TASKS // len(ways))
-        found += tasks if n_way > 1 else [_first_class(task) for task in tasks]
-    return found
-
-
-def _first_class(task: Episode) -> Episode:
-    """What is left of a task with one class alone."""
-    own, asked = task.support_y == 0, task.query_y == 0
-    return Episode(Task(task.support[own], task.support_y[own], task.query[asked]), task.query_y[asked])
-
-
-def _logistic(rows: NDArray[np.float64], weight: NDArray[np.float64], class_share: float) -> Known:
-    """From rows of closeness, crowd, log K, log N and 1, and their weights, which are negative for strangers.
-
-    Members have `RARE` of the weight of every task: most nodes of a network are strangers, so it is the nearest of them
-    that have to be told from members. The odds are then taken back to those of as many members as strangers.
-    """
-    middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
-    columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])
-    sign, weight = np.sign(weight), np.abs(weight)
-
-    def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = sign * (columns @ at)
-        slope = -weight * sign * np.exp(-np.logaddexp(0, margin))
-        value = weight @ np.logaddexp(0, -margin) + 1e-5 * at @ at
-        return float(value), columns.T @ slope + 2e-5 * at
-
-    from scipy.optimize import minimize  # half a second to import, and only a fit needs it
-
-    found = minimize(loss, np.zeros(5), jac=True, method="L-BFGS-B").x
-    slope, by_crowd = map(float, found[:2] / spread)
-    intercept = float(found[4] - found[:2] @ (middle / spread) - np.log(RARE / (1 - RARE)))
-    return Known(slope, float(found[2]), intercept, by_crowd, float(found[3]), class_share)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.attributes import inverse_document_frequency, scale
 from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.methods.walks import random_walks
+from fewnode.represent.attributes import inverse_document_frequency, scale
+from fewnode.represent.random_walks import random_walks
 from fewnode.train import seeded
 
 

@@ -1,0 +1,1 @@
+"""From rows of z and a few labelled nodes to answers: any classes, any time, in milliseconds."""

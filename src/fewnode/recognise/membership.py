@@ -1,0 +1,98 @@
+"""Whether a node is in any of the given classes at all: how near it is to one, turned into a probability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from fewnode.recognise.nearness import nearness, split_queries
+
+LANDMARKS, CLOSE = 500, 10
+"""Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
+SURVEYED = 5_000
+"""How many nodes of a network tell what share of it is in the given classes."""
+
+
+@dataclass(frozen=True)
+class MembershipModel:
+    """P(a node is in one of the given classes): logistic in how near the nearest is, its shots, the crowd, and log N.
+
+    Where nodes lie close together, being near to a class says less: so are many that are not in it. Of several classes
+    one is near sooner. `class_share` is the share of a network's nodes that a known class has, on average.
+    """
+
+    slope: float
+    by_shots: float
+    intercept: float
+    by_crowd: float = 0.0
+    by_ways: float = 0.0
+    class_share: float = 0.05
+
+    def probability(
+        self,
+        near: Float[Tensor, "q n"],
+        shots: Float[Tensor, " n"],
+        crowd: Float[Tensor, " q"] | None = None,
+        share: float = 0.5,
+    ) -> Float[Tensor, " q"]:
+        """Of a node on its own, if that share of all nodes are members."""
+        return torch.sigmoid(self._log_odds(near, shots, crowd) + math.log(share / (1 - share)))
+
+    def among(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
+    ) -> Float[Tensor, " q"]:
+        """Of nodes asked about together, which tell what share of them are members.
+
+        One member and one stranger are imagined, so that it is neither 0 nor 1.
+        """
+        share = _share_of_members(self._log_odds(near, shots, crowd), 0.5, imagined=2)
+        return self.probability(near, shots, crowd, share)
+
+    def share(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
+    ) -> float:
+        """What share of a network is in the classes: by some of its nodes, and as much by the size of known classes.
+
+        The nodes alone can be far off where a few of thousands are members; the sizes where new classes are others.
+        """
+        expected = min(0.5, max(1e-6, shots.numel() * self.class_share))
+        return _share_of_members(self._log_odds(near, shots, crowd), expected, imagined=near.shape[0])
+
+    def _log_odds(
+        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
+    ) -> Float[Tensor, " q"]:
+        """How much likelier the node looks so as a member than as a stranger; the logarithm."""
+        top, place = near.max(dim=1)
+        odds = self.slope * top + self.by_shots * shots.log()[place] + self.by_ways * math.log(near.shape[1])
+        odds = odds + self.intercept
+        return odds if crowd is None else odds + self.by_crowd * crowd
+
+
+def _share_of_members(log_odds: Float[Tensor, " q"], expected: float, imagined: int, steps: int = 50) -> float:
+    """The share of members that makes these nodes likeliest, by expectation-maximisation (Saerens et al., 2002).
+
+    Beside them are so many `imagined` nodes, of which the `expected` share are members.
+    """
+    odds, share = log_odds.double(), expected
+    for _ in range(steps):
+        member = float(torch.sigmoid(odds + math.log(share / (1 - share))).sum())
+        share = (member + imagined * expected) / (odds.numel() + imagined)
+    return share
+
+
+def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
+    """Some nodes, always the same, that tell how crowded it is anywhere."""
+    drawn = np.random.default_rng(0).choice(z.shape[0], min(LANDMARKS, z.shape[0]), replace=False)
+    return z[torch.from_numpy(drawn)]
+
+
+def crowding(z: Float[Tensor, "n d"], query: Int[Tensor, " q"], some: Float[Tensor, "k d"]) -> Float[Tensor, " q"]:
+    """How close nodes lie around each query node: how near the `CLOSE`th nearest of the landmarks is."""
+    close = min(CLOSE, some.shape[0])
+    parts = [nearness(z, part, some, "cosine") for part in split_queries(query, 1, max(some.shape))]
+    return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])

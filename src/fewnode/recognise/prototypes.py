@@ -1,0 +1,229 @@
+"""Few-shot classification by nearest prototype (section 4.4), for whatever gives a vector z for each node."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from fewnode.engine.door import Engine
+from fewnode.episodes import Task
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import Probabilities
+from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
+from fewnode.graph import Graph, Ints
+from fewnode.recognise.membership import SURVEYED, MembershipModel, crowding, landmarks
+from fewnode.recognise.nearness import nearness, split_queries
+from fewnode.recognise.transductive import rectify
+
+PART = 400
+"""Nodes that are compared at a time where their vectors may come from a disk."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why: the weight β of each support node in its prototype, and the support nodes nearest to each query node."""
+
+    beta: NDArray[np.float32]
+    nearest: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSupport:
+    """A support set made ready: what depends on it alone, computed once for any number of queries."""
+
+    z: Float[Tensor, "k d"]
+    beta: Float[Tensor, " k"]
+    prototypes: Float[Tensor, "n d"]
+    shots: Float[Tensor, " n"]
+    ridge: Float[Tensor, "d n"] | None = None
+    """The prototypes of GPN+, which answer in place of the others."""
+
+
+class Prototypical(ABC):
+    """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
+
+    distance: str
+    membership: MembershipModel | None = None
+    """Tells a node of no given class, once that is calibrated on validation classes."""
+    learns_classes = True
+    """Whether weights are trained on the training classes, so that these come out better than others ever will."""
+    kept = False
+    """Whether `embedding` takes so long that it is worth a file."""
+    _cache: tuple[Graph, Tensor, Tensor] | None = None
+    _landmarks: tuple[Tensor, Tensor] | None = None
+
+    @abstractmethod
+    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        """z and importance of all nodes."""
+
+    def embedding(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+        """`_embed`, computed once for a graph: every task after the first is a gather and a small product."""
+        if self._cache is None or self._cache[0] is not graph:
+            with torch.inference_mode():
+                self._cache = (graph, *self._embed(graph))
+        return self._cache[1:]
+
+    def remembers(self, graph: Graph) -> bool:
+        return self._cache is not None and self._cache[0] is graph
+
+    def remember(self, graph: Graph, z: Float[Tensor, "n d"], importance: Float[Tensor, " n"]) -> None:
+        """Take what `embedding` gave for this graph before, perhaps in another process, for what it gives now."""
+        self._cache = (graph, z, importance)
+
+    def prepare(self, graph: Graph, support: Ints, support_y: Ints) -> PreparedSupport:
+        """What the answers to any query need of a support set: Eqs. (11)-(12)."""
+        z, importance = self._valued(graph, support)
+        y, n_way = torch.from_numpy(support_y).to(z.device), int(support_y.max()) + 1
+        with torch.inference_mode():
+            beta = segment_softmax(importance, y, n_way)
+            p = prototypes(z, importance, y, n_way)
+            return PreparedSupport(z, beta, p, torch.bincount(y, minlength=n_way).to(z.dtype))
+
+    def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
+        """Eq. (13): each query on its own."""
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return F.log_softmax(nearness(z, asked, prepared.prototypes, self.distance), dim=1).exp().cpu().numpy()
+
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
+        return self.answer(graph, self.prepare(graph, task.support, task.support_y), task.query)
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """The probabilities of many tasks; those of equal N are computed together.
+
+        Inductive: a query is classified on its own. Transductive: the queries of a task help each other.
+        """
+        if transductive:
+            return [self._rectified(graph, task) for task in tasks]
+        return answer_tasks(*self.embedding(graph), tasks, self.distance)
+
+    def _rectified(self, graph: Graph, task: Task) -> Probabilities:
+        z, asked = self._asked(graph, task.query)
+        prepared, y = self.prepare(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
+        with torch.inference_mode():
+            crowd = self.crowd(graph, task.query)
+            share = rectify(prepared.z, prepared.beta, y, z[asked], task.n_way, self.distance, self.membership, crowd)
+            if share is None:
+                return self.answer(graph, prepared, task.query)
+            return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
+
+    def nearness(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Float[Tensor, "q n"]:
+        """How near each query is to each prototype: what `Known` judges by."""
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return nearness(z, asked, prepared.prototypes, self.distance)
+
+    def closest(self, graph: Graph, support: Ints, query: Ints) -> NDArray[np.float32]:
+        """How near each query is to the support node nearest to it: what being sure depends on."""
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return nearness(z, asked, self._valued(graph, support)[0], self.distance).amax(dim=1).cpu().numpy()
+
+    def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
+        """`crowding` of the queries; None where z of all nodes is not at hand."""
+        if not self.kept:
+            return None
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            return self.crowding(z, asked)
+
+    def crowding(self, z: Float[Tensor, "n d"], query: Int[Tensor, " q"]) -> Float[Tensor, " q"]:
+        """How close nodes lie around each query node."""
+        if self._landmarks is None or self._landmarks[0] is not z:
+            self._landmarks = (z, landmarks(z))
+        return crowding(z, query, self._landmarks[1])
+
+    def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
+        """P(a query node is in one of the given classes), if every second node were."""
+        return self.familiar_to(graph, self.prepare(graph, support, support_y), query)
+
+    def familiar_to(
+        self, graph: Graph, prepared: PreparedSupport, query: Ints, share: float = 0.5
+    ) -> NDArray[np.float32]:
+        """The same, if that share of all nodes is in the classes."""
+        near, crowd = self.nearness(graph, prepared, query), self.crowd(graph, query)
+        return self._knows().probability(near, prepared.shots, crowd, share).cpu().numpy()
+
+    def share_of_members(self, graph: Graph, prepared: PreparedSupport) -> float:
+        """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
+        some = np.arange(graph.n)
+        if graph.n > SURVEYED:
+            some = np.sort(np.random.default_rng(0).choice(graph.n, SURVEYED, replace=False))
+        parts = np.array_split(some, -(-some.size // PART))  # they may be read from a disk
+        near = torch.cat([self.nearness(graph, prepared, part) for part in parts])
+        return self._knows().share(near, prepared.shots, self.crowd(graph, some))
+
+    def _knows(self) -> MembershipModel:
+        if self.membership is None:
+            raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
+        return self.membership
+
+    def explain(self, graph: Graph, prepared: PreparedSupport, query: Ints, nearest: int = 3) -> Explanation:
+        z, asked = self._asked(graph, query)
+        with torch.inference_mode():
+            order = [
+                nearness(z, part, prepared.z, self.distance).argsort(dim=1, descending=True, stable=True)[:, :nearest]
+                for part in split_queries(asked, *prepared.z.shape)
+            ]
+        return Explanation(prepared.beta.cpu().numpy(), torch.cat(order).cpu().numpy())
+
+    def _valued(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+        """z and importance of those nodes."""
+        z, importance = self.embedding(graph)
+        at = torch.from_numpy(nodes).to(z.device)
+        return z[at], importance[at]
+
+    def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
+        """A table of z, and where the nodes are in it."""
+        z = self.embedding(graph)[0]
+        return z, torch.from_numpy(query).to(z.device)
+
+
+def answer_tasks(
+    z: Float[Tensor, "n d"], importance: Float[Tensor, " n"], tasks: Sequence[Task], distance: str
+) -> list[Probabilities]:
+    """Eqs. (11)-(13) for many tasks; those of equal N are computed together."""
+    answers: dict[int, Probabilities] = {}
+    for n_way in sorted({task.n_way for task in tasks}):
+        places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
+        batch = Batch([tasks[i] for i in places], z.device)
+        with torch.inference_mode():
+            p = prototypes(z[batch.support], importance[batch.support], batch.segment, batch.n_tasks * n_way)
+            p = p.view(batch.n_tasks, n_way, -1)
+            parts = zip(*(split_queries(part, *p.shape[1:]) for part in (batch.query, batch.task)), strict=True)
+            rows = torch.cat([log_prob(z[q], p[t], distance) for q, t in parts]).exp().cpu().numpy()
+        ends = np.cumsum([tasks[i].query.size for i in places])
+        answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
+    return [answers[i] for i in range(len(tasks))]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedTasks:
+    """Tasks whose nodes are numbered anew, so that no other node needs to be embedded."""
+
+    nodes: Ints
+    support: Ints
+    """Of the nodes, those that are in a support set: only they need an importance."""
+    tasks: list[Task]
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> NumberedTasks:
+        nodes = np.unique(np.concatenate([part for task in tasks for part in (task.support, task.query)]))
+        support = np.unique(np.concatenate([task.support for task in tasks]))
+        places = [[np.searchsorted(nodes, part) for part in (task.support, task.query)] for task in tasks]
+        return cls(nodes, support, [replace(t, support=s, query=q) for t, (s, q) in zip(tasks, places, strict=True)])
+
+    def embed(self, engine: Engine, networks: Networks) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+        """z and importance, row by row of `nodes`; queries have an importance of 0."""
+        z, valued = engine.embed(networks, self.nodes, self.support)
+        importance = z.new_zeros(self.nodes.size)
+        importance[torch.from_numpy(np.searchsorted(self.nodes, self.support)).to(z.device)] = valued
+        return z, importance

@@ -1,0 +1,79 @@
+"""The transductive mode: unlabelled nodes that are asked about together help each other."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from fewnode.recognise.membership import MembershipModel
+from fewnode.recognise.nearness import nearness
+from fewnode.recognise.ridge import SCALE, class_weights, ridge_prototypes
+
+STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
+"""Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
+of them that must seem to be in the classes."""
+
+
+def rectify(
+    z: Float[Tensor, "k d"],
+    beta: Float[Tensor, " k"],
+    y: Int[Tensor, " k"],
+    query: Float[Tensor, "q d"],
+    n_way: int,
+    distance: str,
+    membership: MembershipModel | None = None,
+    crowd: Float[Tensor, " q"] | None = None,
+) -> Float[Tensor, "q n"] | None:
+    """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
+
+    Expectation-maximisation. A query counts in class c with its probability of being in it, times that of being in
+    any of them if `membership` can tell. Proportions of classes are estimated too: without them, a class with few
+    queries would be drawn into its neighbour. Returns what each query counts in each class; None if most seem to be in
+    none of them: so many strangers would move a prototype further than its own nodes do.
+    """
+    shots = torch.bincount(y, minlength=n_way).to(z.dtype)
+    base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
+    p, log_share = base / shots[:, None], z.new_zeros(n_way)
+    familiar = z.new_ones(query.shape[0], 1)
+    every = torch.arange(query.shape[0], device=query.device)
+    if membership is not None:
+        familiar = membership.among(nearness(query, every, p, distance), shots, crowd)[:, None]
+        if familiar.mean() < LEAST:
+            return None
+    for _ in range(STEPS):
+        share = torch.softmax(nearness(query, every, p, distance) + log_share, dim=1) * familiar
+        p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
+        log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
+    return share
+
+
+QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3
+"""Of ridge regression: what an unlabelled node and a class mean weigh, where a labelled node weighs 1; turns."""
+
+
+def rectified_prototypes(
+    z: Float[Tensor, "k d"],
+    label: Float[Tensor, "k n"],
+    query: Float[Tensor, "q d"],
+    share: Float[Tensor, "q n"],
+    rounds: int = ROUNDS,
+) -> Float[Tensor, "d n"]:
+    """Prototypes that unlabelled nodes have moved; `share` is what each counts in each class to begin with.
+
+    In turns: ridge regression on labelled nodes, on unlabelled ones as what they seem to be, and on the means of the
+    classes over both; and what unlabelled ones seem to be by its prototypes. Classes count the same, however many nodes
+    seem to be in them: else the tail of a long-tailed batch would be drawn to its head.
+    """
+    n_way, familiar = label.shape[1], share.sum(dim=1, keepdim=True)
+    for _ in range(rounds):
+        counted = torch.cat([label, QUERY_WEIGHT * share])
+        mean = F.normalize(label.T @ z + share.T @ query)
+        p = ridge_prototypes(
+            torch.cat([z, query, mean]),
+            torch.cat([F.normalize(counted, p=1), torch.eye(n_way)]),
+            torch.cat([class_weights(counted), torch.full((n_way,), MEAN_WEIGHT)]),
+        )
+        share = familiar * torch.softmax(SCALE * (query @ p), dim=1)
+    return p

@@ -1,0 +1,118 @@
+"""Random walks over a graph, biased as node2vec has it (Grover & Leskovec, 2016); plain ones are DeepWalk's."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.engine.lanes import compiled
+from fewnode.graph import Graph
+from fewnode.represent.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
+
+
+def walk_vectors(
+    graph: Graph,
+    p: float = 1.0,
+    q: float = 1.0,
+    *,
+    dimensions: int = 128,
+    walks: int = 10,
+    length: int = 80,
+    window: int = 10,
+    negatives: int = 5,
+    epochs: int = 1,
+    lr: float = 0.025,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Vectors:
+    """Walks over the graph, then skip-gram over the walks; a vector for each node."""
+    threads = workers or cores()
+    path = random_walks(graph, p, q, walks, length, seed, threads)
+    return skip_gram(path, graph.n, dimensions, window, negatives, epochs, lr, seed, threads)
+
+
+def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int, workers: int = 1) -> Nodes:
+    """`walks` walks from every node, each a row of `length` nodes. A walk that finds no way on ends in -1.
+
+    Walks follow edges from source to target. Each has its own stream of random words, so threads change nothing. Nodes
+    begin in a new random order in each pass over the graph, as DeepWalk has it.
+    """
+    forward = graph.adj.T.tocsr()  # row v: where v's edges lead
+    forward.sort_indices()
+    rng = np.random.default_rng((seed, 0))
+    start = np.concatenate([rng.permutation(graph.n).astype(np.int32) for _ in range(walks)])
+    counter = rng.integers(1 << 63, size=start.size, dtype=np.uint64)
+    rows = np.full((start.size, length), -1, np.int32)
+    pieces = [slice(a, b) for a, b in pairwise(np.linspace(0, start.size, 8 * workers + 1).astype(int))]
+
+    def walk_piece(i: int) -> None:
+        own = pieces[i]
+        _walk(forward.indptr, forward.indices, start[own], counter[own], float(p), float(q), rows[own])
+
+    with ThreadPoolExecutor(workers) as pool:
+        each(walk_piece, len(pieces), pool)
+    return rows
+
+
+@compiled
+def _walk(
+    indptr: Nodes, indices: Nodes, start: Nodes, counter: NDArray[np.uint64], p: float, q: float, rows: Nodes
+) -> None:
+    for row in range(start.size):
+        stream, before, v = counter[row], -1, int(start[row])
+        rows[row, 0] = v
+        for i in range(1, rows.shape[1]):
+            if indptr[v] == indptr[v + 1]:
+                break
+            if before < 0 or p == q == 1:
+                stream += STEP
+                after = int(indices[indptr[v] + below(word(stream), indptr[v + 1] - indptr[v])])
+            else:
+                after, stream = _biased_step(indptr, indices, before, v, 1 / p, 1 / q, stream)
+            rows[row, i] = after
+            before, v = v, after
+
+
+@compiled
+def _biased_step(
+    indptr: Nodes, indices: Nodes, before: int, v: int, back: float, far: float, stream: np.uint64
+) -> tuple[int, np.uint64]:
+    """A neighbour x of v with probability ∝ 1/p if x is the node before, 1 if an edge leads from there to x, else 1/q.
+
+    By rejection, hence exact. The way back has a share of its own, so that no p, however small or large, costs trials.
+    """
+    first, last = indptr[v], indptr[v + 1]
+    home = _find(indices, first, last, before)
+    others = last - first - (home >= 0)
+    share = back if home >= 0 else 0.0
+    top = max(1.0, far)
+    while True:
+        stream += STEP
+        place = np.float64(word(stream) >> np.uint64(11)) * 2.0**-53 * (share + others * top) - share
+        if place < 0:
+            return before, stream
+        place /= top
+        k = min(int(place), others - 1)
+        x = indices[first + k + (0 <= home <= first + k)]
+        height = (place - k) * top  # uniform in 0 … top, independent of k
+        if height < min(1.0, far):
+            return int(x), stream
+        near = _find(indices, indptr[before], indptr[before + 1], x) >= 0
+        if near == (far < 1):  # the heavier of the two kinds reaches up to the top
+            return int(x), stream
+
+
+@compiled
+def _find(indices: Nodes, first: int, last: int, node: int) -> int:
+    """Where `node` is among the sorted indices[first:last], or -1."""
+    end = last
+    while first < last:
+        middle = (first + last) // 2
+        if indices[middle] < node:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < end and indices[first] == node else -1
