@@ -48,7 +48,8 @@ def clothing(network: Path | None) -> object:
     import numpy as np
     import scipy.sparse as sp
 
-    from fewnode.graph import ClassSplit, Dataset, Graph
+    from fewnode.dataset import ClassSplit, Dataset
+    from fewnode.graph import Graph
 
     rng = np.random.default_rng(0)
     edges = np.loadtxt(network, dtype=np.int64).T if network else rng.integers(0, NODES, (2, EDGES))

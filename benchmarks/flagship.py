@@ -22,11 +22,11 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import Interval, evaluate, interval
-from fewnode.graph import ClassSplit, Dataset
 from fewnode.report.names import written
 
 OPTIONS: dict[str, dict[str, Any]] = {"propagation, no graph": {"steps": 0}}

@@ -19,10 +19,11 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator
 from fewnode.evaluation import Interval, interval
-from fewnode.graph import Dataset, Ints
+from fewnode.graph import Ints
 from fewnode.labelling import may_have_class
 from flagship import split_of
 

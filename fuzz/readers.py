@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from torch import nn
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
 from fewnode.datasets.arrow import Dialect, Table
@@ -34,12 +35,12 @@ from fewnode.datasets.tables import read_tables
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
-from fewnode.evaluation import read_pool, save_pool
 from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.pools import read_pool, save_pool
 from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
 from fewnode.serve.store import Store

@@ -11,7 +11,8 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
-from fewnode.graph import Dataset, Graph  # noqa: E402
+from fewnode.dataset import Dataset  # noqa: E402
+from fewnode.graph import Graph  # noqa: E402
 from graphs import planted, star  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 

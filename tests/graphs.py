@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.graph import Graph
 
 
 def star() -> Graph:

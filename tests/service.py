@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
-from fewnode.graph import Dataset
 from fewnode.io import load_dataset, save_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.gate import rules

@@ -15,10 +15,11 @@ import torch
 
 from fewnode import bulk, memory
 from fewnode.bulk import Bulk, classify
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
 from fewnode.predictions import NONE, Predictions
 from fewnode.represent import blocks

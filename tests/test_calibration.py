@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import calibration_error, evaluate, strangers
 from fewnode.gpn import closeness
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.recognise import nearness
 from fewnode.recognise.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots

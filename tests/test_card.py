@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fewnode.card import SHOWN, model_card, plain
+from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
-from fewnode.graph import Dataset
 
 
 def facts(card: str) -> Any:

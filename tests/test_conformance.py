@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.estimator import METHODS, Estimator
 from fewnode.evaluation import evaluate, predict_tasks
-from fewnode.graph import Dataset
 
 QUICK: dict[str, dict[str, Any]] = {
     "propagation": {},

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from fewnode import embedding_cache
+from fewnode.dataset import Dataset
 from fewnode.embedding_cache import keep, recall
 from fewnode.estimator import Estimator, load_model
-from fewnode.graph import Dataset
 from fewnode.io import read_record, write_record
 
 

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 
 
 def test_a_task_is_a_pure_function_of_seed_and_index(planted: Dataset) -> None:

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import fewnode
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import METHODS, Estimator, has_option, load_model
-from fewnode.graph import Dataset
 from fewnode.nodes import classes
 
 

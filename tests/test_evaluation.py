@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Result, evaluate, interval, join, measure, read_pool, save_pool, score
-from fewnode.graph import Dataset, Graph, Ints
+from fewnode.evaluation import Result, evaluate, interval, join, measure, score
+from fewnode.graph import Graph, Ints
+from fewnode.pools import read_pool, save_pool
 
 
 class Guess:

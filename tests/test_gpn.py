@@ -8,6 +8,7 @@ import torch
 
 import oracle
 from fewnode.checkpoint import Checkpoints
+from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import (
@@ -26,7 +27,7 @@ from fewnode.gpn import (
     segment_softmax,
     splitmix,
 )
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.recognise.nearness import nearness
 from graphs import random_graph

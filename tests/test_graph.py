@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 
 
 def test_edges_become_symmetric_without_loops_or_duplicates() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fewnode
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 
 pytest.importorskip("huggingface_hub")
 

@@ -16,8 +16,9 @@ import scipy.sparse as sp
 import torch
 from safetensors.numpy import save_file
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.io import (
     TYPES,
     Stream,

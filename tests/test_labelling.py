@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import torch
 
 from fewnode import labelling
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import Dataset
 from fewnode.labelling import Suggestion, cover, draw, likeliest, reach, suggest, unlabelled
 
 

@@ -14,11 +14,12 @@ import pytest
 import torch
 
 import fewnode
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.estimator import Estimator, Recogniser
-from fewnode.evaluation import read_pool
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
+from fewnode.pools import read_pool
 from fewnode.predictions import Predictions
 
 Ask = Callable[[Any, Any, Any], Any]

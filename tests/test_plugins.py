@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
-from fewnode.graph import Dataset
 from fewnode.io import _canonical, save_dataset
 from fewnode.plugins import read
 from fewnode.signing import is_signed, sign

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import ClassSplit, Dataset
 from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns, read_query, read_support
 from fewnode.recognise.prototypes import Explanation
 

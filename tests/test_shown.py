@@ -23,7 +23,7 @@ import pytest
 
 from datasets.test_amazon import crowd
 from datasets.test_fewshot_mat import publish
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from fewnode.io import save_dataset
 from graphs import planted
 from test_docs import HELPED, PAGES, ROOT, written

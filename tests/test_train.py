@@ -8,9 +8,9 @@ from safetensors.torch import save
 from torch import nn
 
 from fewnode.checkpoint import CHECKPOINT, Checkpoints, adopt, digest
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
 from fewnode.train import Adam, Journal, Schedule, by_autograd, meta_train
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from fewnode import tune as tuning
 from fewnode.cli.tune import tune as command
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import METHODS, Estimator
-from fewnode.graph import ClassSplit, Dataset
 from fewnode.io import save_dataset
 from fewnode.methods.defaults import Range, options, space
 from fewnode.tune import Trial, Tuned, read_options, tune

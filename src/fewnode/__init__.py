@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fewnode.client import Client
+    from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Method, Result, evaluate
-    from fewnode.graph import ClassSplit, Dataset, Graph
+    from fewnode.graph import Graph
     from fewnode.labelling import suggest
 
 __version__ = "0.1.0"
@@ -31,7 +32,8 @@ _HOMES = {
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Method", "Result", "evaluate"],
     "fewnode.labelling": ["suggest"],
-    "fewnode.graph": ["ClassSplit", "Dataset", "Graph"],
+    "fewnode.dataset": ["ClassSplit", "Dataset"],
+    "fewnode.graph": ["Graph"],
 }
 
 __all__ = [

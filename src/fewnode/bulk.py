@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.dataset import Dataset
 from fewnode.engine import episode
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import ReceptiveFields
@@ -26,7 +27,6 @@ from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.gpn import Encoder
-from fewnode.graph import Dataset
 from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
 from fewnode.methods.gpn import GPN
 from fewnode.predictions import Answerer, Predictions

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.dataset import Dataset
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import Dataset
 from fewnode.io import Arrays, read_record, write_record
 from fewnode.recognise.prototypes import Prototypical
 from fewnode.signing import is_signed, sign

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 from fewnode.nodes import PyGData, as_labelled, node_rows, refuse_twice
 
 

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 import fewnode
 from fewnode.card import model_card
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task, task_rows
 from fewnode.errors import FewnodeError, closest
 from fewnode.evaluation import Predictor, Probabilities, predict_tasks
-from fewnode.graph import Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 from fewnode.io import one_line, read_record, write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.methods import gpn

@@ -5,22 +5,21 @@ Only this module holds query labels; methods are never given them.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
+from fewnode.dataset import Dataset
+from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Dataset, Graph, Ints, class_index
-from fewnode.io import read_lines, write_text
-from fewnode.nodes import PyGData, as_labelled, refuse_twice
+from fewnode.graph import Graph, Ints
+from fewnode.nodes import PyGData, as_labelled
+from fewnode.open_set import tell_apart
 
 Probabilities = NDArray[np.float32]
 TASKS = 50
@@ -177,7 +176,9 @@ def evaluate(
     answers = predict_tasks(method, data.graph, [episode.task for episode in pool], transductive)
     scores = score_answers(answers, pool)
     if open_set:
-        scores |= tell_apart(method, data, pool, seed)
+        if not isinstance(method, Transductive):
+            raise FewnodeError(f"{type(method).__name__} cannot tell a node of no given class")
+        scores |= tell_apart(method.familiar, data, pool, seed)
     return Result(
         per_task={metric: per_task[None] for metric, per_task in scores.items()},
         provenance={
@@ -261,38 +262,6 @@ def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode],
     return float(np.abs(gap).sum() / max(1, right.size))
 
 
-def tell_apart(method: Fitted, data: Dataset, pool: Sequence[Episode], seed: int) -> dict[str, NDArray[np.float64]]:
-    """How well a method tells a task's queries from as many nodes of other classes.
-
-    `auroc`: the chance that a query seems more familiar than a stranger. `known` and `unknown`: the share of queries
-    taken for familiar, and of strangers taken for strangers, at the threshold that was chosen on validation classes.
-    """
-    if not isinstance(method, Transductive):
-        raise FewnodeError(f"{type(method).__name__} cannot tell a node of no given class")
-    found: dict[str, list[float]] = {"auroc": [], "known": [], "unknown": []}
-    for t, task in enumerate(pool):
-        others = strangers(data, task, t, seed)
-        familiar = method.familiar(data.graph, task.support, task.support_y, np.concatenate([task.query, others]))
-        own, other = np.split(familiar, [task.query.size])
-        surer = (own[:, None] > other) + 0.5 * (own[:, None] == other)
-        found["auroc"].append(float(surer.mean()))
-        found["known"].append(float((own >= 0.5).mean()))
-        found["unknown"].append(float((other < 0.5).mean()))
-    return {name: np.array(values) for name, values in found.items()}
-
-
-def strangers(data: Dataset, task: Episode, t: int, seed: int) -> Ints:
-    """Nodes of classes that are not in the task, as many as it has queries: of the test part if it has such classes."""
-    own = np.unique(data.y[task.support])
-    parts = (data.split.test, (*data.split.train, *data.split.valid))
-    others = next((left for part in parts if (left := np.setdiff1d(part, own)).size), np.arange(0))
-    nodes = np.flatnonzero(np.isin(data.y, others))
-    if nodes.size == 0:
-        raise FewnodeError("there is no class outside the task: nothing to tell apart")
-    count = min(task.query.size, nodes.size)
-    return nodes[choose(uniform(seed, t, count), nodes.size, count)]
-
-
 def measure(confusion: Ints) -> dict[str, NDArray[np.float64]]:
     """The metrics of tasks, from how often class i was taken for class j: tasks x N x N.
 
@@ -306,50 +275,3 @@ def measure(confusion: Ints) -> dict[str, NDArray[np.float64]]:
         "macro_f1": f1.sum(axis=1) / ((true + claimed) > 0).sum(axis=1),
         "weighted_f1": (f1 * true).sum(axis=1) / true.sum(axis=1),
     }
-
-
-# --- pools: tasks as JSON lines, to be saved, exchanged and read --------------------------------------------------
-
-
-def save_pool(path: Path, pool: Sequence[Episode], data: Dataset) -> None:
-    """One task a line; nodes by name where they have names, labels by class name."""
-    lines = []
-    for task in pool:
-        label = data.y[task.support[np.unique(task.support_y, return_index=True)[1]]]
-        name = [data.class_names[c] for c in label]
-        line = {
-            "support": [data.node_name(v) for v in task.support],
-            "support_y": [name[c] for c in task.support_y],
-            "query": [data.node_name(v) for v in task.query],
-            "query_y": [name[c] for c in task.query_y],
-        }
-        lines.append(json.dumps(line, ensure_ascii=False))
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def read_pool(path: Path, data: Dataset) -> list[Episode]:
-    """Tasks that somebody drew: JSON lines of `support, support_y, query, query_y`; nodes are names or row numbers."""
-    pool = []
-    for number, line in read_lines(path):
-        try:
-            task = json.loads(line)
-            label = class_index(str(name) for name in task["support_y"])
-            support = np.array([data.node(str(v)) for v in task["support"]], np.int64)
-            asked = Task(
-                support=support,
-                support_y=np.array([label[str(c)] for c in task["support_y"]], np.int64),
-                query=np.array([data.node(str(v)) for v in task["query"]], np.int64),
-            )
-            refuse_twice(data, support, task["support_y"])
-            pool.append(Episode(asked, np.array([label[str(c)] for c in task["query_y"]], np.int64)))
-        except FewnodeError as error:
-            raise FewnodeError(f"{path}: line {number}: {error}") from None
-        except KeyError as error:
-            raise FewnodeError(f"{path}: line {number}: {error} is missing") from None
-        except (ValueError, TypeError, RecursionError):
-            raise FewnodeError(
-                f"{path}: line {number}: not a JSON object with support, support_y, query and query_y"
-            ) from None
-    if not pool:
-        raise FewnodeError(f"{path}: no task in it")
-    return pool

@@ -1,32 +1,21 @@
-"""The problem's data (section 3): a graph G = (A, X), and a dataset that adds labels and a class split.
-
-Labels live in `Dataset`, never in `Graph`, so that a method, which is given a `Graph`, cannot peek.
-"""
+"""What a method sees (section 3): an attributed network G = (A, X). Labels are not in it, so no method can peek."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fewnode import memory
-from fewnode.errors import FewnodeError, closest, warn_unused
-from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
+from fewnode.errors import FewnodeError
 
 Ints: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
-
-MAX_CLASSES = 1 << 20
-UNKNOWN = -1
-"""The label of a node whose class nobody told us."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,243 +109,12 @@ class Graph:
         return np.stack([self.adj.indices.astype(np.int64), target])
 
 
-@dataclass(frozen=True)
-class ClassSplit:
-    """Which classes are for meta-training, for validation and for test: three disjoint sets of class ids.
-
-    >>> ClassSplit(train=(0, 1, 2), valid=(3,), test=(4, 5)).part("test")
-    (4, 5)
-    """
-
-    train: tuple[int, ...]
-    valid: tuple[int, ...]
-    test: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        every = self.train + self.valid + self.test
-        if len(set(every)) < len(every):
-            twice = next(c for c in every if every.count(c) > 1)
-            raise FewnodeError(f"class {twice} is in the split twice; train, valid and test must not share a class")
-
-    @classmethod
-    def random(
-        cls, y: Ints, fractions: Sequence[float] = (50, 20, 30), seed: int = 0, min_nodes: int = 10
-    ) -> ClassSplit:
-        """Classes dealt at random by `fractions` (any scale); those under `min_nodes` nodes are left out."""
-        if len(fractions) != 3 or min(fractions) < 0 or not sum(fractions) > 0:
-            raise FewnodeError(f"split {'/'.join(map(str, fractions))}: expected three shares such as 50/20/30")
-        counts = np.bincount(y[y >= 0]) if (y >= 0).any() else np.zeros(0, int)
-        large = np.flatnonzero(counts >= min_nodes)
-        # Raw words of PCG64 never change between NumPy releases; `Generator.permutation` may.
-        order = large[np.argsort(np.random.PCG64(seed).random_raw(large.size), kind="stable")].tolist()
-        share = np.cumsum(fractions) / sum(fractions) * len(order)
-        first, second = (round(s) for s in share[:2].tolist())
-        return cls(*(tuple(sorted(part)) for part in (order[:first], order[first:second], order[second:])))
-
-    def part(self, name: str) -> tuple[int, ...]:
-        """`train`, `valid` or `test` by name."""
-        if name not in PARTS:
-            raise FewnodeError(f"there is no part {name!r}{closest(str(name), PARTS)}; parts are {', '.join(PARTS)}")
-        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A `Graph` with labels, names and a class split. Immutable; checked once, here.
-
-    >>> graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]], n=4)
-    >>> split = ClassSplit(train=(0,), valid=(), test=(1,))
-    >>> data = Dataset(graph, np.array([0, 0, 1, -1]), split, class_names=("mail", "vpn"))  # -1: unknown
-    >>> dict(zip(data.class_names, data.class_sizes.tolist()))
-    {'mail': 2, 'vpn': 1}
-    """
-
-    graph: Graph
-    y: Ints
-    split: ClassSplit
-    class_names: tuple[str, ...] = ()
-    node_names: tuple[str, ...] | None = None
-    feature_names: tuple[str, ...] | None = None
-    name: str = "unnamed"
-    info: dict[str, Any] = field(default_factory=dict)
-    """Where it came from, as plain JSON values."""
-    encoding: dict[str, Any] | None = None
-    """How table columns became attributes (plain JSON values), so that new nodes can be encoded the same way."""
-
-    def __post_init__(self) -> None:
-        y = np.asarray(self.y)
-        if y.shape != (self.graph.n,) or not np.issubdtype(y.dtype, np.integer):
-            raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers of shape ({self.graph.n},)")
-        y = y.astype(np.int64)
-        if y.size and y.min() < UNKNOWN:
-            raise FewnodeError(f"label of node {int(np.argmin(y))} is {y.min()}; unknown labels are written -1")
-        y.flags.writeable = False
-        object.__setattr__(self, "y", y)
-        top = max([int(y.max(initial=-1)), *self.split.train, *self.split.valid, *self.split.test])
-        if not self.class_names and top >= MAX_CLASSES:
-            raise FewnodeError(f"there is a class id {top}; ids count from 0 and stay below {MAX_CLASSES}")
-        names = tuple(self.class_names) or tuple(str(c) for c in range(top + 1))
-        object.__setattr__(self, "class_names", names)
-        if top >= len(names):
-            raise FewnodeError(f"class {top} has no name: there are {len(names)} class names")
-        for what, given, expected in (
-            ("node", self.node_names, self.graph.n),
-            ("feature", self.feature_names, self.graph.n_features),
-        ):
-            if given is not None and len(given) != expected:
-                raise FewnodeError(f"{len(given)} {what} names for {expected} {what}s")
-        if self.node_names is not None and len(self.node_id) < self.graph.n:
-            twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
-            raise FewnodeError(f"node name {twice!r} is given twice")
-
-    @classmethod
-    def from_scipy(
-        cls,
-        adj: Any,
-        x: Any = None,
-        y: Any = None,
-        *,
-        split: ClassSplit | None = None,
-        directed: bool = False,
-        **more: Any,
-    ) -> Dataset:
-        """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
-
-        `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
-        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`. Weights of edges are not used;
-        an `UnusedInput` warning says so if there are some.
-        """
-        return cls.from_parts(read_scipy(adj, x, y), split, directed=directed, **more)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        network: Any,
-        label: str | None = "label",
-        attributes: Sequence[str] = (),
-        *,
-        split: ClassSplit | None = None,
-        directed: bool = False,
-        **more: Any,
-    ) -> Dataset:
-        """A dataset from a NetworkX graph whose nodes carry their class under `label` (None: no labels).
-
-        `attributes` are keys whose values are numbers or equally long rows of them. Text and categories are for
-        `read_tables`, which takes the frames that pandas makes of such a graph. What the graph holds beside that is
-        named in `info["unused"]` and by an `UnusedInput` warning. The rest is as in `from_scipy`.
-        """
-        parts = read_networkx(network, label, attributes, directed)
-        return cls.from_parts(parts, split, directed=directed, **more)
-
-    @classmethod
-    def from_pyg(cls, source: Any, split: ClassSplit | None = None, *, directed: bool = False, **more: Any) -> Dataset:
-        """A dataset from a PyG `Data` or an `InMemoryDataset` of one. What `to_pyg` made comes back whole.
-
-        Read are `x`, `edge_index`, `y`, and what `to_pyg` writes. All other fields, such as `edge_attr`, are named in
-        `info["unused"]` and by an `UnusedInput` warning.
-        """
-        return cls.from_parts(read_pyg(source), split, directed=directed, **more)
-
-    @classmethod
-    def from_parts(
-        cls,
-        parts: NetworkParts,
-        split: ClassSplit | None = None,
-        *,
-        directed: bool = False,
-        seed: int = 0,
-        **more: Any,
-    ) -> Dataset:
-        """A dataset from what was read of another library's graph. What was not read is named."""
-        graph = Graph.from_edges(parts.edges, parts.n, parts.x, directed=directed)
-        ids, names = _class_ids(parts.y, graph.n)
-        if split is None:
-            split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(ids, seed=seed)
-        fields = {**({"class_names": names} if names else {}), **parts.fields, **more}
-        if parts.unused:
-            fields["info"] = {**fields.get("info", {}), "unused": list(parts.unused)}
-            warn_unused(parts.unused, stacklevel=4)
-        return cls(graph, ids, split, **fields)
-
-    def to_pyg(self, sparse: bool = False) -> Any:
-        """A PyG `Data` with split and names; `x` is dense, as PyG's layers expect, or a CSR tensor if `sparse`."""
-        import torch
-        from torch_geometric.data import Data
-
-        x = self.graph.x
-        if sparse and is_sparse(x):
-            indptr, indices, values = (torch.from_numpy(part.copy()) for part in (x.indptr, x.indices, x.data))
-            tensor = torch.sparse_csr_tensor(indptr, indices, values, size=x.shape, check_invariants=True)
-        else:
-            tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
-        parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
-        names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
-        edge_index, y = torch.from_numpy(self.graph.edge_index()), torch.from_numpy(self.y.copy())
-        return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names)
-
-    @cached_property
-    def node_id(self) -> dict[str, int]:
-        """Row of each node name; empty if the nodes have no names."""
-        return {name: i for i, name in enumerate(self.node_names or ())}
-
-    @property
-    def train_mask(self) -> Mask:
-        """Which nodes are of the training classes, as PyG writes it."""
-        return self._nodes_of("train")
-
-    @property
-    def valid_mask(self) -> Mask:
-        """Which nodes are of the validation classes."""
-        return self._nodes_of("valid")
-
-    @property
-    def test_mask(self) -> Mask:
-        """Which nodes are of the test classes."""
-        return self._nodes_of("test")
-
-    def _nodes_of(self, part: str) -> Mask:
-        return np.isin(self.y, self.split.part(part))
-
-    @property
-    def class_sizes(self) -> Ints:
-        return np.bincount(self.y[self.y >= 0], minlength=len(self.class_names))
-
-    def node(self, name: str) -> int:
-        """The row a user means by `name`: a node name or, where nodes have no names, a row number."""
-        if self.node_names is not None:
-            if name in self.node_id:
-                return self.node_id[name]
-            raise FewnodeError(f"unknown node {name!r}{closest(name, self.node_names)}")
-        if name.isdecimal() and int(name) < self.graph.n:
-            return int(name)
-        raise FewnodeError(
-            f"unknown node {name!r}: nodes have no names here, expected a row number 0 to {self.graph.n - 1}"
-        )
-
-    def node_name(self, node: int) -> str:
-        return self.node_names[node] if self.node_names is not None else str(node)
-
-    @cached_property
-    def sha256(self) -> str:
-        """Identity of what a method can see and what is scored: structure, attributes, labels and split."""
-        digest = hashlib.sha256(repr((self.split, self.class_names, self.graph.x.shape)).encode())
-        for array in (*_buffers(self.graph), self.y):
-            for part in memory.chunks(array):
-                digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
-
-
 def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:
     return bool(sp.issparse(x))
 
 
 def no_attributes(n: int) -> sp.csr_array:
     return sp.csr_array((n, 0), dtype=np.float32)
-
-
-def class_index(names: Iterable[str]) -> dict[str, int]:
-    """0, 1, 2 … for the distinct names, in sorted order."""
-    return {name: i for i, name in enumerate(sorted(set(names)))}
 
 
 def _frozen(matrix: Attributes) -> Attributes:
@@ -382,30 +140,8 @@ def _frozen(matrix: Attributes) -> Attributes:
     return dense
 
 
-def _buffers(graph: Graph) -> list[NDArray[Any]]:
-    matrices = [graph.adj, graph.x] if is_sparse(graph.x) else [graph.adj]
-    arrays = [part for m in matrices for part in (m.indptr, m.indices, m.data)]
-    return arrays if is_sparse(graph.x) else [*arrays, graph.x]
-
-
 def _row_of(x: Attributes, flat: int) -> int:
     """The row that the flat-th stored value of x is in."""
     if is_sparse(x):
         return int(np.searchsorted(x.indptr, flat, side="right")) - 1
     return flat // max(1, int(x.shape[1]))
-
-
-def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
-    """Labels as class ids, and class names if they were no ids already. None and NaN are unknown."""
-    if y is None:
-        return np.full(n, UNKNOWN), ()
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise FewnodeError(f"labels have shape {labels.shape}, expected one class for each of {n} nodes")
-    if np.issubdtype(labels.dtype, np.integer):
-        if labels.max(initial=0) > 1 << 20:  # each id up to the largest takes memory
-            raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}; class ids count from 0")
-        return labels.astype(np.int64), ()
-    known = [None if label is None or label != label else str(label) for label in labels.tolist()]
-    index = class_index(label for label in known if label is not None)
-    return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index)

@@ -31,9 +31,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fewnode import memory
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.delimited import column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph, is_sparse
+from fewnode.graph import Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
 
 MAX_MANIFEST_BYTES = 1 << 25

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, Recogniser
-from fewnode.graph import Dataset, Ints, is_sparse
+from fewnode.graph import Ints, is_sparse
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
 from fewnode.recognise.prototypes import Prototypical
 

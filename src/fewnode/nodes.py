@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.dataset import UNKNOWN, ClassSplit, Dataset, Mask
 from fewnode.errors import FewnodeError
-from fewnode.graph import UNKNOWN, ClassSplit, Dataset, Graph, Ints, Mask
+from fewnode.graph import Graph, Ints
 from fewnode.interchange import is_pyg, plain_array, read_pyg
 
 if TYPE_CHECKING:

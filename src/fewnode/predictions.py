@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import DIGITS, Estimator, Recogniser
 from fewnode.estimator import NONE as NONE
-from fewnode.graph import Dataset
 from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.recognise.prototypes import Explanation

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
-from fewnode.graph import Dataset
 from fewnode.io import one_line, read_text, write_text
 from fewnode.methods.defaults import Range, options, space
 from fewnode.train import Diverged

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fewnode.cli import main
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from fewnode.io import save_dataset
 
 

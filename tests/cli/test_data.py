@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import load
-from fewnode.graph import ClassSplit, Dataset
 from fewnode.io import load_dataset
 
 Fewnode = Callable[..., Any]

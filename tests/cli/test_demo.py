@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fewnode.cli.demo import _keep
+from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
-from fewnode.graph import Dataset
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 

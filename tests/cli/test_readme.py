@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

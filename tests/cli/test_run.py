@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 3, "--episodes", 20)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import Dataset
 from fewnode.datasets import BUILDERS, amazon, dump, literal
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
 from fewnode.datasets.dump import MAX_CLASS, MIN_CLASS
 from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 
 Record = dict[str, Any]
 NAME = "meta_Clothing_Shoes_and_Jewelry.json"

@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.encode import Words
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError, UnusedInput
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from graphs import planted, random_graph
 
 SPLIT = ClassSplit((0,), (1,), (2,))

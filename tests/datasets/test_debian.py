@@ -17,10 +17,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import debian
 from fewnode.datasets.debian import EXPECTED, MIN_CLASS, build_debian, load_debian, main, pack, unpack, version_key
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.dataset import ClassSplit
 from fewnode.datasets import dump
 from fewnode.datasets.dump import Entry, Format, build_from_dump, linked_core
 from fewnode.datasets.expected import Expected
 from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Graph
+from fewnode.graph import Graph
 
 
 def first_look(line: bytes) -> Entry:

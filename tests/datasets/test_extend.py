@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Words
 from fewnode.datasets.tables import extend, read_tables
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from graphs import planted
 
 NODES = {

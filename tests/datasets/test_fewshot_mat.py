@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import ClassSplit
 from fewnode.datasets import fewshot_mat, import_dataset, load
 from fewnode.datasets.fewshot_mat import Part, read_mat, read_network, read_published
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"
 EACH = 10

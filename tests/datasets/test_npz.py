@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import ClassSplit
 from fewnode.datasets import import_dataset, load
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit
 from fewnode.io import checked_csr
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

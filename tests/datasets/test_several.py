@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.source import describe_source, describe_warnings
 from fewnode.datasets.tables import extend, read_tables
 from fewnode.delimited import Dialect
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 
 NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
 ONE, OTHER = {"s": ["a"], "t": ["b"]}, {"u": ["c", "a"], "v": ["d", "b"], "amount": [5, 6]}

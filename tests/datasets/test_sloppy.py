@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, read_table
 from fewnode.datasets.source import describe_source, describe_warnings
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 from sloppy import CASES, Case, Content, File
 
 

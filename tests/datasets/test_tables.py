@@ -14,11 +14,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import Dialect, Table
 from fewnode.datasets.encode import Encoding, Words
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 from fewnode.io import load_dataset, save_dataset
 
 NODES = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from fewnode.dataset import Dataset
 from fewnode.engine import episode
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.door import engine_for
@@ -14,7 +15,7 @@ from fewnode.engine.subgraph import ModuleEncoder, Subgraph, pyg_encoder
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks, TrainingBatch, WholeGraph, aggregate_scores
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from graphs import random_graph
 from test_gpn import random_episode, random_networks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from fewnode.io import save_dataset
 
 METHODS = '''

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.case import distances, look, principal_axes
 from fewnode.experiment.grid import Cell
-from fewnode.graph import Dataset
 
 CELL = Cell("planted", "gpn", 4, 3, 3, seed=0, tasks=2, kind="case")
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, has_option
 from fewnode.evaluation import evaluate
@@ -25,7 +26,6 @@ from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import Progress, experiment, outlook
 from fewnode.experiment.work import died, work
-from fewnode.graph import Dataset
 from fewnode.io import exclusive
 
 Write = Callable[..., Path]

@@ -15,10 +15,11 @@ from torch.nn import functional as F
 
 import oracle
 from fewnode.checkpoint import CHECKPOINT, Checkpoints
+from fewnode.dataset import Dataset
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
 from fewnode.methods.inner import FieldEncoder, Network, Pool, Stack, Support, adapt, support_loss
 from fewnode.represent.attributes import scale

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.represent.features import DEGREE_BINS, RANK, clustering, degree_features, structural_features, svd_features
 from graphs import random_graph

@@ -10,10 +10,11 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn import functional as F
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.recognise.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognise.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes

@@ -3,9 +3,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.diffusion import leading_directions

@@ -14,10 +14,11 @@ import scipy.sparse as sp
 import torch
 from scipy import stats
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.methods import skipgram
 from fewnode.methods.walks import Walks, random_walks, structure_hash
 from fewnode.represent.skipgram import skip_gram

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from fewnode.checkpoint import Checkpoints
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
-from fewnode.graph import Dataset
 from fewnode.io import exclusive, load_dataset, save_dataset, write_record
 from fewnode.methods.gpn import GPN
 from fewnode.train import Schedule

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.estimator import load_model
-from fewnode.graph import Dataset
 from fewnode.io import exclusive, save_dataset
 from fewnode.train import CHECKPOINT
 from sizes import Figure, command, in_child

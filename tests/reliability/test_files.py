@@ -32,17 +32,17 @@ import pytest
 import torch
 from safetensors.numpy import save as safetensors_bytes
 
+from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.info import describe, statistics
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
-from fewnode.evaluation import read_pool
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.graph import Dataset
 from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.pools import read_pool
 from fewnode.predictions import read_support
 from fewnode.recognise.prototypes import Prototypical
 from fewnode.tune import read_options

@@ -17,9 +17,10 @@ import torch
 from numpy.typing import NDArray
 
 import oracle
+from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.gpn import prototypes
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.io import save_dataset
 from fewnode.methods.gpn import GPN
 from graphs import random_graph

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from fewnode.cli import main
+from fewnode.dataset import Dataset
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
-from fewnode.graph import Dataset
 from fewnode.io import bare, csv_text, harmless, save_dataset
 from fewnode.predictions import Predictions, read_query, read_support
 from fewnode.report.grid import write_report

@@ -25,7 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from fewnode.io import load_dataset
 from fewnode.serve.store import Store
 from service import TOKEN, Local, Running, save_run, serving

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from service import save_run, serving
 from sizes import Figure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from service import Local, Running, save_run, serving
 
 

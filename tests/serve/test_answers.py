@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fewnode.dataset import Dataset
 from fewnode.estimator import load_model
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.predictions import NONE, Predictions, read_support
 from fewnode.serve.app import PACKED
 from fewnode.serve.claims import counterparts, share, wilson

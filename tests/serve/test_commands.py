@@ -15,7 +15,7 @@ import pytest
 
 import fewnode
 from fewnode.client import Client, NewNode, ServiceError
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from service import TOKEN, Local, Running, save_run, serving
 
 PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.tables import extend, read_tables
-from fewnode.graph import Dataset, Graph
+from fewnode.graph import Graph
 from service import Local, save_run
 
 KINDS = ("bank", "shop", "farm", "port", "mill", "mine", "club", "lab", "inn", "zoo")

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.graph import Graph
 from fewnode.predictions import read_support
 from fewnode.serve.app import Service
 from fewnode.serve.gate import rules

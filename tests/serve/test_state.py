@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
 from fewnode.serve import network
 from fewnode.serve.state import State

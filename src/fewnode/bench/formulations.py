@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.dataset import Dataset
 from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
 from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
-from fewnode.graph import Dataset, is_sparse
+from fewnode.graph import is_sparse
 from fewnode.methods.gpn import GPN
 from fewnode.recognise.prototypes import answer_tasks
 from fewnode.train import Adam, Gradients, step, stream

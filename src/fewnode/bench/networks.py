@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, ClassSplit, Dataset, Graph
+from fewnode.graph import Attributes, Graph
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ import torch
 from fewnode import __version__
 from fewnode.bench.formulations import FORMULATIONS, Formulation, Ours, initial_networks
 from fewnode.bench.networks import SIZES, Size, network
+from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks
-from fewnode.graph import Dataset
 from fewnode.methods.gpn import GPN
 from fewnode.train import VALID_TASKS, Schedule
 

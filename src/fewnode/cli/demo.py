@@ -12,9 +12,9 @@ from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, tabl
 from fewnode.report.names import written
 
 if TYPE_CHECKING:
+    from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
     from fewnode.evaluation import Result
-    from fewnode.graph import Dataset
 
 METHODS = {
     "gpn": (written("gpn"), "yes"),

@@ -15,9 +15,9 @@ from fewnode.errors import FewnodeError, closest
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from fewnode.dataset import Dataset
     from fewnode.datasets.splits import Split
     from fewnode.delimited import Dialect
-    from fewnode.graph import Dataset
 
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
 Edges = typer.Option(

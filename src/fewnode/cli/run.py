@@ -24,8 +24,8 @@ from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.bulk import Bulk
+    from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.graph import Dataset
     from fewnode.predictions import Predictions
 
 Transductive = typer.Option(
@@ -87,11 +87,11 @@ def evaluate(
 
     To compare methods, networks and settings in one table: `fewnode experiment`.
     """
-    from fewnode import evaluation
+    from fewnode import evaluation, pools
 
     set_threads(threads)
     model, dataset = open_run(run, data, method, quiet)
-    chosen = evaluation.read_pool(pool, dataset) if pool else None
+    chosen = pools.read_pool(pool, dataset) if pool else None
     shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": queries}
     asking = {
         **shape,
@@ -102,7 +102,7 @@ def evaluate(
     }
     if save_pool:
         drawn = chosen or evaluation.test_tasks(model, dataset, **shape).take(tasks or evaluation.TASKS)
-        evaluation.save_pool(save_pool, drawn, dataset)
+        pools.save_pool(save_pool, drawn, dataset)
     results = [evaluation.evaluate(model, dataset, **asking)]
     for extra in range(1, repeats):
         again = model.fresh(model.seed + extra)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fewnode.graph import Dataset
+    from fewnode.dataset import Dataset
     from fewnode.represent.blocks import Runner
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fewnode.checkpoint import Checkpoints
+    from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.graph import Dataset
     from fewnode.train import Team
 
 METHODS = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
 from fewnode.datasets.dblp import build_dblp
 from fewnode.datasets.debian import build_debian, load_debian
@@ -13,7 +14,6 @@ from fewnode.datasets.fewshot_mat import read_published
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.reddit import build_reddit
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Dataset
 from fewnode.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}

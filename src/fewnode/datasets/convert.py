@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Dataset, is_sparse
+from fewnode.graph import is_sparse
 from fewnode.io import FORMULA, NUMBER, atomic_write, harmless
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.dump import Entry, Format, build_from_dump, list_field, required_id, short, text_field
 from fewnode.datasets.lines import find_raw
 from fewnode.datasets.literal import BadLineError, parse_record
-from fewnode.graph import Dataset
 
 MIN_YEARS = 20
 

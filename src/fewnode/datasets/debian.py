@@ -34,9 +34,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.errors import FewnodeError
-from fewnode.graph import UNKNOWN, ClassSplit, Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 
 EXPECTED = {"nodes": 61646, "edges": 315039, "classes": 54, "attributes": 8000}
 """What Debian 12.15 (amd64, main, with its updates and security fixes) gives."""

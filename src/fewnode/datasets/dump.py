@@ -23,12 +23,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import MAX_LINE, Skipped, is_gzip, pick, stream_lines
 from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
-from fewnode.graph import UNKNOWN, ClassSplit, Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_NAME = 1000  # characters; names are what is held of every class

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from fewnode.graph import ClassSplit, Graph
+from fewnode.dataset import ClassSplit
+from fewnode.graph import Graph
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import UNKNOWN, ClassSplit, Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 from fewnode.io import checked_csr, one_line, readable
 
 MAX_BYTES = 1 << 30

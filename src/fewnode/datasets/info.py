@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fewnode.dataset import Dataset
 from fewnode.engine import loops
 from fewnode.errors import visible
-from fewnode.graph import Dataset, Ints
+from fewnode.graph import Ints
 
 PARTS = ("train", "valid", "test")
 FEW = 10

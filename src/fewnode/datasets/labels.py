@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fewnode.dataset import UNKNOWN
 from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.rows import NodeRows
-from fewnode.graph import UNKNOWN, Ints
+from fewnode.graph import Ints
 
 SEPARATORS = ("|", ";", ",")
 """Between several classes in one cell."""

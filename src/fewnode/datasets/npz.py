@@ -23,8 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset, Graph
+from fewnode.graph import Graph
 from fewnode.io import checked_csr, one_line, readable
 
 FREE_INFLATION = 64 << 20

@@ -22,11 +22,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import Skipped, chunks, find_raw
 from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.errors import FewnodeError
-from fewnode.graph import UNKNOWN, ClassSplit, Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 from fewnode.io import one_line, readable
 
 MAX_MAP = 1 << 28

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fewnode.dataset import UNKNOWN, ClassSplit
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import UNKNOWN, ClassSplit, Ints
+from fewnode.graph import Ints
 from fewnode.io import read_lines
 
 PARTS = ("train", "valid", "test")

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
 from fewnode.engine import loops
 from fewnode.errors import FewnodeError
-from fewnode.graph import ClassSplit, Dataset
 from fewnode.io import Stream, load_dataset, one_line, write_record
 
 LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")

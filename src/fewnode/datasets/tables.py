@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
+from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect
 from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, describe_near_miss, read_edges
 from fewnode.datasets.encode import Encoding, Words
@@ -20,7 +21,7 @@ from fewnode.datasets.roles import NOT_USED, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Dataset, Graph, is_sparse
+from fewnode.graph import Attributes, Graph, is_sparse
 
 
 def read_tables(

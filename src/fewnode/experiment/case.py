@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch.func import functional_call
 
+from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell
-from fewnode.graph import Dataset, Graph, Ints
+from fewnode.graph import Graph, Ints
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.inner import BIAS, HEAD, ROWS
 from fewnode.recognise.prototypes import Prototypical

@@ -12,13 +12,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from fewnode.dataset import Dataset
 from fewnode.datasets import BUILDERS, BUILT_IN, load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import METHODS, Estimator
 from fewnode.experiment.grid import Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
-from fewnode.graph import Dataset
 from fewnode.plugins import Plugin, is_plugin, read
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")

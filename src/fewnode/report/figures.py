@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fewnode.graph import Dataset
+from fewnode.dataset import Dataset
 from fewnode.train import Point
 
 INK = "#010203"

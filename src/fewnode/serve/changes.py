@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import UNKNOWN, Attributes, Dataset, Graph, is_sparse
+from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.serve.rows import reader_of
 from fewnode.serve.state import Edge, State
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.graph import UNKNOWN, Dataset
+from fewnode.dataset import UNKNOWN, Dataset
 
 CHECKABLE = 10
 """Of fewer nodes than that, nothing is said."""

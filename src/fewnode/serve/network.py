@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import UNKNOWN, Dataset, is_sparse
+from fewnode.graph import is_sparse
 from fewnode.predictions import Answerer
 from fewnode.recognise.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency

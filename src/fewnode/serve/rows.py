@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.roles import NOT_USED
 from fewnode.datasets.tables import as_imported, extend
 from fewnode.delimited import AS_USUAL
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import UNKNOWN, Attributes, Dataset, Ints
+from fewnode.graph import Attributes, Ints
 from fewnode.serve.state import Content
 
 SHOWN = 5

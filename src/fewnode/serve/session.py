@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import fewnode
+from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import MODES, Estimator
-from fewnode.graph import UNKNOWN, Dataset
 from fewnode.io import csv_text
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
