@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from torch import nn
 
+from fewnode.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
@@ -44,7 +45,7 @@ from fewnode.pools import read_pool, save_pool
 from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
-from fewnode.train import CHECKPOINT, Adam, History, Journal, Point, _resume, _save
+from fewnode.train import Adam, History, Point
 from fewnode.tune import read_options
 
 DATA = "0" * 64
@@ -295,10 +296,10 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
 def _checkpoint(folder: Path, at: At) -> Reader:
     model = nn.Linear(2, 1)
     optimizer = Adam(list(model.parameters()), 0.1, 0.0)
-    journal = Journal(folder / "ck")
-    _save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()), journal)
+    journal = Checkpoints(folder / "ck")
+    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()))
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
-    return Reader(at(f"ck/{CHECKPOINT}", lambda _: _resume(model, optimizer, journal)), (seed,), 2)
+    return Reader(at(f"ck/{CHECKPOINT}", lambda _: journal.resume(model, optimizer)), (seed,), 2)
 
 
 def _read_state(path: Path) -> None:

@@ -42,7 +42,12 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """T_t = {S_t, Q_t}, Eq. (1): a task and its answers, which only training and the evaluation look at."""
+    """T_t = {S_t, Q_t}, Eq. (1): a task and its answers, which only training and the evaluation look at.
+
+    >>> task = Task(support=np.array([7, 3, 5]), support_y=np.array([0, 0, 1]), query=np.array([9]))
+    >>> Episode(task, query_y=np.array([1])).query.tolist()
+    [9]
+    """
 
     task: Task
     query_y: Ints

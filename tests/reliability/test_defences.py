@@ -552,7 +552,7 @@ DEFENCES = [
         "serve/rows.py",
         "    if unknown := [name for name in given if name not in names]:",
         "    if unknown := [][:0]:",
-        "serve/test_nodes.py::test_a_row_that_does_not_fit_is_refused_by_name",
+        "serve/test_new_nodes.py::test_a_row_that_does_not_fit_is_refused_by_name",
     ),
     Defence(
         "rows are counted against lines",

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from fewnode.checkpoint import CHECKPOINT
 from fewnode.dataset import Dataset
 from fewnode.estimator import load_model
 from fewnode.io import exclusive, save_dataset
-from fewnode.train import CHECKPOINT
 from sizes import Figure, command, in_child
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 2, "--episodes", 20, "-q")

@@ -239,7 +239,7 @@ WHOLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "gpn-plus": (dict.fromkeys(("mix", "sharpen", "metric", "ridge"), True) | {"views": "attributes"}, ("options",)),
     "propagation": ({"steps": 1, "teleport": 0.5, "scaling": "l2", "centre": True, "distance": "cosine"}, ("options",)),
     "deepwalk": ({"dimensions": 4, "walks": 1, "length": 5, "workers": 1}, ("options",)),
-    "sgc": ({"episodes": 10, "device": "cpu"}, ("options",)),
+    "sgc": ({"episodes": 10}, ("options",)),
 }
 """Options of a method, and the part of its manifest that is tried: what is not an option is the same for all."""
 
