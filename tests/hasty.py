@@ -9,7 +9,7 @@ import torch
 from fewnode.estimator import load_model
 from fewnode.io import load_dataset
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
+from fewnode.serve.auth import rules
 from fewnode.serve.server import Patience, bind, run
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from fewnode.graph import ClassSplit, Dataset, Graph
 from fewnode.predictions import read_support
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
+from fewnode.serve.auth import rules
 from service import TOKEN, Running, save_run, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

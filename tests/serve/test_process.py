@@ -146,14 +146,14 @@ def test_a_full_queue_says_when_to_come_again(local: Local, monkeypatch: pytest.
         assert all(a.headers["retry-after"] == "1" for a in answers if a.status == 429)
         return [a.status for a in answers]
 
-    desk = local.service.desk
-    monkeypatch.setattr(desk, "calm", 1e9)
+    admission = local.service.admission
+    monkeypatch.setattr(admission, "calm", 1e9)
     assert Counter(asyncio.run(together(72))) == {200: 64, 429: 8}, "a burst"
     assert Counter(asyncio.run(together(40))) == {200: 1, 429: 39}, "overload"
-    desk._since = -1e10
+    admission._since = -1e10
     assert Counter(asyncio.run(together(40))) == {200: 1, 429: 39}, "still: most of those before were refused"
     assert [asyncio.run(together(1)) for _ in range(40)] == [[200]] * 40
-    desk._since = -1e10
+    admission._since = -1e10
     assert Counter(asyncio.run(together(64))) == {200: 64}, "over: most of those before were not"
 
     async def long(count: int) -> list[int]:
@@ -164,7 +164,7 @@ def test_a_full_queue_says_when_to_come_again(local: Local, monkeypatch: pytest.
 
     monkeypatch.setattr(local.service.session, "suggest", lambda _: time.sleep(0.1))
     assert Counter(asyncio.run(long(12))) == {200: 8, 429: 4}
-    assert local.service.desk.in_hand == local.service.desk.in_thread == 0
+    assert local.service.admission.in_hand == local.service.admission.in_thread == 0
 
 
 def test_what_takes_too_long_is_given_up(run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, emit, note, table
+from fewnode.cli.output import Json, Quiet, emit, note, table
 
 ROWS = {
     "training_episode": "a training episode",

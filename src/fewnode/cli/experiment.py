@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fewnode.cli.output import Json, Quiet, emit, note, show, table
 from fewnode.cli.scale import Address, Backend, BackendOption
-from fewnode.cli.show import Json, Quiet, emit, note, show, table
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What can be changed: classes, nodes, edges. Each change is checked against one moment, and gives the next state."""
+"""What can be changed: classes, nodes, edges. Each change is checked against one snapshot, and gives the next state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from fewnode.errors import FewnodeError, closest
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, Edges, NewNode, PutNode, alike
 from fewnode.serve.changes import linked
-from fewnode.serve.moment import Clash, Condition, Missing, Moment, NearDuplicate
+from fewnode.serve.snapshot import Clash, Condition, Missing, NearDuplicate, Snapshot
 from fewnode.serve.state import Content, Edge, State
 
 _CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
@@ -29,7 +29,7 @@ class Edit:
 # --- classes ---
 
 
-def put_class(now: Moment, name: str, nodes: Sequence[str], condition: Condition) -> Edit:
+def put_class(now: Snapshot, name: str, nodes: Sequence[str], condition: Condition) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if why := alike(name, classes):
@@ -45,7 +45,7 @@ def put_class(now: Moment, name: str, nodes: Sequence[str], condition: Condition
     return Edit(now.state.with_class(name, support), {"put class": {"name": name, "support": support}})
 
 
-def delete_class(now: Moment, name: str, condition: Condition) -> Edit:
+def delete_class(now: Snapshot, name: str, condition: Condition) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if name not in classes:
@@ -56,7 +56,7 @@ def delete_class(now: Moment, name: str, condition: Condition) -> Edit:
 # --- nodes ---
 
 
-def attach(now: Moment, given: Sequence[NewNode]) -> Edit:
+def attach(now: Snapshot, given: Sequence[NewNode]) -> Edit:
     """New nodes, with edges to nodes that are there or come with them."""
     nodes: dict[str, Content] = {}
     for new in given:
@@ -71,7 +71,7 @@ def attach(now: Moment, given: Sequence[NewNode]) -> Edit:
     return Edit(state, {"attach": change}, nodes)
 
 
-def put_node(now: Moment, given: str, body: PutNode, condition: Condition) -> Edit:
+def put_node(now: Snapshot, given: str, body: PutNode, condition: Condition) -> Edit:
     """Another row, other edges, or both; a node that is not there is attached."""
     name = now.origin.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
@@ -92,7 +92,7 @@ def put_node(now: Moment, given: str, body: PutNode, condition: Condition) -> Ed
     return Edit(state, {"put node": change}, nodes)
 
 
-def delete_node(now: Moment, given: str, condition: Condition) -> Edit:
+def delete_node(now: Snapshot, given: str, condition: Condition) -> Edit:
     name = now.origin.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
@@ -109,7 +109,7 @@ def delete_node(now: Moment, given: str, condition: Condition) -> Edit:
 # --- edges ---
 
 
-def change_edges(now: Moment, body: Edges) -> tuple[Edit, dict[str, Any]]:
+def change_edges(now: Snapshot, body: Edges) -> tuple[Edit, dict[str, Any]]:
     """Edges of nodes that are there; also how many were changed, and those that needed no change."""
     data = now.network.data
 
@@ -134,7 +134,7 @@ def change_edges(now: Moment, body: Edges) -> tuple[Edit, dict[str, Any]]:
     return Edit(_rewired(now, now.state, new, gone), {"edges": {"add": new, "remove": gone}}), told
 
 
-def _ends(now: Moment, name: str, given: Iterable[str], new: Mapping[str, Content]) -> list[str]:
+def _ends(now: Snapshot, name: str, given: Iterable[str], new: Mapping[str, Content]) -> list[str]:
     """The other ends of a node's edges, each once."""
     ends = list(dict.fromkeys(now.origin.form(end) for end in given))
     for end in ends:
@@ -145,7 +145,7 @@ def _ends(now: Moment, name: str, given: Iterable[str], new: Mapping[str, Conten
     return ends
 
 
-def _rewired(now: Moment, state: State, add: Iterable[Edge], remove: Iterable[Edge]) -> State:
+def _rewired(now: Snapshot, state: State, add: Iterable[Edge], remove: Iterable[Edge]) -> State:
     wanted = [*((edge, True) for edge in add), *((edge, False) for edge in remove)]
     return _within(state.with_edges((edge, present, now.origin.has_edge(edge, state)) for edge, present in wanted))
 

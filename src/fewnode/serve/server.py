@@ -184,7 +184,7 @@ async def _run(
     say: Callable[[str], None],
     patience: Patience,
 ) -> None:
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by the gate, escaped
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by `auth`, escaped
     config = uvicorn.Config(
         service.app,
         http=connection_class(patience),
@@ -219,7 +219,7 @@ async def _run(
     for sent in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sent, leave)
     serving = asyncio.create_task(server.serve([listener]))
-    loading = asyncio.create_task(service.desk.aside(load))
+    loading = asyncio.create_task(service.admission.aside(load))
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
@@ -232,4 +232,4 @@ async def _run(
         server.should_exit = True
         await serving
         loading.cancel()
-        service.desk.close()
+        service.admission.close()

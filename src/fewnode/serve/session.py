@@ -28,8 +28,8 @@ from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progre
 from fewnode.serve.changes import Origin
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
-from fewnode.serve.moment import Condition, Missing, Moment
 from fewnode.serve.network import Network
+from fewnode.serve.snapshot import Condition, Missing, Snapshot
 from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
 
@@ -45,39 +45,39 @@ class Session:
         self.model, self.store, self.mode, self.origin = model, store, mode, Origin(data)
         if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
-        self.now = self._first_moment()
+        self.now = self._first_snapshot()
         self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
         self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
 
-    def _first_moment(self) -> Moment:
+    def _first_snapshot(self) -> Snapshot:
         """What the store kept. If nothing can be made of that, the service starts without it, and says so."""
         try:
             state = self.store.read()
             try:
-                return self._moment(state)
+                return self._snapshot(state)
             except FewnodeError as error:
                 raise Unusable(f"{self.store.path}: {error}") from None
         except Unusable as error:
-            empty = self._moment(State())
+            empty = self._snapshot(State())
             LOG.warning("%s", visible(self.store.set_aside(error)))
             return empty
 
-    def _moment(self, state: State, before: Moment | None = None) -> Moment:
+    def _snapshot(self, state: State, before: Snapshot | None = None) -> Snapshot:
         """The state with its network and its support set, each of them made: what cannot be made is no state."""
         if before is not None and state.same_network(before.state):
             network = before.network
         else:
             network = Network(self.model, self.origin.changed(state), self.store.embedding_path)
-        moment = Moment(network, state, self.origin)
+        snapshot = Snapshot(network, state, self.origin)
         if state.classes:
-            moment.answerer(None)
-        return moment
+            snapshot.answerer(None)
+        return snapshot
 
-    def _change(self, edit: Edit, answer: Callable[[Moment], Mapping[str, Any]]) -> dict[str, Any]:
+    def _change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
         """Build what the change leads to and its answer, then keep it on disk, then answer by it."""
-        moment = self._moment(edit.state, self.now)
-        told = answer(moment)
-        self.now = replace(moment, state=self.store.commit(edit.state, edit.change))
+        snapshot = self._snapshot(edit.state, self.now)
+        told = answer(snapshot)
+        self.now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
         return {**told, "version": self.version}
 
     @property
@@ -157,7 +157,7 @@ class Session:
             raise Missing(f"there is no class {name!r}{closest(name, now.state.classes)}")
         return {**self._class(name, now), "version": now.version}
 
-    def _class(self, name: str, now: Moment) -> dict[str, Any]:
+    def _class(self, name: str, now: Snapshot) -> dict[str, Any]:
         return next(found for found in self._described(now.network, now.state) if found["name"] == name)
 
     def put_class(self, name: str, nodes: Sequence[str], condition: Condition) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Session:
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
-    def classify(self, body: Classify, then: Moment | None = None) -> dict[str, Any]:
+    def classify(self, body: Classify, then: Snapshot | None = None) -> dict[str, Any]:
         now = then or self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         explain = body.explain and network.embeds
@@ -258,7 +258,7 @@ class Session:
         edit, told = edits.change_edges(self.now, body)
         return self._change(edit, lambda _: told)
 
-    def _account(self, then: Moment, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
+    def _account(self, then: Snapshot, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
         told = self.origin.reader.account(edit.nodes).to_json()
         if not body.classify or not then.state.classes:

@@ -1,4 +1,4 @@
-"""One moment of the service, which a request sees whole, and what may be asked of it before a change."""
+"""One state of the service and its network, which a request sees whole, and what may be asked of it before a change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Moved(FewnodeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Snapshot:
     """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
 
     network: Network
@@ -70,7 +70,7 @@ class Condition:
     if_match: str | None = None
     if_none_match: str | None = None
 
-    def check(self, now: Moment, what: str, exists: bool) -> None:
+    def check(self, now: Snapshot, what: str, exists: bool) -> None:
         if self.if_match is not None:
             wanted = _tags(self.if_match)
             if wanted == ["*"] and not exists:
