@@ -437,7 +437,7 @@ DEFENCES = [
     Defence(
         "readers that do not read",
         "serve/server.py",
-        "            self._reader_deadline = self.loop.call_later(patience.write_seconds, self.transport.abort)",
+        "            self._reader_deadline = self.loop.call_later(limits.write_seconds, self.transport.abort)",
         "            pass",
         "serve/test_process.py::test_who_does_not_read_is_cut_off_and_keeps_nobody_waiting",
     ),
@@ -458,7 +458,7 @@ DEFENCES = [
     Defence(
         "SIGTERM answers what was accepted",
         "serve/server.py",
-        "        loop.call_later(patience.leaving_seconds, close)",
+        "        loop.call_later(limits.leaving_seconds, close)",
         "        listener.close(), end()",
         "reliability/test_service.py::test_sigterm_under_load",
     ),

@@ -19,10 +19,10 @@ import fewnode
 from fewnode.errors import FewnodeError
 from fewnode.serve.admission import Admission, Busy
 from fewnode.serve.auth import BUG, AuthMiddleware, Health, Rules
-from fewnode.serve.bodies import Attach, Classify, Edges, Judging, Progress, Put, PutNode, Suggest
+from fewnode.serve.bodies import Attach, ChangeEdges, Classify, Judging, MeasureProgress, PutClass, PutNode, Suggest
 from fewnode.serve.metrics import Metrics
 from fewnode.serve.session import Session
-from fewnode.serve.snapshot import Clash, Condition, Missing, Moved, NearDuplicate
+from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, PreconditionFailed
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
@@ -30,10 +30,10 @@ AT_ONCE = 50_000
 PACKED = 10_000
 """Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
-    Missing: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
-    Clash: (409, "take it out of that class first"),
+    NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
+    Conflict: (409, "take it out of that class first"),
     NearDuplicate: (409, "use the class that is there, or another name"),
-    Moved: (412, "read GET /api/classes again and repeat the change"),
+    PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
 
@@ -141,7 +141,7 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.delete_node, node, condition)
 
     @app.post("/api/edges", summary="Add and remove edges between nodes that are there")
-    async def edges(body: Annotated[Edges, Body()]) -> Response:
+    async def edges(body: Annotated[ChangeEdges, Body()]) -> Response:
         return await aside(service.session.change_edges, body)
 
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
@@ -157,7 +157,7 @@ def _routes(service: Service) -> FastAPI:
         return json(service.session.one_class(name))
 
     @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
-    async def put_class(name: str, body: Annotated[Put, Body()], condition: Conditional) -> Response:
+    async def put_class(name: str, body: Annotated[PutClass, Body()], condition: Conditional) -> Response:
         return await aside(service.session.put_class, name, body.support, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
@@ -169,7 +169,7 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.suggest, body)
 
     @app.post("/api/progress", summary="How much of what the classes claim is right, by known labels")
-    async def progress(body: Annotated[Progress, Body()]) -> Response:
+    async def progress(body: Annotated[MeasureProgress, Body()]) -> Response:
         return await aside(service.session.progress, body)
 
     @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")

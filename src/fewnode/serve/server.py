@@ -1,4 +1,4 @@
-"""The process: one socket, one event loop, patience with nobody, and a way out that loses no answer."""
+"""The process: one socket, one event loop, limits for everybody, and a way out that loses no answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SO_ATTACH_FILTER = 26
 
 
 @dataclass(frozen=True)
-class Patience:
+class ClientLimits:
     """Seconds, bytes and connections that a client may take."""
 
     header_seconds: float = 10.0
@@ -77,7 +77,7 @@ def let_nobody_new_in(listener: socket.socket) -> None:
         listener.listen(0)
 
 
-def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
+def connection_class(limits: ClientLimits) -> type[HttpToolsProtocol]:
     """uvicorn's connections wait for a header, and for a reader, as long as it takes; these do not."""
 
     class Connection(HttpToolsProtocol):
@@ -87,10 +87,10 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            if len(self.connections) > patience.connections:
+            if len(self.connections) > limits.connections:
                 self._make_room()
             if not transport.is_closing():
-                self._await_header(patience.header_seconds)
+                self._await_header(limits.header_seconds)
 
         def _make_room(self) -> None:
             """Whoever has been silent longest goes, else those who say nothing could keep all others out."""
@@ -107,7 +107,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
             super().data_received(data)
             if waiting and self._deadline is not None:
                 self._header_bytes += len(data)
-                if self._header_bytes > patience.header_bytes:
+                if self._header_bytes > limits.header_bytes:
                     self.transport.abort()
 
         def eof_received(self) -> bool:  # type: ignore[override]
@@ -120,7 +120,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
         def on_message_begin(self) -> None:
             super().on_message_begin()
             if self._deadline is None:
-                self._await_header(patience.header_seconds)
+                self._await_header(limits.header_seconds)
 
         def on_headers_complete(self) -> None:
             self._header_is_there()
@@ -137,7 +137,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._reader_deadline = self.loop.call_later(patience.write_seconds, self.transport.abort)
+            self._reader_deadline = self.loop.call_later(limits.write_seconds, self.transport.abort)
 
         def resume_writing(self) -> None:
             super().resume_writing()
@@ -150,7 +150,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
             if self.cycle is None or self.cycle.response_complete:
                 self._unset_keepalive_if_required()
                 self._header_is_there()
-                self._await_header(patience.leaving_seconds)
+                self._await_header(limits.leaving_seconds)
             else:
                 self.cycle.keep_alive = False
 
@@ -170,11 +170,11 @@ def run(
     listener: socket.socket,
     load: Callable[[], Session],
     say: Callable[[str], None],
-    patience: Patience | None = None,
+    limits: ClientLimits | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
     sys.setswitchinterval(0.0005)  # long work in the thread must not keep short work waiting for the interpreter
-    uvloop.run(_run(service, listener, load, say, patience or Patience()))
+    uvloop.run(_run(service, listener, load, say, limits or ClientLimits()))
 
 
 async def _run(
@@ -182,12 +182,12 @@ async def _run(
     listener: socket.socket,
     load: Callable[[], Session],
     say: Callable[[str], None],
-    patience: Patience,
+    limits: ClientLimits,
 ) -> None:
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by `auth`, escaped
     config = uvicorn.Config(
         service.app,
-        http=connection_class(patience),
+        http=connection_class(limits),
         ws="none",
         lifespan="off",
         access_log=False,
@@ -195,7 +195,7 @@ async def _run(
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=patience.idle_seconds,
+        timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=round(service.rules.request_seconds + service.rules.body_seconds),
     )
     server = Server(config)
@@ -203,7 +203,7 @@ async def _run(
 
     def close() -> None:
         let_nobody_new_in(listener)
-        loop.call_later(patience.queue_seconds, end)
+        loop.call_later(limits.queue_seconds, end)
 
     def end() -> None:
         server.should_exit = True
@@ -214,7 +214,7 @@ async def _run(
             return
         say("leaving: answering what was accepted")
         service.health.leaving = True
-        loop.call_later(patience.leaving_seconds, close)
+        loop.call_later(limits.leaving_seconds, close)
 
     for sent in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sent, leave)

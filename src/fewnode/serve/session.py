@@ -1,6 +1,6 @@
 """The answers: registered classes, nodes classified into them, what to label next, how well it goes.
 
-A request sees one `Network` and one `State`, both immutable, and so never half of a change.
+A request sees one `ServedNetwork` and one `State`, both immutable, and so never half of a change.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from fewnode.methods.gpn import Prototypical
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.report.names import written
 from fewnode.serve import edits
-from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progress, PutNode, Suggest, limits
-from fewnode.serve.changes import Origin
+from fewnode.serve.bodies import (
+    NODES,
+    Attach,
+    ChangeEdges,
+    Classify,
+    Judging,
+    MeasureProgress,
+    PutNode,
+    Suggest,
+    limits,
+)
+from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
-from fewnode.serve.network import Network
-from fewnode.serve.snapshot import Condition, Missing, Snapshot
+from fewnode.serve.network import ServedNetwork
+from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
 
@@ -42,7 +52,7 @@ class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps what was changed."""
 
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
-        self.model, self.store, self.mode, self.origin = model, store, mode, Origin(data)
+        self.model, self.store, self.mode, self.base = model, store, mode, BaseDataset(data)
         if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.now = self._first_snapshot()
@@ -67,8 +77,8 @@ class Session:
         if before is not None and state.same_network(before.state):
             network = before.network
         else:
-            network = Network(self.model, self.origin.changed(state), self.store.embedding_path)
-        snapshot = Snapshot(network, state, self.origin)
+            network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
+        snapshot = Snapshot(network, state, self.base)
         if state.classes:
             snapshot.answerer(None)
         return snapshot
@@ -81,7 +91,7 @@ class Session:
         return {**told, "version": self.version}
 
     @property
-    def network(self) -> Network:
+    def network(self) -> ServedNetwork:
         return self.now.network
 
     @property
@@ -142,7 +152,7 @@ class Session:
         try:
             node = now.node(name)
         except FewnodeError as error:
-            raise Missing(str(error)) from None
+            raise NotFound(str(error)) from None
         return now.network.about(node)
 
     # --- classes ---
@@ -154,7 +164,7 @@ class Session:
     def one_class(self, name: str) -> dict[str, Any]:
         now = self.now
         if name not in now.state.classes:
-            raise Missing(f"there is no class {name!r}{closest(name, now.state.classes)}")
+            raise NotFound(f"there is no class {name!r}{closest(name, now.state.classes)}")
         return {**self._class(name, now), "version": now.version}
 
     def _class(self, name: str, now: Snapshot) -> dict[str, Any]:
@@ -218,7 +228,7 @@ class Session:
             ],
         }
 
-    def progress(self, body: Progress) -> dict[str, Any]:
+    def progress(self, body: MeasureProgress) -> dict[str, Any]:
         """How much of what each class claims is right, by the data's labels and by those of the request."""
         now = self.now
         answerer = now.answerer(None)
@@ -247,20 +257,20 @@ class Session:
 
     def put_node(self, name: str, body: PutNode, condition: Condition) -> dict[str, Any]:
         """A node as it is from now on; one that is not there is attached."""
-        name = self.origin.form(name)
+        name = self.base.form(name)
         edit = edits.put_node(self.now, name, body, condition)
         return self._change(edit, lambda then: self._account(then, edit, [name], body))
 
     def delete_node(self, name: str, condition: Condition) -> dict[str, Any]:
         return self._change(edits.delete_node(self.now, name, condition), lambda _: {})
 
-    def change_edges(self, body: Edges) -> dict[str, Any]:
+    def change_edges(self, body: ChangeEdges) -> dict[str, Any]:
         edit, told = edits.change_edges(self.now, body)
         return self._change(edit, lambda _: told)
 
     def _account(self, then: Snapshot, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
-        told = self.origin.reader.account(edit.nodes).to_json()
+        told = self.base.reader.report(edit.nodes).to_json()
         if not body.classify or not then.state.classes:
             return {"classes": [], "results": [], "beta": {}, **told}
         how = {name: getattr(body, name) for name in Judging.model_fields}
@@ -281,7 +291,7 @@ def _everyone(answerer: Answerer, transductive: bool, closed_set: bool, threshol
     return answerer.predictions(everyone, False, transductive, closed_set=closed_set, threshold=threshold)
 
 
-def _described(network: Network, state: State) -> list[dict[str, Any]]:
+def _described(network: ServedNetwork, state: State) -> list[dict[str, Any]]:
     """Each class with β of its support nodes and the place of its prototype on the map."""
     if not network.embeds or not state.classes:
         return [
