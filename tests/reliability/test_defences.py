@@ -458,7 +458,7 @@ DEFENCES = [
     Defence(
         "SIGTERM answers what was accepted",
         "serve/server.py",
-        "        loop.call_later(limits.leaving_seconds, close)",
+        "        loop.call_later(limits.leaving_seconds, end)",
         "        listener.close(), end()",
         "reliability/test_service.py::test_sigterm_under_load",
     ),

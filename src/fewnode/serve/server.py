@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +22,6 @@ from fewnode.serve.app import Service
 from fewnode.serve.session import Session
 
 BACKLOG = 1024
-SO_ATTACH_FILTER = 26
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,6 @@ class ClientLimits:
     connections: int = 1000
     leaving_seconds: float = 0.5
     """How long new requests are still answered after readiness has turned false."""
-    queue_seconds: float = 0.2
-    """And then, how long it may take until the last connection that the kernel has accepted is taken over."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -58,23 +53,6 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise FewnodeError(f"cannot serve on {host} port {port}: {error.strerror}; choose another --port") from None
     return listener
-
-
-def let_nobody_new_in(listener: socket.socket) -> None:
-    """Leave SYN packets unanswered, so that the queue of connections, which closing would reset, runs empty.
-
-    A filter of four instructions: load the flags of the TCP header; if SYN is among them, keep 0 bytes, else all.
-    Whoever tries meanwhile tries again a second later, and is refused. Where there are no filters, the queue is made
-    as short as can be.
-    """
-    program = [(0x30, 0, 0, 13), (0x45, 0, 1, 2), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
-    try:
-        listener.setsockopt(
-            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(code))
-        )
-    except OSError:
-        listener.listen(0)
 
 
 def connection_class(limits: ClientLimits) -> type[HttpToolsProtocol]:
@@ -201,10 +179,6 @@ async def _run(
     server = Server(config)
     loop = asyncio.get_running_loop()
 
-    def close() -> None:
-        let_nobody_new_in(listener)
-        loop.call_later(limits.queue_seconds, end)
-
     def end() -> None:
         server.should_exit = True
 
@@ -214,7 +188,7 @@ async def _run(
             return
         say("leaving: answering what was accepted")
         service.health.leaving = True
-        loop.call_later(limits.leaving_seconds, close)
+        loop.call_later(limits.leaving_seconds, end)
 
     for sent in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sent, leave)
