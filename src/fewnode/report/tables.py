@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewnode.evaluation import METRICS, Interval
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.io import csv_text
 from fewnode.report import names
-
-Escape = Callable[[str], str]
 
 
 @dataclass(frozen=True)
