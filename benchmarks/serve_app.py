@@ -8,7 +8,7 @@ import torch
 
 from fewnode.cli.run import open_run
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
+from fewnode.serve.auth import rules
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
 

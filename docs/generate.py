@@ -14,7 +14,7 @@ from fewnode.io import write_text
 from fewnode.report.figures import svg
 from fewnode.report.page import STYLE
 from fewnode.serve.app import Service
-from fewnode.serve.gate import Rules
+from fewnode.serve.auth import Rules
 
 
 def everything(made):

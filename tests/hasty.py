@@ -9,8 +9,8 @@ import torch
 from fewnode.estimator import load_model
 from fewnode.io import load_dataset
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
-from fewnode.serve.server import Patience, bind, run
+from fewnode.serve.auth import rules
+from fewnode.serve.server import ClientLimits, bind, run
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
 
@@ -27,5 +27,5 @@ run(
     listener,
     lambda: Session(model, data, store),
     lambda what: print(what, file=sys.stderr),
-    Patience(header_seconds=1.0, write_seconds=1.0, leaving_seconds=1.0, connections=50),
+    ClientLimits(header_seconds=1.0, write_seconds=1.0, leaving_seconds=1.0, connections=50),
 )

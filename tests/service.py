@@ -21,7 +21,7 @@ from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
 from fewnode.io import load_dataset, save_dataset
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
+from fewnode.serve.auth import rules
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
 
@@ -178,5 +178,5 @@ class Local:
         return Answer(sent[0]["status"], start, b"".join(message["body"] for message in sent[1:]))
 
     def close(self) -> None:
-        self.service.desk.close()
+        self.service.admission.close()
         self.store.close()

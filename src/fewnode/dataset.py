@@ -184,8 +184,11 @@ class Dataset:
     def to_pyg(self, sparse: bool = False) -> Any:
         """A PyG `Data` with split and names; `x` is dense, as PyG's layers expect, or a CSR tensor if `sparse`."""
         import torch
-        from torch_geometric.data import Data
 
+        try:
+            from torch_geometric.data import Data
+        except ModuleNotFoundError:
+            raise FewnodeError("to_pyg needs PyG: pip install 'fewnode[pyg]'") from None
         x = self.graph.x
         if sparse and is_sparse(x):
             indptr, indices, values = (torch.from_numpy(part.copy()) for part in (x.indptr, x.indices, x.data))

@@ -24,7 +24,7 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, Record, read_ledger
 from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.results import TABLE, read_results
-from fewnode.experiment.run import Progress, experiment, outlook
+from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
 from fewnode.io import exclusive
 
@@ -44,7 +44,7 @@ options = { episodes = 10 }
 """
 
 
-def run_grid(path: Path, out: Path, **more: object) -> Progress:
+def run_grid(path: Path, out: Path, **more: object) -> GridProgress:
     return experiment(read_grid(path), out, **more)  # type: ignore[arg-type]
 
 
@@ -196,12 +196,12 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
 
 def test_a_dry_run_lists_and_estimates(grid_file: Write, tmp_path: Path) -> None:
     path, out = grid_file(GRID.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
-    before = outlook(read_grid(path), out, workers=2)
+    before = dry_run(read_grid(path), out, workers=2)
     assert sorted(state for _, state in before.cells) == ["impossible"] * 6 + ["to run"] * 6
     assert (before.seconds, before.guessed) == (6 * 10 / 2, 6)
     assert not out.exists()
     run_grid(path, out)
-    after = outlook(read_grid(path), out, workers=2)
+    after = dry_run(read_grid(path), out, workers=2)
     assert (after.seconds, [state for _, state in after.cells].count("done")) == (0, 6)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.experiment.grid import MAX_BYTES, Cell, Grid, Part, Row, read_grid, read_grids, read_reported
+from fewnode.experiment.grid import MAX_BYTES, Cell, Grid, GridPart, GridRow, read_grid, read_grids, read_reported
 
 Write = Callable[..., Path]
 
@@ -182,7 +182,7 @@ def test_an_option_is_not_what_the_grid_says_itself(grid_file: Write, name: str)
 def test_what_a_part_leaves_out_has_its_usual_value(grid_file: Write) -> None:
     path = grid_file("[[compare]]\ndatasets = 'd'\nmethods = 'gpn'\nway = 2\nshot = 1")
     cell = Cell("d", "gpn", 2, 1, query=1, seed=0, tasks=50, pool_seed=0, options={}, mode="inductive")
-    part = Part("compare", "compare", (Row("gpn", (replace(cell, queries="balanced", kind="score"),)),), None)
+    part = GridPart("compare", "compare", (GridRow("gpn", (replace(cell, queries="balanced", kind="score"),)),), None)
     assert read_grid(path) == Grid("grid", (part,), (), (path.parent,))
 
 
@@ -221,15 +221,15 @@ def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> No
     plain = replace(case, method="plain", options={}, mode="inductive")
     narrow = replace(wide, method="narrow", options={"hidden": 8}, mode="inductive")
     assert read_grid(path).parts == (
-        Part(
+        GridPart(
             "ablation",
             "ablation",
             (
-                Row("wide", (wide, replace(wide, seed=0))),
-                Row("narrow", (replace(narrow, seed=0), replace(narrow, seed=1))),
+                GridRow("wide", (wide, replace(wide, seed=0))),
+                GridRow("narrow", (replace(narrow, seed=0), replace(narrow, seed=1))),
             ),
         ),
-        Part("case", "Closer", (Row("wide", (case,)), Row("plain", (plain,)))),
+        GridPart("case", "Closer", (GridRow("wide", (case,)), GridRow("plain", (plain,)))),
     )
 
 

@@ -193,7 +193,7 @@ def test_no_control_character_reaches_a_terminal(
 
 def test_a_result_is_exact_in_a_pipe_and_harmless_on_a_terminal(tmp_path: Path) -> None:
     """`show` as the commands call it, with a terminal and with a file behind standard output."""
-    code = "from fewnode.cli.show import show; show('a\\x1b[31mb\\n')"
+    code = "from fewnode.cli.output import show; show('a\\x1b[31mb\\n')"
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
     assert piped == b"a\x1b[31mb\n"
     main_end, terminal = pty.openpty()

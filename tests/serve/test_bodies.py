@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from fewnode.serve.bodies import (
     Attach,
     Body,
+    ChangeEdges,
     Classify,
-    Edge,
-    Edges,
+    EdgeBody,
+    MeasureProgress,
     NewNode,
-    Progress,
-    Put,
+    PutClass,
     PutNode,
     Suggest,
     limits,
@@ -57,8 +57,8 @@ def many(count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "most", "least"),
     [
-        (lambda n: Put(support=many(n)), 100, 1),
-        (lambda n: Put(support=["x" * n]), 800, 1),
+        (lambda n: PutClass(support=many(n)), 100, 1),
+        (lambda n: PutClass(support=["x" * n]), 800, 1),
         (lambda n: Classify(nodes=many(n)), 10_000, 1),
         (lambda n: Classify(all=True, limit=n), 10_000, 1),
         (lambda n: Classify(all=True, support={name: ["x"] for name in many(n)}), 200, 1),
@@ -72,10 +72,10 @@ def many(count: int) -> list[str]:
         (lambda n: NewNode(node="x", row={"x": [1.0] * n}), 10_000, 0),
         (lambda n: NewNode(node="x", edges=many(n)), 1_000, 0),
         (lambda n: PutNode(edges=many(n)), 1_000, 0),
-        (lambda n: Edges(add=[Edge(source="a", target="b")] * n), 10_000, 0),
-        (lambda n: Edges(remove=[Edge(source="a", target="b")] * n), 10_000, 0),
+        (lambda n: ChangeEdges(add=[EdgeBody(source="a", target="b")] * n), 10_000, 0),
+        (lambda n: ChangeEdges(remove=[EdgeBody(source="a", target="b")] * n), 10_000, 0),
         (lambda n: Attach(nodes=[NewNode(node=name) for name in many(n)]), 1_000, 1),
-        (lambda n: Progress(truth={name: [] for name in many(n)}), 200, 0),
+        (lambda n: MeasureProgress(truth={name: [] for name in many(n)}), 200, 0),
     ],
 )
 def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
@@ -97,8 +97,8 @@ def test_what_is_not_said_has_its_usual_value() -> None:
         **judging,
     }
     assert PutNode().model_dump() == {"row": None, "attributes": None, "edges": None, "classify": True, **judging}
-    assert Edges().model_dump() == {"add": [], "remove": []}
-    assert Progress().model_dump() == {"truth": {}, **judging}
+    assert ChangeEdges().model_dump() == {"add": [], "remove": []}
+    assert MeasureProgress().model_dump() == {"truth": {}, **judging}
 
 
 @pytest.mark.parametrize("given", [{}, {"nodes": ["x"], "all": True}])
@@ -112,9 +112,9 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
-        (Put, {"support": ["x"], "Support": []}),
-        (Put, {"support": [1]}),
-        (Put, {"support": "x"}),
+        (PutClass, {"support": ["x"], "Support": []}),
+        (PutClass, {"support": [1]}),
+        (PutClass, {"support": "x"}),
         (Classify, {"all": 1}),
         (Classify, {"all": True, "limit": "5"}),
         (Classify, {"all": True, "mode": "inductive "}),
@@ -127,7 +127,7 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
         (NewNode, {"node": "x", "row": {"a": {"b": 1}}}),
         (NewNode, {"node": "x", "row": {"a": ["b"]}}),
         (NewNode, {"node": "x", "row": {"a": 1}, "attributes": {"a": 1}}),
-        (Edges, {"add": [["a", "b"]]}),
+        (ChangeEdges, {"add": [["a", "b"]]}),
         (NewNode, {"node": "x", "attributes": {"a": float("inf")}}),
         (NewNode, {"node": "x", "attributes": {"a": float("nan")}}),
     ],
@@ -137,6 +137,6 @@ def test_nothing_is_guessed(kind: type[Body], given: dict[str, Any]) -> None:
         kind(**given)
 
 
-@pytest.mark.parametrize("kind", [Put, Classify, Suggest, Attach, PutNode, Edges, Progress])
+@pytest.mark.parametrize("kind", [PutClass, Classify, Suggest, Attach, PutNode, ChangeEdges, MeasureProgress])
 def test_the_example_in_the_documentation_is_a_good_one(kind: type[Body]) -> None:
     assert kind.model_validate(kind.model_json_schema()["example"])

@@ -21,7 +21,7 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
 from fewnode.predictions import read_support
 from fewnode.serve.app import Service
-from fewnode.serve.gate import rules
+from fewnode.serve.auth import rules
 from service import TOKEN, Running, save_run, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

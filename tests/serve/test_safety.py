@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from fewnode.serve.gate import LOCKED_OUT, Gate, rules
+from fewnode.serve.auth import LOCKED_OUT, AuthMiddleware, rules
 from service import PORT, TOKEN, Local
 
 LONE_SURROGATE = b'{"nodes":["\\ud800"]}'
@@ -46,7 +46,9 @@ def test_who_is_locked_out_is_told_how_to_get_in(local: Local) -> None:
 @pytest.mark.parametrize(("server", "host"), [("10.1.2.3", "10.1.2.3:80"), ("fe80::1", "[fe80::1]:80")])
 def test_where_all_interfaces_are_served_the_address_itself_will_do(server: str, host: str) -> None:
     """But no name, no other address, and nothing beyond this machine's own where one interface is served."""
-    everywhere, here = (Gate(Mock(), rules(TOKEN, name, 80), Mock(), Mock(), Mock()) for name in ("::", "127.0.0.1"))
+    everywhere, here = (
+        AuthMiddleware(Mock(), rules(TOKEN, name, 80), Mock(), Mock(), Mock()) for name in ("::", "127.0.0.1")
+    )
     scope = {"server": (server, 80)}
     assert everywhere._is_own_address(host, scope)
     assert not everywhere._is_own_address("evil.example:80", scope)

@@ -16,10 +16,12 @@ LABELS = {
 
 
 def draw(found: dict[str, Any]) -> str:
-    """How many times ours the other two take, on a logarithmic scale, with the goals as lines."""
+    """How many times ours the others take, on a logarithmic scale, with the goals as lines."""
     figure, ax = axes(6.0, 2.8)
     for place, what in enumerate(LABELS):
         for shift, name, colour in ((-0.18, "naive", ACCENT), (0.18, "pyg", GREY)):
+            if name not in found["ratio"][what]:
+                continue
             ratio, goal = found["ratio"][what][name], found["goals"][what].get(name, 0)
             ax.barh(place + shift, ratio, 0.32, color=colour, label=name if place == 0 else None)
             if goal:

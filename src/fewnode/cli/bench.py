@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, emit, note, table
+from fewnode.cli.output import Json, Quiet, emit, note, table
 
 ROWS = {
     "training_episode": "a training episode",
@@ -30,8 +30,9 @@ def bench(
     """Measure speed and memory beside two other ways to write GPN, on the same network, tasks and machine.
 
     naive is the authors' formulation: dense attributes, the whole graph in every step. pyg is what one writes with
-    PyTorch Geometric: sparse attributes, full batch. Their losses, gradients and probabilities must agree with ours
-    to 1e-4, or nothing is measured. One thread each; look at the ratios.
+    PyTorch Geometric: sparse attributes, full batch; it is left out if PyG is not there (pip install 'fewnode[pyg]').
+    Their losses, gradients and probabilities must agree with ours to 1e-4, or nothing is measured. One thread each;
+    look at the ratios.
 
     \b
     Example:
@@ -59,17 +60,18 @@ def bench(
 
 def _table(found: dict[str, Any]) -> str:
     rows = []
+    others = list(found["ratio"]["protocol"])
     for what, title in ROWS.items():
         values, ratio, goal = found[what], found["ratio"][what], found["goals"][what]
         form = _megabytes if what == "peak_mb" else _seconds
         guessed = [f"~{form(values[k])}" if f"{what}.{k}" in found["estimated"] else form(values[k]) for k in values]
-        times = [f"{ratio[k]:.0f}x" if ratio[k] >= 10 else f"{ratio[k]:.1f}x" for k in ("naive", "pyg")]
-        goals = "/".join(f"{goal[k]:.0f}" if k in goal else "-" for k in ("naive", "pyg"))
+        times = [f"{ratio[k]:.0f}x" if ratio[k] >= 10 else f"{ratio[k]:.1f}x" for k in others]
+        goals = "/".join(f"{goal[k]:.0f}" if k in goal else "-" for k in others)
         rows.append([title, *guessed, *times, goals])
     made = found["provenance"]
     return "\n".join(
         [
-            table(["", "naive", "pyg", "fewnode", "/naive", "/pyg", "goals"], rows),
+            table(["", *others, "fewnode", *(f"/{k}" for k in others), "goals"], rows),
             f"{made['nodes']:,} nodes, {made['edges']:,} edges, {made['attributes']:,} attributes; one thread",
             "~: computed from measured episodes and tasks",
         ]

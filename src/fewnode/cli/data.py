@@ -1,4 +1,4 @@
-"""`fewnode data`: list, info, prepare, download and export; those that make a dataset are in `making`."""
+"""`fewnode data`: list, info, prepare, download and export; those that make a dataset are in `make_dataset`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli import making
+from fewnode.cli import make_dataset
+from fewnode.cli.output import Json, Quiet, emit, note, table
 from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Resume, Workers, keep_memory, prepare_blocks
-from fewnode.cli.show import Json, Quiet, emit, note, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,7 @@ def info(
         note(f"class sizes drawn to {figure}", quiet or not figure)
 
 
-app.command("import")(making.import_)
+app.command("import")(make_dataset.import_)
 
 
 @app.command()
@@ -119,8 +119,8 @@ def prepare(
         note(f"prepared; next: fewnode train --data {source} --method gpn --out run", quiet)
 
 
-app.command()(making.build)
-app.command()(making.extend)
+app.command()(make_dataset.build)
+app.command()(make_dataset.extend)
 
 
 @app.command()

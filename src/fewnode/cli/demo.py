@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
 from fewnode.report.names import written
 
 if TYPE_CHECKING:

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fewnode.cli.output import Json, Quiet, emit, note, show, table
 from fewnode.cli.scale import Address, Backend, BackendOption
-from fewnode.cli.show import Json, Quiet, emit, note, show, table
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.experiment.ledger import Record
-    from fewnode.experiment.run import Outlook
-    from fewnode.experiment.run import Progress as Run
+    from fewnode.experiment.run import DryRun, GridProgress
 
-    Report = Callable[[Run], None]
+    Report = Callable[[GridProgress], None]
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     html = "html"
     latex = "latex"
     markdown = "markdown"
@@ -72,12 +71,12 @@ def experiment(
       fewnode report results --out report.html
     """
     from fewnode.experiment.grid import read_grids
+    from fewnode.experiment.run import dry_run as forecast
     from fewnode.experiment.run import experiment as run
-    from fewnode.experiment.run import outlook
 
     grid = read_grids(grids)
     if dry_run:
-        _show_outlook(outlook(grid, out, workers, data_dir, retry), workers, as_json)
+        _show_dry_run(forecast(grid, out, workers, data_dir, retry), workers, as_json)
         return
     start = time.monotonic()
     with _progress(quiet) as report:
@@ -98,7 +97,9 @@ def experiment(
 def report(
     results: Path = typer.Argument(..., metavar="DIR", help="What `fewnode experiment --out` wrote."),
     out: Path = typer.Option(None, "--out", help="Where the report goes; default: report.html, or standard output."),
-    form: Format = typer.Option(Format.html, "--format", help="A page with tables and figures, or the tables alone."),
+    form: ReportFormat = typer.Option(
+        ReportFormat.html, "--format", help="A page with tables and figures, or the tables alone."
+    ),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -121,7 +122,7 @@ def report(
     found = read_results(results)
     if found.damaged:
         note(f"{found.damaged} damaged lines left out; fewnode experiment runs their cells again", quiet or as_json)
-    if form is Format.html:
+    if form is ReportFormat.html:
         out = out or Path("report.html")
         write_report(found, out)
     elif out is not None:
@@ -139,7 +140,7 @@ def report(
 # --- what a person sees -------------------------------------------------------------------------------------------
 
 
-def _show_outlook(found: Outlook, workers: int, as_json: bool) -> None:
+def _show_dry_run(found: DryRun, workers: int, as_json: bool) -> None:
     if as_json:
         cells = [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in found.cells]
         emit({"cells": cells, "seconds": round(found.seconds, 1), "guessed": found.guessed})
@@ -172,7 +173,7 @@ def _progress(quiet: bool) -> Iterator[Report]:
     with Progress(*columns, console=Console(stderr=True)) as bars:
         bar = bars.add_task("cells", total=None, status="reading the networks")
 
-        def draw(progress: Run) -> None:
+        def draw(progress: GridProgress) -> None:
             if progress.last is not None and progress.last.status == "failed":
                 bars.console.print(visible(_result(progress.last)), markup=False, highlight=False)
             bars.update(bar, completed=progress.finished, total=progress.total, status=_status(progress))
@@ -180,7 +181,7 @@ def _progress(quiet: bool) -> Iterator[Report]:
         yield draw
 
 
-def _line(progress: Run, quiet: bool) -> None:
+def _line(progress: GridProgress, quiet: bool) -> None:
     if progress.last is None:
         damaged = f", {progress.damaged} damaged lines run again" if progress.damaged else ""
         note(f"{progress.total} cells, {progress.kept} finished before{damaged}", quiet)
@@ -198,7 +199,7 @@ def _result(record: Record) -> str:
     return f"{cell}: {100 * record.scores['accuracy'].mean():.1f} %, {spent}"
 
 
-def _status(progress: Run) -> str:
+def _status(progress: GridProgress) -> str:
     left = f"about {_time(progress.seconds_left)} left"
     return f"{progress.running} running, {progress.failed} failed, {progress.impossible} impossible, {left}"
 

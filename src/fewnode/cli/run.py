@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show, starting, table, training_bar
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -19,7 +20,6 @@ from fewnode.cli.scale import (
     keep_memory,
     prepare_blocks,
 )
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, show, starting, table, training_bar
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import note
+from fewnode.cli.output import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
+from fewnode.cli.output import Quiet, Threads, note, set_threads
 from fewnode.cli.run import OtherData, OwnMethod, Run, open_run
-from fewnode.cli.show import Quiet, Threads, note, set_threads
 from fewnode.errors import FewnodeError
 
 STATE = "state.sqlite"
@@ -42,7 +42,7 @@ def serve(
     """
     try:
         from fewnode.serve.app import Service
-        from fewnode.serve.gate import rules
+        from fewnode.serve.auth import rules
         from fewnode.serve.server import bind
         from fewnode.serve.server import run as run_server
     except ModuleNotFoundError as error:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
 from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Workers, keep_memory, name_unused, prepare_blocks
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.show import Json, Quiet, Threads, emit, note, set_threads, table
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, table
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import lz4.frame
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ Stanza: TypeAlias = dict[str, str]
 _LINKS = ("Depends", "Pre-Depends", "Recommends", "Suggests")
 _TEXT = ("Description", "Description-md5")
 _FILE_NAME = re.compile(r"(.*(?:Packages|Translation-en))(\.gz|\.xz|\.lz4|)")
-_OPEN: dict[str, Callable[..., Any]] = {"": open, ".gz": gzip.open, ".xz": lzma.open, ".lz4": lz4.frame.open}
+_OPEN: dict[str, Callable[..., Any]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError)  # RuntimeError is what lz4 raises
 _PACKED = "debian.xz"
 
@@ -69,7 +68,7 @@ class _Index:
     def lines(self) -> Iterator[str]:
         number = total = 0
         try:
-            with _OPEN[self.packing](self.path, "rb") as stream:
+            with self._open() as stream:
                 while line := stream.readline(MAX_LINE):
                     number += 1
                     total += len(line)
@@ -79,6 +78,15 @@ class _Index:
                     yield line.decode("utf-8", "replace")
         except _UNREADABLE as error:
             raise FewnodeError(f"{self.path}: line {number + 1}: cannot be read further: {error}") from error
+
+    def _open(self) -> Any:
+        if self.packing != ".lz4":
+            return _OPEN[self.packing](self.path, "rb")
+        try:
+            import lz4.frame
+        except ModuleNotFoundError:
+            raise FewnodeError(f"{self.path}: .lz4 needs lz4: pip install 'fewnode[lz4]', or unpack the file") from None
+        return lz4.frame.open(self.path, "rb")
 
 
 def build_debian(raw: Path) -> Dataset:

@@ -60,7 +60,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class GridRow:
     """Cells that differ in the seed alone: one number of a table, one point of a curve."""
 
     label: str
@@ -68,12 +68,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Part:
+class GridPart:
     """One table or figure. `along` is the axis of a sweep."""
 
     kind: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
     along: str | None = None
 
 
@@ -82,7 +82,7 @@ class Grid:
     """What one or several grid files ask for. `folders` are theirs: paths in a grid may be relative to it."""
 
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[GridPart, ...]
     reported: tuple[dict[str, Any], ...] = ()
     folders: tuple[Path, ...] = ()
 
@@ -105,17 +105,17 @@ def read_grids(paths: Sequence[Path]) -> Grid:
 
 def read_grid(path: Path) -> Grid:
     """A grid file, checked: what is wrong is said with the file, the place and what was expected."""
-    top = Table(path, "", read_toml(path), GRID_KEYS)
+    top = TomlTable(path, "", read_toml(path), GRID_KEYS)
     defaults = top.table("defaults", DEFAULT_KEYS)
     methods = {
-        name: Table(path, f"[methods.{name}]", found, METHOD_KEYS)
+        name: TomlTable(path, f"[methods.{name}]", found, METHOD_KEYS)
         for name, found in top.table("methods", None).values.items()
     }
     parts = []
     for kind in KINDS:
         for number, found in enumerate(top.tables(kind), 1):
             place = f"[[{kind}]] {number}"
-            table = Table(path, place, {**defaults.values, **found}, PART_KEYS, own=found)
+            table = TomlTable(path, place, {**defaults.values, **found}, PART_KEYS, own=found)
             parts.append(_part(kind, table, methods))
     if not parts:
         top.wrong(f"no part in it, expected at least one of {', '.join(f'[[{kind}]]' for kind in KINDS)}")
@@ -135,11 +135,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_reported(path: Path) -> tuple[dict[str, Any], ...]:
     """Numbers that somebody published, in percent: `[[result]]` tables of dataset, way, shot and metrics by method."""
-    top = Table(path, "", read_toml(path), ("source", "result"))
+    top = TomlTable(path, "", read_toml(path), ("source", "result"))
     source = top.text("source", path.stem)
     found = []
     for number, values in enumerate(top.tables("result"), 1):
-        table = Table(path, f"[[result]] {number}", values, ("dataset", "way", "shot", "accuracy", "f1"))
+        table = TomlTable(path, f"[[result]] {number}", values, ("dataset", "way", "shot", "accuracy", "f1"))
         key = {"source": source, "dataset": table.text("dataset"), "way": table.number("way", 2)}
         key["shot"] = table.number("shot", 1)
         for metric in ("accuracy", "f1"):
@@ -153,7 +153,7 @@ def read_reported(path: Path) -> tuple[dict[str, Any], ...]:
 # --- from tables to cells -----------------------------------------------------------------------------------------
 
 
-def _part(kind: str, table: Table, methods: Mapping[str, Table]) -> Part:
+def _part(kind: str, table: TomlTable, methods: Mapping[str, TomlTable]) -> GridPart:
     axes = {name: table.numbers(name, 2 if name == "way" else 1) for name in SHAPE if name in table.values}
     for name in ("way", "shot"):
         if name not in axes:
@@ -175,12 +175,17 @@ def _part(kind: str, table: Table, methods: Mapping[str, Table]) -> Part:
         for label in labels
         for setting in settings
     ]
-    return Part(kind, table.text("title", kind), tuple(rows), lists[0] if kind == "sweep" else None)
+    return GridPart(kind, table.text("title", kind), tuple(rows), lists[0] if kind == "sweep" else None)
 
 
 def _row(
-    kind: str, table: Table, methods: Mapping[str, Table], dataset: str, label: str, setting: tuple[int, int, int]
-) -> Row:
+    kind: str,
+    table: TomlTable,
+    methods: Mapping[str, TomlTable],
+    dataset: str,
+    label: str,
+    setting: tuple[int, int, int],
+) -> GridRow:
     own = methods.get(label)
     method = own.text("method", label) if own else label
     options = dict(own.table("options", None).values) if own else {}
@@ -202,16 +207,16 @@ def _row(
         queries=table.choice("queries", QUERIES),
         kind="case" if kind == "case" else "score",
     )
-    return Row(label, tuple(replace(cell, seed=seed) for seed in _seeds(kind, table, own)))
+    return GridRow(label, tuple(replace(cell, seed=seed) for seed in _seeds(kind, table, own)))
 
 
-def _seeds(kind: str, table: Table, own: Table | None) -> Sequence[int]:
+def _seeds(kind: str, table: TomlTable, own: TomlTable | None) -> Sequence[int]:
     """Those of the method, unless the part itself names some; a case study is of one."""
     seeds = own.seeds() if own and "seeds" in own.values and "seeds" not in table.own else table.seeds()
     return seeds[:1] if kind == "case" else seeds
 
 
-class Table:
+class TomlTable:
     """One table of a file. Values are asked for by key; what is wrong is said with its place."""
 
     def __init__(
@@ -235,9 +240,9 @@ class Table:
     def wrong(self, what: str) -> NoReturn:
         raise FewnodeError(f"{self.path}: {self.place + ': ' if self.place else ''}{what}")
 
-    def table(self, key: str, known: Sequence[str] | None) -> Table:
+    def table(self, key: str, known: Sequence[str] | None) -> TomlTable:
         place = f"[{key}]" if not self.place else f"{self.place} {key}"
-        return Table(self.path, place, self.values.get(key, {}), known)
+        return TomlTable(self.path, place, self.values.get(key, {}), known)
 
     def tables(self, key: str) -> list[dict[str, Any]]:
         found = self.values.get(key, [])

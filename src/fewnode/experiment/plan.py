@@ -28,7 +28,7 @@ GUESS = 10.0
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedCell:
     """A cell with its identity, where its network and its method are, and why it cannot be, if it cannot."""
 
     id: str
@@ -49,14 +49,14 @@ class Planned:
         return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
 
 
-def plan(grid: Grid, data_dir: Path | None = None) -> list[Planned]:
+def plan(grid: Grid, data_dir: Path | None = None) -> list[PlannedCell]:
     """Every cell of the grid, in its order; one that two parts ask for is there twice, with the same id."""
     return Planner([*([data_dir] if data_dir else []), *grid.folders, Path()]).plan(grid.cells)
 
 
-def trainings(cells: Iterable[Planned]) -> list[list[Planned]]:
+def trainings(cells: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
     """The distinct cells, those of one training together."""
-    groups: dict[str, dict[str, Planned]] = {}
+    groups: dict[str, dict[str, PlannedCell]] = {}
     for planned in cells:
         groups.setdefault(planned.training, {})[planned.id] = planned
     return [list(group.values()) for group in groups.values()]
@@ -72,10 +72,10 @@ class Planner:
         self._methods: dict[str, tuple[str | Plugin, str, dict[str, Any]]] = {}
         self._reasons: dict[tuple[str, int, int, int, str], str | None] = {}
 
-    def plan(self, cells: Sequence[Cell]) -> list[Planned]:
+    def plan(self, cells: Sequence[Cell]) -> list[PlannedCell]:
         return [self._plan(cell) for cell in cells]
 
-    def _plan(self, cell: Cell) -> Planned:
+    def _plan(self, cell: Cell) -> PlannedCell:
         if cell.dataset not in self._sources:
             self._sources[cell.dataset] = self._find(cell.dataset)
         source = self._sources[cell.dataset]
@@ -87,7 +87,7 @@ class Planner:
         identity["options"] = options
         hashed = {key: value for key, value in identity.items() if key != "dataset"}
         found = replace(cell, dataset=data.name)
-        return Planned(short_hash(hashed), found, source, method, identity, self._reason(source, cell))
+        return PlannedCell(short_hash(hashed), found, source, method, identity, self._reason(source, cell))
 
     def _find(self, name: str) -> str:
         """A built-in name, or a dataset directory or file in one of the folders; `.npz` may be left out."""
@@ -148,7 +148,7 @@ def open_dataset(source: str) -> Dataset:
 # --- how long it may take -----------------------------------------------------------------------------------------
 
 
-class Clock:
+class TimeEstimate:
     """Seconds that a training and its evaluations take, from cells like them that are done."""
 
     def __init__(self, records: Mapping[str, Record]) -> None:
@@ -163,7 +163,7 @@ class Clock:
                 total, count = self._seen.get(key, (0.0, 0))
                 self._seen[key] = total + spent, count + 1
 
-    def expect(self, group: Sequence[Planned]) -> float:
+    def expect(self, group: Sequence[PlannedCell]) -> float:
         """Seconds for the cells of one training: the mean on the same network, else on any."""
         for key in _like(group[0].identity):
             if key in self._seen:
@@ -171,7 +171,7 @@ class Clock:
                 return total / count
         return GUESS
 
-    def knows(self, group: Sequence[Planned]) -> bool:
+    def knows(self, group: Sequence[PlannedCell]) -> bool:
         return _like(group[0].identity)[-1] in self._seen
 
 

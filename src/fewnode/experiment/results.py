@@ -21,7 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import METRICS, Interval, interval
 from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
-from fewnode.experiment.plan import Planned
+from fewnode.experiment.plan import PlannedCell
 from fewnode.io import readable, write_text
 
 LAYOUT = "layout.json"
@@ -36,7 +36,7 @@ Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ResultRow:
     """A row of a part: the cells that differ in the seed alone."""
 
     label: str
@@ -87,7 +87,7 @@ class Section:
     kind: str
     title: str
     along: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[ResultRow, ...]
 
     @property
     def datasets(self) -> list[str]:
@@ -101,7 +101,7 @@ class Section:
     def settings(self) -> list[str]:
         return list(dict.fromkeys(entry.setting for entry in self.entries))
 
-    def of(self, dataset: str, label: str | None = None, setting: str | None = None) -> list[Entry]:
+    def of(self, dataset: str, label: str | None = None, setting: str | None = None) -> list[ResultRow]:
         return [
             entry
             for entry in self.entries
@@ -124,7 +124,7 @@ class Results:
         shown = {r.id: r for s in self.sections for e in s.entries for r in e.records if r is not None}
         return list(shown.values())
 
-    def paper(self, entry: Entry, metric: str) -> float | None:
+    def paper(self, entry: ResultRow, metric: str) -> float | None:
         """The number that was published for the entry, in percent."""
         key = {"dataset": entry.dataset, "way": entry.way, "shot": entry.shot, "method": entry.label, "metric": metric}
         return next((r["value"] for r in self.reported if all(r[k] == v for k, v in key.items())), None)
@@ -133,7 +133,7 @@ class Results:
 # --- the layout: which cells are shown where ----------------------------------------------------------------------
 
 
-def write_layout(directory: Path, grid: Grid, planned: Sequence[Planned]) -> None:
+def write_layout(directory: Path, grid: Grid, planned: Sequence[PlannedCell]) -> None:
     ids = iter(planned)
     parts = []
     for part in grid.parts:
@@ -143,7 +143,7 @@ def write_layout(directory: Path, grid: Grid, planned: Sequence[Planned]) -> Non
     write_text(directory / LAYOUT, json.dumps(layout, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def _place(planned: Planned) -> dict[str, Any]:
+def _place(planned: PlannedCell) -> dict[str, Any]:
     cell = planned.cell
     shape = {"way": cell.way, "shot": cell.shot, "query": cell.query}
     return {"id": planned.id, "dataset": cell.dataset, "method": Path(cell.method).name, **shape}
@@ -178,11 +178,11 @@ def read_results(directory: Path) -> Results:
         raise FewnodeError(f"{path}: damaged; fewnode experiment writes it anew, and runs no cell twice") from None
 
 
-def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> Entry:
+def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> ResultRow:
     first = row["cells"][0]
     shape = {key: int(first[key]) for key in ("way", "shot", "query")}
     found = tuple(records.get(cell["id"]) for cell in row["cells"])
-    return Entry(str(row["label"]), str(first["dataset"]), str(first["method"]), **shape, records=found)
+    return ResultRow(str(row["label"]), str(first["dataset"]), str(first["method"]), **shape, records=found)
 
 
 # --- significance -------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class Verdicts:
     marks: Mapping[int, str]
     comparisons: int
 
-    def mark(self, entry: Entry) -> str:
+    def mark(self, entry: ResultRow) -> str:
         """`best`; `level`: equally good within the margin; `unsure`: cannot tell; `worse`, significantly."""
         return self.marks.get(id(entry), "")
 
@@ -288,7 +288,7 @@ def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int,
     return {id(b): verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
 
 
-def comparable(a: Entry, b: Entry, metric: str) -> bool:
+def comparable(a: ResultRow, b: ResultRow, metric: str) -> bool:
     """Whether both were asked the same number of tasks, two at least."""
     x, y = a.scores[metric], b.scores[metric]
     return bool(x.size and y.size and x.shape[1] == y.shape[1] > 1)

@@ -18,17 +18,17 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from fewnode.cluster import Lost, connected, each
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
-from fewnode.experiment.plan import Clock, Planned, open_dataset, plan, trainings
+from fewnode.experiment.plan import PlannedCell, TimeEstimate, open_dataset, plan, trainings
 from fewnode.experiment.results import TABLE, read_results, table, write_layout
 from fewnode.experiment.work import THREADS, died, work, work_apart
 from fewnode.io import csv_text, exclusive, write_text
 
-Group: TypeAlias = Sequence[Planned]
+Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""
 
 
 @dataclass
-class Progress:
+class GridProgress:
     """How far a run is."""
 
     total: int
@@ -51,25 +51,25 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class DryRun:
     """What a run would do: the cells by what is known of them, and an estimate of the time."""
 
-    cells: list[tuple[Planned, str]]
+    cells: list[tuple[PlannedCell, str]]
     seconds: float
     guessed: int
     """Trainings whose time is a guess, because nothing like them has been measured."""
 
 
-def outlook(grid: Grid, out: Path, workers: int, data_dir: Path | None = None, retry: bool = False) -> Outlook:
+def dry_run(grid: Grid, out: Path, workers: int, data_dir: Path | None = None, retry: bool = False) -> DryRun:
     """Look, and run nothing."""
     planned = {p.id: p for p in plan(grid, data_dir)}
     records = read_ledger(out)[0]
     groups = trainings(p for p in planned.values() if _is_open(p, records, retry))
-    clock = Clock(records)
+    estimate = TimeEstimate(records)
     waiting = {p.id for group in groups for p in group}
     state = {p.id: "to run" if p.id in waiting else _state(p, records) for p in planned.values()}
-    seconds = sum(clock.expect(group) for group in groups) / workers
-    return Outlook([(p, state[p.id]) for p in planned.values()], seconds, sum(not clock.knows(g) for g in groups))
+    seconds = sum(estimate.expect(group) for group in groups) / workers
+    return DryRun([(p, state[p.id]) for p in planned.values()], seconds, sum(not estimate.knows(g) for g in groups))
 
 
 def experiment(
@@ -79,10 +79,10 @@ def experiment(
     backend: str = "local",
     data_dir: Path | None = None,
     retry: bool = False,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[GridProgress], None] = lambda progress: None,
     address: str | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> Progress:
+) -> GridProgress:
     """Bring the results in `out` to what the grid asks for. Failed cells run again only if `retry`.
 
     A second run in the same directory is refused while the first one is at it.
@@ -93,22 +93,22 @@ def experiment(
         records, damaged = read_ledger(out)
         distinct = {p.id: p for p in planned}.values()
         groups = trainings(p for p in distinct if _is_open(p, records, retry))
-        clock = Clock(records)
-        groups.sort(key=lambda group: -clock.expect(group))  # the long ones first: none is left over at the end
+        estimate = TimeEstimate(records)
+        groups.sort(key=lambda group: -estimate.expect(group))  # the long ones first: none is left over at the end
         progress = replace(_so_far(list(distinct), records, retry), damaged=damaged)
         write_layout(out, grid, planned)
         with closing(Ledger(out)) as ledger:
             for p in distinct:
                 if p.impossible is not None and p.id not in records:
                     ledger.add(Record(p.id, p.identity, "impossible", reason=p.impossible))
-            _collect(run(groups), groups, workers, clock, ledger, progress, report)
+            _collect(run(groups), groups, workers, estimate, ledger, progress, report)
         write_text(out / TABLE, csv_text(table(read_results(out))))
     return progress
 
 
-def _so_far(planned: Sequence[Planned], records: dict[str, Record], retry: bool) -> Progress:
+def _so_far(planned: Sequence[PlannedCell], records: dict[str, Record], retry: bool) -> GridProgress:
     """What there is before anything runs."""
-    progress = Progress(len(planned))
+    progress = GridProgress(len(planned))
     for p in planned:
         if p.impossible is not None:
             progress.impossible += 1
@@ -122,17 +122,17 @@ def _collect(
     finished: Iterator[list[Record]],
     groups: Sequence[Group],
     workers: int,
-    clock: Clock,
+    estimate: TimeEstimate,
     ledger: Ledger,
-    progress: Progress,
-    report: Callable[[Progress], None],
+    progress: GridProgress,
+    report: Callable[[GridProgress], None],
 ) -> None:
     left = {group[0].training: group for group in groups}
     by_id = {p.id: p.training for group in groups for p in group}
 
     def tell() -> None:
         progress.running = min(workers, len(left))
-        progress.seconds_left = sum(clock.expect(group) for group in left.values()) / workers
+        progress.seconds_left = sum(estimate.expect(group) for group in left.values()) / workers
         report(progress)
 
     tell()
@@ -140,13 +140,13 @@ def _collect(
         del left[by_id[records[0].id]]
         for record in records:
             ledger.add(record)
-            clock.learn(record)
+            estimate.learn(record)
             progress.count(record)
             progress.last = record
             tell()
 
 
-def _is_open(planned: Planned, records: dict[str, Record], retry: bool) -> bool:
+def _is_open(planned: PlannedCell, records: dict[str, Record], retry: bool) -> bool:
     """Whether the cell has still to be run."""
     record = records.get(planned.id)
     if planned.impossible is not None:
@@ -154,7 +154,7 @@ def _is_open(planned: Planned, records: dict[str, Record], retry: bool) -> bool:
     return record is None or record.status == "impossible" or (retry and record.status == "failed")
 
 
-def _state(planned: Planned, records: dict[str, Record]) -> str:
+def _state(planned: PlannedCell, records: dict[str, Record]) -> str:
     return "impossible" if planned.impossible is not None else records[planned.id].status
 
 

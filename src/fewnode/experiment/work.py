@@ -22,13 +22,13 @@ from fewnode.estimator import Estimator, has_option
 from fewnode.evaluation import METRICS, evaluate
 from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
-from fewnode.experiment.plan import Planned, open_dataset
+from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.io import one_line
 
 THREADS = 1
 
 
-def work_apart(group: Sequence[Planned]) -> list[Record]:
+def work_apart(group: Sequence[PlannedCell]) -> list[Record]:
     """`work` in a process of its own, which ends when the run that started it is killed."""
     _end_with_parent()
     return work(group)
@@ -47,7 +47,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def work(group: Sequence[Planned]) -> list[Record]:
+def work(group: Sequence[PlannedCell]) -> list[Record]:
     """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
     torch.set_num_threads(THREADS)
     with threadpool_limits(THREADS):
@@ -70,7 +70,7 @@ def work(group: Sequence[Planned]) -> list[Record]:
     return records
 
 
-def _model(planned: Planned) -> Estimator:
+def _model(planned: PlannedCell) -> Estimator:
     cell = planned.cell
     options = dict(cell.options)
     if "workers" not in options and has_option(planned.method, "workers"):
@@ -78,7 +78,7 @@ def _model(planned: Planned) -> Estimator:
     return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options)
 
 
-def _finish(planned: Planned, model: Estimator, fit: tuple[float, float], shared: bool) -> Record:
+def _finish(planned: PlannedCell, model: Estimator, fit: tuple[float, float], shared: bool) -> Record:
     cell, data = planned.cell, open_dataset(planned.source)
     start = time.perf_counter()
     if cell.kind == "case":
@@ -100,12 +100,12 @@ def _finish(planned: Planned, model: Estimator, fit: tuple[float, float], shared
     return Record(planned.id, planned.identity, "done", seconds=seconds, provenance=provenance, **found)
 
 
-def died(group: Sequence[Planned]) -> list[Record]:
+def died(group: Sequence[PlannedCell]) -> list[Record]:
     """The records of cells that took their process with them."""
     return [_failed(planned, FewnodeError("its process died, perhaps for lack of memory"), 0.0) for planned in group]
 
 
-def _failed(planned: Planned, error: BaseException, seconds: float) -> Record:
+def _failed(planned: PlannedCell, error: BaseException, seconds: float) -> Record:
     what = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {one_line(error)}"
     spent = {"fit": round(seconds, 3)}
     return Record(planned.id, planned.identity, "failed", reason=what, seconds=spent, provenance=_versions())

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Interval
 from fewnode.experiment.ledger import Record
-from fewnode.experiment.results import Entry, Results, Section, Verdicts, against_first, compare
+from fewnode.experiment.results import ResultRow, Results, Section, Verdicts, against_first, compare
 from fewnode.report import names, plots
 from fewnode.report.page import STYLE, write_page
 from fewnode.report.tables import LEVEL, change_text, distinct_metrics, signed, significance
@@ -175,7 +175,7 @@ def _parts(value: Any) -> dict[str, str]:
     return {"mean": f"{100 * value.mean:.1f}", "ci95": f"{100 * value.ci95:.1f}"}
 
 
-def _paper(results: Results, entry: Entry) -> dict[str, str] | None:
+def _paper(results: Results, entry: ResultRow) -> dict[str, str] | None:
     reported, found = results.paper(entry, "accuracy"), entry["accuracy"]
     if reported is None or found is None:
         return None

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from fewnode.experiment.results import Entry, Section
+from fewnode.experiment.results import ResultRow, Section
 from fewnode.report.figures import INK, PARTS, axes, svg
 from fewnode.report.names import ACCENT, CLASSES, GREY, colour, written
 
@@ -70,7 +70,7 @@ def _label_ends(ax: Any, ends: Sequence[tuple[float, str, str]]) -> None:
         ax.text(1.02, (place - low) / (high - low), name, transform=ax.transAxes, **style)
 
 
-def accuracy_against_seconds(entries: Sequence[Entry]) -> Figure | None:
+def accuracy_against_seconds(entries: Sequence[ResultRow]) -> Figure | None:
     """What a method is worth against what it costs: mean over settings, seconds to train once."""
     points = []
     for label in dict.fromkeys(entry.label for entry in entries):
@@ -91,7 +91,7 @@ def accuracy_against_seconds(entries: Sequence[Entry]) -> Figure | None:
     return figure
 
 
-def _mean(entry: Entry) -> float:
+def _mean(entry: ResultRow) -> float:
     found = entry["accuracy"]
     return found.mean if found else float("nan")
 

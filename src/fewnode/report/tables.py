@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewnode.evaluation import METRICS, Interval
-from fewnode.experiment.results import MARGIN, Entry, Results, Section, against_first, compare, table
+from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.io import csv_text
 from fewnode.report import names
 
-Escape = Callable[[str], str]
-
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """What stands in a table, and how: a mark of `Verdicts`, or none."""
 
     text: str
@@ -23,16 +21,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     note: str
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ReportTable]:
     """Every table of the report: of each comparison, one a network and metric; of each ablation, one."""
-    found: list[Table] = []
+    found: list[ReportTable] = []
     for section in results.sections:
         if section.kind == "compare":
             for metric in distinct_metrics(section):
@@ -60,7 +58,7 @@ LEVEL = f"equally good: surely less than {100 * MARGIN:.0f} points apart"
 """What † says; ? says that the data cannot tell."""
 
 
-def _compared(results: Results, section: Section, metric: str) -> list[Table]:
+def _compared(results: Results, section: Section, metric: str) -> list[ReportTable]:
     verdicts = compare(section, metric)
     how = significance(verdicts.comparisons)
     note = f"% ± 95 % interval. Bold: best; †: {LEVEL}; ?: cannot tell; no mark: significantly worse ({how})."
@@ -71,17 +69,17 @@ def _compared(results: Results, section: Section, metric: str) -> list[Table]:
             continue
         rows = []
         for label in section.labels:
-            cells = [Cell(names.written(label))]
+            cells = [TableCell(names.written(label))]
             for setting in settings:
                 entry = next(iter(section.of(dataset, label, setting)), None)
-                cells.append(Cell(_number(results, entry, metric), verdicts.mark(entry) if entry else ""))
+                cells.append(TableCell(_number(results, entry, metric), verdicts.mark(entry) if entry else ""))
             rows.append(tuple(cells))
         caption = f"{section.title}: {dataset}, {names.METRICS[metric]}"
-        found.append(Table(caption, ("method", *settings), tuple(rows), note))
+        found.append(ReportTable(caption, ("method", *settings), tuple(rows), note))
     return found
 
 
-def _number(results: Results, entry: Entry | None, metric: str) -> str:
+def _number(results: Results, entry: ResultRow | None, metric: str) -> str:
     found = entry[metric] if entry else None
     if entry is None or found is None:
         return "–"
@@ -89,22 +87,22 @@ def _number(results: Results, entry: Entry | None, metric: str) -> str:
     return str(found) + (f" (reported {paper:.1f}, {signed(100 * found.mean - paper)})" if paper is not None else "")
 
 
-def _ablated(section: Section) -> Table:
+def _ablated(section: Section) -> ReportTable:
     changes, comparisons = against_first(section)
     rows = []
     for label in section.labels:
-        cells = [Cell(names.written(label))]
+        cells = [TableCell(names.written(label))]
         for dataset in section.datasets:
             entry = next(iter(section.of(dataset, label)), None)
             found = entry["accuracy"] if entry else None
             change = changes.get(id(entry))
             text = str(found) if found else "–"
-            cells.append(Cell(text + (f" ({change_text(*change)})" if change else "")))
+            cells.append(TableCell(text + (f" ({change_text(*change)})" if change else "")))
         rows.append(tuple(cells))
     how = significance(comparisons)
     note = "Accuracy, % ± 95 % interval, and the difference to the first row; "
     note += f"*: significant; †: {LEVEL}; ?: cannot tell ({how})."
-    return Table(section.title, ("variant", *section.datasets), tuple(rows), note)
+    return ReportTable(section.title, ("variant", *section.datasets), tuple(rows), note)
 
 
 def change_text(change: Interval, outcome: str) -> str:
@@ -140,7 +138,7 @@ def _with_marks(results: Results) -> list[list[str]]:
     return found
 
 
-def to_markdown(found: Table) -> str:
+def to_markdown(found: ReportTable) -> str:
     lines = [f"**{in_markdown(found.caption)}**", "", _piped([in_markdown(h) for h in found.header])]
     lines.append("|---|" + "---:|" * (len(found.header) - 1))
     style = {"best": "**{}**", "level": "{}†", "unsure": "{} ?", "worse": "{}", "": "{}"}
@@ -152,7 +150,7 @@ def _piped(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def to_latex(found: Table) -> str:
+def to_latex(found: ReportTable) -> str:
     """A table for the package booktabs."""
     style = {"best": "\\textbf{{{}}}", "level": "{}$^\\dagger$", "unsure": "{}$^?$", "worse": "{}", "": "{}"}
     rows = [" & ".join(style[c.mark].format(in_latex(c.text)) for c in row) + " \\\\" for row in found.rows]

@@ -17,12 +17,12 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.serve.bodies import Attach, Classify, Edges, Judging, Progress, Put, PutNode, Suggest
-from fewnode.serve.desk import Busy, Desk
-from fewnode.serve.gate import BUG, Gate, Health, Rules
+from fewnode.serve.admission import Admission, Busy
+from fewnode.serve.auth import BUG, AuthMiddleware, Health, Rules
+from fewnode.serve.bodies import Attach, ChangeEdges, Classify, Judging, MeasureProgress, PutClass, PutNode, Suggest
 from fewnode.serve.metrics import Metrics
-from fewnode.serve.moment import Clash, Condition, Missing, Moved, NearDuplicate
 from fewnode.serve.session import Session
+from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, PreconditionFailed
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
@@ -30,10 +30,10 @@ AT_ONCE = 50_000
 PACKED = 10_000
 """Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
-    Missing: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
-    Clash: (409, "take it out of that class first"),
+    NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
+    Conflict: (409, "take it out of that class first"),
     NearDuplicate: (409, "use the class that is there, or another name"),
-    Moved: (412, "read GET /api/classes again and repeat the change"),
+    PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
 
@@ -51,14 +51,14 @@ Conditional = Annotated[Condition, Depends(condition)]
 class Service:
     """The application and what it is made of. The session comes when the model is loaded."""
 
-    def __init__(self, rules: Rules, desk: Desk | None = None) -> None:
-        self.rules, self.desk, self.health, self.metrics = rules, desk or Desk(), Health(), Metrics()
+    def __init__(self, rules: Rules, admission: Admission | None = None) -> None:
+        self.rules, self.admission, self.health, self.metrics = rules, admission or Admission(), Health(), Metrics()
         self._session: Session | None = None
-        self.app = Gate(_routes(self), rules, self.desk, self.health, self.metrics)
+        self.app = AuthMiddleware(_routes(self), rules, self.admission, self.health, self.metrics)
 
     @property
     def session(self) -> Session:
-        assert self._session is not None, "the gate lets nobody in before"  # noqa: S101 # nosec B101
+        assert self._session is not None, "nobody gets past the authentication before"  # noqa: S101 # nosec B101
         return self._session
 
     def open(self, session: Session) -> None:
@@ -72,8 +72,8 @@ class Service:
             "attached_nodes": ("Nodes attached since the model was trained.", session.n_attached),
             "classes": ("Registered classes.", len(session.state.classes)),
             "changes": ("Changes of classes, nodes and edges.", session.state.changes),
-            "short_queue": ("Requests in hand or waiting for their turn.", self.desk.in_hand),
-            "long_queue": ("Long requests in hand or waiting.", self.desk.in_thread),
+            "short_queue": ("Requests in hand or waiting for their turn.", self.admission.in_hand),
+            "long_queue": ("Long requests in hand or waiting.", self.admission.in_thread),
         }
 
 
@@ -91,10 +91,10 @@ def _routes(service: Service) -> FastAPI:
         openapi_url="/openapi.json",
     )
     app.add_middleware(GZipMiddleware, minimum_size=PACKED, compresslevel=1)
-    desk = service.desk
+    admission = service.admission
 
     async def aside(work: Callable[..., Any], *args: Any) -> Response:
-        return json(await desk.aside(work, *args))
+        return json(await admission.aside(work, *args))
 
     @app.post("/api/classify", summary="Classify nodes, with reasons", openapi_extra=_takes(Classify))
     async def classify(request: Request) -> Response:
@@ -141,7 +141,7 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.delete_node, node, condition)
 
     @app.post("/api/edges", summary="Add and remove edges between nodes that are there")
-    async def edges(body: Annotated[Edges, Body()]) -> Response:
+    async def edges(body: Annotated[ChangeEdges, Body()]) -> Response:
         return await aside(service.session.change_edges, body)
 
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
@@ -157,7 +157,7 @@ def _routes(service: Service) -> FastAPI:
         return json(service.session.one_class(name))
 
     @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
-    async def put_class(name: str, body: Annotated[Put, Body()], condition: Conditional) -> Response:
+    async def put_class(name: str, body: Annotated[PutClass, Body()], condition: Conditional) -> Response:
         return await aside(service.session.put_class, name, body.support, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
@@ -169,7 +169,7 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.suggest, body)
 
     @app.post("/api/progress", summary="How much of what the classes claim is right, by known labels")
-    async def progress(body: Annotated[Progress, Body()]) -> Response:
+    async def progress(body: Annotated[MeasureProgress, Body()]) -> Response:
         return await aside(service.session.progress, body)
 
     @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")
@@ -181,7 +181,7 @@ def _routes(service: Service) -> FastAPI:
         mode: str | None = None, closed_set: bool = False, threshold: float | None = None
     ) -> Response:
         how = Judging(mode=mode, closed_set=closed_set, threshold=threshold)
-        return _csv(await desk.aside(service.session.labels_csv, how), "labels.csv")
+        return _csv(await admission.aside(service.session.labels_csv, how), "labels.csv")
 
     @app.get("/metrics", summary="Counts and times for Prometheus")
     async def metrics() -> Response:

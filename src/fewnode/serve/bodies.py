@@ -89,7 +89,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Put(Body):
+class PutClass(Body):
     """A class: a few nodes that are in it."""
 
     support: Shots
@@ -210,23 +210,23 @@ class PutNode(NodeContent, Judging):
     model_config = ConfigDict(json_schema_extra={"example": {"attributes": {"vpn": 2}, "edges": ["libc6"]}})
 
 
-class Edge(Body):
+class EdgeBody(Body):
     """In a network that is not directed, source and target may change places."""
 
     source: NodeName
     target: NodeName
 
 
-class Edges(Body):
+class ChangeEdges(Body):
     """Edges between nodes that are there: some to add, some to remove, all or none."""
 
-    add: Annotated[list[Edge], Field(max_length=NODES)] = []
-    remove: Annotated[list[Edge], Field(max_length=NODES)] = []
+    add: Annotated[list[EdgeBody], Field(max_length=NODES)] = []
+    remove: Annotated[list[EdgeBody], Field(max_length=NODES)] = []
 
     model_config = ConfigDict(json_schema_extra={"example": {"add": [{"source": "openvpn", "target": "openssl"}]}})
 
 
-class Progress(Judging):
+class MeasureProgress(Judging):
     """Nodes whose class is known beside those that the dataset knows; a class of another name is another class."""
 
     truth: Annotated[dict[ClassName, Asked], Field(max_length=CLASSES)] = {}

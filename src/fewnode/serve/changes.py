@@ -19,7 +19,7 @@ from fewnode.serve.rows import reader_of
 from fewnode.serve.state import Edge, State
 
 
-class Origin:
+class BaseDataset:
     """The dataset that the service was started with, and what follows from it for changes."""
 
     def __init__(self, data: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""What can be changed: classes, nodes, edges. Each change is checked against one moment, and gives the next state."""
+"""What can be changed: classes, nodes, edges. Each change is checked against one snapshot, and gives the next state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, Edges, NewNode, PutNode, alike
+from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ChangeEdges, ClassName, NewNode, PutNode, alike
 from fewnode.serve.changes import linked
-from fewnode.serve.moment import Clash, Condition, Missing, Moment, NearDuplicate
+from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, Snapshot
 from fewnode.serve.state import Content, Edge, State
 
 _CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
@@ -29,7 +29,7 @@ class Edit:
 # --- classes ---
 
 
-def put_class(now: Moment, name: str, nodes: Sequence[str], condition: Condition) -> Edit:
+def put_class(now: Snapshot, name: str, nodes: Sequence[str], condition: Condition) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if why := alike(name, classes):
@@ -39,45 +39,45 @@ def put_class(now: Moment, name: str, nodes: Sequence[str], condition: Condition
     others = {node: other for other, given in classes.items() if other != name for node in given}
     for node in support:
         if node in others:
-            raise Clash(f"node {node!r} is in class {others[node]!r} already; a node is in one class at most")
+            raise Conflict(f"node {node!r} is in class {others[node]!r} already; a node is in one class at most")
     if name not in classes and len(classes) >= CLASSES:
         raise FewnodeError(f"there are {CLASSES} classes already, which is the limit")
     return Edit(now.state.with_class(name, support), {"put class": {"name": name, "support": support}})
 
 
-def delete_class(now: Moment, name: str, condition: Condition) -> Edit:
+def delete_class(now: Snapshot, name: str, condition: Condition) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if name not in classes:
-        raise Missing(f"there is no class {name!r}{closest(name, classes)}")
+        raise NotFound(f"there is no class {name!r}{closest(name, classes)}")
     return Edit(now.state.without_class(name), {"delete class": name})
 
 
 # --- nodes ---
 
 
-def attach(now: Moment, given: Sequence[NewNode]) -> Edit:
+def attach(now: Snapshot, given: Sequence[NewNode]) -> Edit:
     """New nodes, with edges to nodes that are there or come with them."""
     nodes: dict[str, Content] = {}
     for new in given:
-        name = now.origin.form(new.node)
+        name = now.base.form(new.node)
         if name in nodes or now.has(name):
             raise FewnodeError(f"there is a node {name!r} already")
-        nodes[name] = now.origin.reader.content(name, new.content)
+        nodes[name] = now.base.reader.content(name, new.content)
     ends = {name: _ends(now, name, new.edges, nodes) for name, new in zip(nodes, given, strict=True)}
     state = now.state.with_nodes(nodes)
-    state = _rewired(now, state, [now.origin.edge(end, name) for name in ends for end in ends[name]], [])
+    state = _rewired(now, state, [now.base.edge(end, name) for name in ends for end in ends[name]], [])
     change = [{"node": name, **content, "edges": ends[name]} for name, content in nodes.items()]
     return Edit(state, {"attach": change}, nodes)
 
 
-def put_node(now: Moment, given: str, body: PutNode, condition: Condition) -> Edit:
+def put_node(now: Snapshot, given: str, body: PutNode, condition: Condition) -> Edit:
     """Another row, other edges, or both; a node that is not there is attached."""
-    name = now.origin.form(given)
+    name = now.base.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
         return attach(now, [NewNode(node=name, row=body.row, attributes=body.attributes, edges=body.edges or [])])
-    content = None if body.content is None else now.origin.reader.content(name, body.content)
+    content = None if body.content is None else now.base.reader.content(name, body.content)
     nodes = {} if content is None else {name: content}
     state, change = now.state.with_nodes(nodes), {"node": name, **(content or {})}
     if body.edges is not None:
@@ -86,35 +86,35 @@ def put_node(now: Moment, given: str, body: PutNode, condition: Condition) -> Ed
         row = data.node(name)
         adj = data.graph.adj
         before = [data.node_name(int(i)) for i in adj.indices[adj.indptr[row] : adj.indptr[row + 1]]]
-        added = [now.origin.edge(end, name) for end in wanted if end not in set(before)]
-        removed = [now.origin.edge(end, name) for end in before if end not in set(wanted)]
+        added = [now.base.edge(end, name) for end in wanted if end not in set(before)]
+        removed = [now.base.edge(end, name) for end in before if end not in set(wanted)]
         state, change = _rewired(now, state, added, removed), {**change, "edges": wanted}
     return Edit(state, {"put node": change}, nodes)
 
 
-def delete_node(now: Moment, given: str, condition: Condition) -> Edit:
-    name = now.origin.form(given)
+def delete_node(now: Snapshot, given: str, condition: Condition) -> Edit:
+    name = now.base.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
-        raise Missing(f"unknown node {name!r}{closest(name, now.origin.names)}")
+        raise NotFound(f"unknown node {name!r}{closest(name, now.base.names)}")
     supported = next((label for label, nodes in now.state.classes.items() if name in nodes), None)
     if supported is not None:
-        raise Clash(f"node {name!r} is a support node of class {supported!r}")
+        raise Conflict(f"node {name!r} is a support node of class {supported!r}")
     if now.network.data.graph.n == 1:
         raise FewnodeError(f"node {name!r} is the last one")
-    original = name in now.origin.row and name not in now.state.removed
+    original = name in now.base.row and name not in now.state.removed
     return Edit(_within(now.state.without_node(name, original)), {"delete node": name})
 
 
 # --- edges ---
 
 
-def change_edges(now: Moment, body: Edges) -> tuple[Edit, dict[str, Any]]:
+def change_edges(now: Snapshot, body: ChangeEdges) -> tuple[Edit, dict[str, Any]]:
     """Edges of nodes that are there; also how many were changed, and those that needed no change."""
     data = now.network.data
 
     def resolved(given: Iterable[Any]) -> list[Edge]:
-        edges = [now.origin.edge(now.name(edge.source), now.name(edge.target)) for edge in given]
+        edges = [now.base.edge(now.name(edge.source), now.name(edge.target)) for edge in given]
         if loop := next((source for source, target in edges if source == target), None):
             raise FewnodeError(f"an edge from {loop!r} to itself says nothing")
         return list(dict.fromkeys(edges))
@@ -134,9 +134,9 @@ def change_edges(now: Moment, body: Edges) -> tuple[Edit, dict[str, Any]]:
     return Edit(_rewired(now, now.state, new, gone), {"edges": {"add": new, "remove": gone}}), told
 
 
-def _ends(now: Moment, name: str, given: Iterable[str], new: Mapping[str, Content]) -> list[str]:
+def _ends(now: Snapshot, name: str, given: Iterable[str], new: Mapping[str, Content]) -> list[str]:
     """The other ends of a node's edges, each once."""
-    ends = list(dict.fromkeys(now.origin.form(end) for end in given))
+    ends = list(dict.fromkeys(now.base.form(end) for end in given))
     for end in ends:
         if end == name:
             raise FewnodeError(f"node {name!r} has an edge to itself, which says nothing")
@@ -145,9 +145,9 @@ def _ends(now: Moment, name: str, given: Iterable[str], new: Mapping[str, Conten
     return ends
 
 
-def _rewired(now: Moment, state: State, add: Iterable[Edge], remove: Iterable[Edge]) -> State:
+def _rewired(now: Snapshot, state: State, add: Iterable[Edge], remove: Iterable[Edge]) -> State:
     wanted = [*((edge, True) for edge in add), *((edge, False) for edge in remove)]
-    return _within(state.with_edges((edge, present, now.origin.has_edge(edge, state)) for edge, present in wanted))
+    return _within(state.with_edges((edge, present, now.base.has_edge(edge, state)) for edge, present in wanted))
 
 
 def _within(state: State) -> State:

@@ -28,7 +28,7 @@ Support = tuple[tuple[str, tuple[str, ...]], ...]
 """Classes and the names of their support nodes, so that equal ones can be told."""
 
 
-class Network:
+class ServedNetwork:
     """A model and a dataset, every node embedded. Never changed: with other nodes or edges there is another one.
 
     The model is a shallow copy, since a method remembers the embedding of one graph only. One that takes long is kept
@@ -45,7 +45,7 @@ class Network:
         if self.embeds:
             if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
                 keep(home, self.model, data)
-            self.projection = Projection(self.model.embedding(data.graph))
+            self.projection = MapProjection(self.model.embedding(data.graph))
 
     def _answerer(self, classes: Support) -> Answerer:
         """The support set made ready; asked for the same one again, it is there already."""
@@ -150,7 +150,7 @@ class Network:
         }
 
 
-class Projection:
+class MapProjection:
     """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
 
     def __init__(self, z: Tensor) -> None:

@@ -1,7 +1,7 @@
 """What a request says of a node, read as this dataset takes it: a row of its tables, or attributes by name.
 
 Rows go through `fewnode.datasets.tables.extend`, as those of `fewnode data extend` do. What the dataset does not know
-is refused by name; what is missing, of an unknown category or not used is accounted for.
+is refused by name; what is missing, of an unknown category or not used is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Account:
+class CellReport:
     """What became of the cells of nodes: nothing that was given is dropped without a word."""
 
     missing: dict[str, list[str]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Reader(Protocol):
     def content(self, name: str, given: Content | None) -> Content:
         """What was given of a node, checked, and in the one form in which it is kept."""
 
-    def account(self, nodes: Mapping[str, Content]) -> Account:
+    def report(self, nodes: Mapping[str, Content]) -> CellReport:
         """What has to be told about nodes that `content` let pass."""
 
     def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
@@ -82,8 +82,8 @@ class AttributeReader:
         _refuse(name, "attribute", found["attributes"], self.column, there)
         return found
 
-    def account(self, nodes: Mapping[str, Content]) -> Account:
-        return Account()
+    def report(self, nodes: Mapping[str, Content]) -> CellReport:
+        return CellReport()
 
     def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
         row, place, value = [], [], []
@@ -162,17 +162,17 @@ class RowReader:
         """An empty cell, or a word such as NA that the import took for one."""
         return value is None or (isinstance(value, str) and value.strip() in {"", *self.dialect.missing_words})
 
-    def account(self, nodes: Mapping[str, Content]) -> Account:
-        account = Account()
+    def report(self, nodes: Mapping[str, Content]) -> CellReport:
+        report = CellReport()
         for name, content in nodes.items():
             row = content["row"]
             if missing := [column for column in self.encoding.columns if self._is_missing(row.get(column))]:
-                account.missing[name] = missing
+                report.missing[name] = missing
             given = {column: row[column] for column in self.categories if not self._is_missing(row.get(column))}
             if unknown := {column: v for column, v in given.items() if _text(v) not in self.categories[column]}:
-                account.unknown[name] = unknown
-            account.unused.extend(column for column in row if column in self.unused and column not in account.unused)
-        return account
+                report.unknown[name] = unknown
+            report.unused.extend(column for column in row if column in self.unused and column not in report.unused)
+        return report
 
     def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
         rows = [self.content(name, content)["row"] for name, content in nodes.items()]

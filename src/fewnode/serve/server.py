@@ -1,14 +1,12 @@
-"""The process: one socket, one event loop, patience with nobody, and a way out that loses no answer."""
+"""The process: one socket, one event loop, limits for everybody, and a way out that loses no answer."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,11 +22,10 @@ from fewnode.serve.app import Service
 from fewnode.serve.session import Session
 
 BACKLOG = 1024
-SO_ATTACH_FILTER = 26
 
 
 @dataclass(frozen=True)
-class Patience:
+class ClientLimits:
     """Seconds, bytes and connections that a client may take."""
 
     header_seconds: float = 10.0
@@ -38,8 +35,6 @@ class Patience:
     connections: int = 1000
     leaving_seconds: float = 0.5
     """How long new requests are still answered after readiness has turned false."""
-    queue_seconds: float = 0.2
-    """And then, how long it may take until the last connection that the kernel has accepted is taken over."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -60,24 +55,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def let_nobody_new_in(listener: socket.socket) -> None:
-    """Leave SYN packets unanswered, so that the queue of connections, which closing would reset, runs empty.
-
-    A filter of four instructions: load the flags of the TCP header; if SYN is among them, keep 0 bytes, else all.
-    Whoever tries meanwhile tries again a second later, and is refused. Where there are no filters, the queue is made
-    as short as can be.
-    """
-    program = [(0x30, 0, 0, 13), (0x45, 0, 1, 2), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
-    try:
-        listener.setsockopt(
-            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(code))
-        )
-    except OSError:
-        listener.listen(0)
-
-
-def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
+def connection_class(limits: ClientLimits) -> type[HttpToolsProtocol]:
     """uvicorn's connections wait for a header, and for a reader, as long as it takes; these do not."""
 
     class Connection(HttpToolsProtocol):
@@ -87,10 +65,10 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            if len(self.connections) > patience.connections:
+            if len(self.connections) > limits.connections:
                 self._make_room()
             if not transport.is_closing():
-                self._await_header(patience.header_seconds)
+                self._await_header(limits.header_seconds)
 
         def _make_room(self) -> None:
             """Whoever has been silent longest goes, else those who say nothing could keep all others out."""
@@ -107,7 +85,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
             super().data_received(data)
             if waiting and self._deadline is not None:
                 self._header_bytes += len(data)
-                if self._header_bytes > patience.header_bytes:
+                if self._header_bytes > limits.header_bytes:
                     self.transport.abort()
 
         def eof_received(self) -> bool:  # type: ignore[override]
@@ -120,7 +98,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
         def on_message_begin(self) -> None:
             super().on_message_begin()
             if self._deadline is None:
-                self._await_header(patience.header_seconds)
+                self._await_header(limits.header_seconds)
 
         def on_headers_complete(self) -> None:
             self._header_is_there()
@@ -137,7 +115,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._reader_deadline = self.loop.call_later(patience.write_seconds, self.transport.abort)
+            self._reader_deadline = self.loop.call_later(limits.write_seconds, self.transport.abort)
 
         def resume_writing(self) -> None:
             super().resume_writing()
@@ -150,7 +128,7 @@ def connection_class(patience: Patience) -> type[HttpToolsProtocol]:
             if self.cycle is None or self.cycle.response_complete:
                 self._unset_keepalive_if_required()
                 self._header_is_there()
-                self._await_header(patience.leaving_seconds)
+                self._await_header(limits.leaving_seconds)
             else:
                 self.cycle.keep_alive = False
 
@@ -170,11 +148,11 @@ def run(
     listener: socket.socket,
     load: Callable[[], Session],
     say: Callable[[str], None],
-    patience: Patience | None = None,
+    limits: ClientLimits | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
     sys.setswitchinterval(0.0005)  # long work in the thread must not keep short work waiting for the interpreter
-    uvloop.run(_run(service, listener, load, say, patience or Patience()))
+    uvloop.run(_run(service, listener, load, say, limits or ClientLimits()))
 
 
 async def _run(
@@ -182,12 +160,12 @@ async def _run(
     listener: socket.socket,
     load: Callable[[], Session],
     say: Callable[[str], None],
-    patience: Patience,
+    limits: ClientLimits,
 ) -> None:
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by the gate, escaped
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what is worth a line is said by `auth`, escaped
     config = uvicorn.Config(
         service.app,
-        http=connection_class(patience),
+        http=connection_class(limits),
         ws="none",
         lifespan="off",
         access_log=False,
@@ -195,15 +173,11 @@ async def _run(
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=patience.idle_seconds,
+        timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=round(service.rules.request_seconds + service.rules.body_seconds),
     )
     server = Server(config)
     loop = asyncio.get_running_loop()
-
-    def close() -> None:
-        let_nobody_new_in(listener)
-        loop.call_later(patience.queue_seconds, end)
 
     def end() -> None:
         server.should_exit = True
@@ -214,12 +188,12 @@ async def _run(
             return
         say("leaving: answering what was accepted")
         service.health.leaving = True
-        loop.call_later(patience.leaving_seconds, close)
+        loop.call_later(limits.leaving_seconds, end)
 
     for sent in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sent, leave)
     serving = asyncio.create_task(server.serve([listener]))
-    loading = asyncio.create_task(service.desk.aside(load))
+    loading = asyncio.create_task(service.admission.aside(load))
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
@@ -232,4 +206,4 @@ async def _run(
         server.should_exit = True
         await serving
         loading.cancel()
-        service.desk.close()
+        service.admission.close()

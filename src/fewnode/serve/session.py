@@ -1,6 +1,6 @@
 """The answers: registered classes, nodes classified into them, what to label next, how well it goes.
 
-A request sees one `Network` and one `State`, both immutable, and so never half of a change.
+A request sees one `ServedNetwork` and one `State`, both immutable, and so never half of a change.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.recognise.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
-from fewnode.serve.bodies import NODES, Attach, Classify, Edges, Judging, Progress, PutNode, Suggest, limits
-from fewnode.serve.changes import Origin
+from fewnode.serve.bodies import (
+    NODES,
+    Attach,
+    ChangeEdges,
+    Classify,
+    Judging,
+    MeasureProgress,
+    PutNode,
+    Suggest,
+    limits,
+)
+from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
-from fewnode.serve.moment import Condition, Missing, Moment
-from fewnode.serve.network import Network
+from fewnode.serve.network import ServedNetwork
+from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
 
@@ -42,46 +52,46 @@ class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps what was changed."""
 
     def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
-        self.model, self.store, self.mode, self.origin = model, store, mode, Origin(data)
+        self.model, self.store, self.mode, self.base = model, store, mode, BaseDataset(data)
         if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
-        self.now = self._first_moment()
+        self.now = self._first_snapshot()
         self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
         self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
 
-    def _first_moment(self) -> Moment:
+    def _first_snapshot(self) -> Snapshot:
         """What the store kept. If nothing can be made of that, the service starts without it, and says so."""
         try:
             state = self.store.read()
             try:
-                return self._moment(state)
+                return self._snapshot(state)
             except FewnodeError as error:
                 raise Unusable(f"{self.store.path}: {error}") from None
         except Unusable as error:
-            empty = self._moment(State())
+            empty = self._snapshot(State())
             LOG.warning("%s", visible(self.store.set_aside(error)))
             return empty
 
-    def _moment(self, state: State, before: Moment | None = None) -> Moment:
+    def _snapshot(self, state: State, before: Snapshot | None = None) -> Snapshot:
         """The state with its network and its support set, each of them made: what cannot be made is no state."""
         if before is not None and state.same_network(before.state):
             network = before.network
         else:
-            network = Network(self.model, self.origin.changed(state), self.store.embedding_path)
-        moment = Moment(network, state, self.origin)
+            network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
+        snapshot = Snapshot(network, state, self.base)
         if state.classes:
-            moment.answerer(None)
-        return moment
+            snapshot.answerer(None)
+        return snapshot
 
-    def _change(self, edit: Edit, answer: Callable[[Moment], Mapping[str, Any]]) -> dict[str, Any]:
+    def _change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
         """Build what the change leads to and its answer, then keep it on disk, then answer by it."""
-        moment = self._moment(edit.state, self.now)
-        told = answer(moment)
-        self.now = replace(moment, state=self.store.commit(edit.state, edit.change))
+        snapshot = self._snapshot(edit.state, self.now)
+        told = answer(snapshot)
+        self.now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
         return {**told, "version": self.version}
 
     @property
-    def network(self) -> Network:
+    def network(self) -> ServedNetwork:
         return self.now.network
 
     @property
@@ -142,7 +152,7 @@ class Session:
         try:
             node = now.node(name)
         except FewnodeError as error:
-            raise Missing(str(error)) from None
+            raise NotFound(str(error)) from None
         return now.network.about(node)
 
     # --- classes ---
@@ -154,10 +164,10 @@ class Session:
     def one_class(self, name: str) -> dict[str, Any]:
         now = self.now
         if name not in now.state.classes:
-            raise Missing(f"there is no class {name!r}{closest(name, now.state.classes)}")
+            raise NotFound(f"there is no class {name!r}{closest(name, now.state.classes)}")
         return {**self._class(name, now), "version": now.version}
 
-    def _class(self, name: str, now: Moment) -> dict[str, Any]:
+    def _class(self, name: str, now: Snapshot) -> dict[str, Any]:
         return next(found for found in self._described(now.network, now.state) if found["name"] == name)
 
     def put_class(self, name: str, nodes: Sequence[str], condition: Condition) -> dict[str, Any]:
@@ -176,7 +186,7 @@ class Session:
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
-    def classify(self, body: Classify, then: Moment | None = None) -> dict[str, Any]:
+    def classify(self, body: Classify, then: Snapshot | None = None) -> dict[str, Any]:
         now = then or self.now
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         explain = body.explain and network.embeds
@@ -218,7 +228,7 @@ class Session:
             ],
         }
 
-    def progress(self, body: Progress) -> dict[str, Any]:
+    def progress(self, body: MeasureProgress) -> dict[str, Any]:
         """How much of what each class claims is right, by the data's labels and by those of the request."""
         now = self.now
         answerer = now.answerer(None)
@@ -247,20 +257,20 @@ class Session:
 
     def put_node(self, name: str, body: PutNode, condition: Condition) -> dict[str, Any]:
         """A node as it is from now on; one that is not there is attached."""
-        name = self.origin.form(name)
+        name = self.base.form(name)
         edit = edits.put_node(self.now, name, body, condition)
         return self._change(edit, lambda then: self._account(then, edit, [name], body))
 
     def delete_node(self, name: str, condition: Condition) -> dict[str, Any]:
         return self._change(edits.delete_node(self.now, name, condition), lambda _: {})
 
-    def change_edges(self, body: Edges) -> dict[str, Any]:
+    def change_edges(self, body: ChangeEdges) -> dict[str, Any]:
         edit, told = edits.change_edges(self.now, body)
         return self._change(edit, lambda _: told)
 
-    def _account(self, then: Moment, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
+    def _account(self, then: Snapshot, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
-        told = self.origin.reader.account(edit.nodes).to_json()
+        told = self.base.reader.report(edit.nodes).to_json()
         if not body.classify or not then.state.classes:
             return {"classes": [], "results": [], "beta": {}, **told}
         how = {name: getattr(body, name) for name in Judging.model_fields}
@@ -281,7 +291,7 @@ def _everyone(answerer: Answerer, transductive: bool, closed_set: bool, threshol
     return answerer.predictions(everyone, False, transductive, closed_set=closed_set, threshold=threshold)
 
 
-def _described(network: Network, state: State) -> list[dict[str, Any]]:
+def _described(network: ServedNetwork, state: State) -> list[dict[str, Any]]:
     """Each class with β of its support nodes and the place of its prototype on the map."""
     if not network.embeds or not state.classes:
         return [

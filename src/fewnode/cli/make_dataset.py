@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.output import Json, Quiet, emit, note
 from fewnode.cli.scale import Memory, keep_memory
-from fewnode.cli.show import Json, Quiet, emit, note
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:

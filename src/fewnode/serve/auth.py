@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from fewnode.serve.desk import Busy, Desk
+from fewnode.serve.admission import Admission, Busy
 from fewnode.serve.metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -90,11 +90,11 @@ class Refusal(Exception):
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
-class Gate:
+class AuthMiddleware:
     """Outermost, and plain ASGI: what it refuses costs next to nothing."""
 
-    def __init__(self, app: App, rules: Rules, desk: Desk, health: Health, metrics: Metrics) -> None:
-        self.app, self.rules, self.desk, self.health, self.metrics = app, rules, desk, health, metrics
+    def __init__(self, app: App, rules: Rules, admission: Admission, health: Health, metrics: Metrics) -> None:
+        self.app, self.rules, self.admission, self.health, self.metrics = app, rules, admission, health, metrics
         self._token, self._cookie = rules.token.encode(), rules.cookie.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,7 +147,7 @@ class Gate:
         body = await self._body(exchange, receive)
         async with asyncio.timeout(self.rules.request_seconds):
             if path.startswith("/api/"):
-                exchange.turn = await self.desk.turn()
+                exchange.turn = await self.admission.turn()
             await self.app(exchange.scope, _replay(body, receive), exchange.send)
 
     def _check_origin(self, headers: dict[bytes, bytes], scope: Scope) -> None:
@@ -225,8 +225,8 @@ class Gate:
 class Exchange:
     """One request and its answer: headers that every answer has, the turn that ends when it begins, and the count."""
 
-    def __init__(self, gate: Gate, scope: Scope, send: Send) -> None:
-        self.gate, self.scope, self._send = gate, scope, send
+    def __init__(self, middleware: AuthMiddleware, scope: Scope, send: Send) -> None:
+        self.middleware, self.scope, self._send = middleware, scope, send
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.turn: Any = None
         self.status, self.complete = 0, False
@@ -241,7 +241,7 @@ class Exchange:
             extra = [*ALWAYS]
             if b"cache-control" not in names:
                 extra.append((b"cache-control", b"no-store"))
-            if self.gate.health.leaving and b"connection" not in names:
+            if self.middleware.health.leaving and b"connection" not in names:
                 extra.append((b"connection", b"close"))
             message = {**message, "headers": [*message["headers"], *extra]}
         await self._send(message)
@@ -265,7 +265,9 @@ class Exchange:
         path = self.scope["path"]
         known = path if path in ("/", LIVE, READY) else "other"
         route = str(getattr(self.scope.get("route"), "path", known))
-        self.gate.metrics.observe(_verb(self.scope["method"]), route, self.status, time.perf_counter() - self._start)
+        self.middleware.metrics.observe(
+            _verb(self.scope["method"]), route, self.status, time.perf_counter() - self._start
+        )
 
 
 def _account(scope: Scope, error: Exception) -> str:

@@ -1,10 +1,9 @@
-"""The gate and the desk without a service behind them: what a server says to them, said by hand."""
+"""The middleware without a service behind it: what a server says to it, said by hand."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,10 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from fewnode.serve import desk as desk_module
-from fewnode.serve import gate as gate_module
-from fewnode.serve.desk import Busy, Desk
-from fewnode.serve.gate import ALWAYS, LOCKED_OUT, Gate, Health, Refusal, Rules, rules
+from fewnode.serve import auth as auth_module
+from fewnode.serve.admission import Admission
+from fewnode.serve.auth import ALWAYS, LOCKED_OUT, AuthMiddleware, Health, Refusal, Rules, rules
 from service import PORT, TOKEN
 
 Told = list[dict[str, Any]]
@@ -27,11 +25,11 @@ def told_by(
     scope: dict[str, Any],
     parts: Told,
     health: Health | None = None,
-    desk: Desk | None = None,
+    admission: Admission | None = None,
     metrics: Any = None,
     **limits: float,
 ) -> Told:
-    """What the gate before `app` sends. After the parts, the client says nothing more."""
+    """What the middleware before `app` sends. After the parts, the client says nothing more."""
     sent: Told = []
     waiting = list(parts)
 
@@ -45,7 +43,9 @@ def told_by(
 
     limited = replace(rules(TOKEN, "127.0.0.1", PORT), **limits)
     asyncio.run(
-        Gate(app, limited, desk or Desk(), health or Health(ready=True), metrics or Mock())(scope, receive, send)
+        AuthMiddleware(app, limited, admission or Admission(), health or Health(ready=True), metrics or Mock())(
+            scope, receive, send
+        )
     )
     return sent
 
@@ -82,7 +82,7 @@ def refused(status: int, error: str, hint: str, **headers: str) -> tuple[int, An
 
 
 async def _nobody(scope: Any, receive: Any, send: Any) -> None:
-    raise AssertionError("nothing behind the gate may run")
+    raise AssertionError("nothing behind the middleware may run")
 
 
 class Echo:
@@ -366,14 +366,14 @@ def test_what_a_host_may_be_called(host: str, port: int, hosts: set[str], everyw
 
 
 def test_where_all_interfaces_are_served_an_address_is_a_name() -> None:
-    everywhere = Gate(_nobody, rules(TOKEN, "::", 80), Desk(), Health(), Mock())
-    here = Gate(_nobody, rules(TOKEN, "127.0.0.1", 80), Desk(), Health(), Mock())
+    everywhere = AuthMiddleware(_nobody, rules(TOKEN, "::", 80), Admission(), Health(), Mock())
+    here = AuthMiddleware(_nobody, rules(TOKEN, "127.0.0.1", 80), Admission(), Health(), Mock())
     for name, host in (("10.1.2.3", "10.1.2.3:80"), ("fe80::1", "[fe80::1]:80")):
         scope = {"server": (name, 80), "headers": []}
         everywhere._check_origin({b"host": host.encode()}, scope)
-        for gate, other in ((here, host), (everywhere, "10.1.2.4:80"), (everywhere, host.replace("80", "81"))):
+        for auth, other in ((here, host), (everywhere, "10.1.2.4:80"), (everywhere, host.replace("80", "81"))):
             with pytest.raises(Refusal):
-                gate._check_origin({b"host": other.encode()}, scope)
+                auth._check_origin({b"host": other.encode()}, scope)
 
 
 @pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN} ", f"BEARER {TOKEN}"])
@@ -391,10 +391,10 @@ def test_a_cookie_opens(cookie: str) -> None:
 
 
 def test_a_token_may_hold_an_equals_sign() -> None:
-    gate = Gate(_nobody, rules("a=b=", "127.0.0.1", PORT), Desk(), Health(), Mock())
+    auth = AuthMiddleware(_nobody, rules("a=b=", "127.0.0.1", PORT), Admission(), Health(), Mock())
     for value, known in ((b"a=b=", True), (b"a=b", False), (b"b=", False)):
-        assert gate._knows({b"cookie": b"fewnode-%d=%s" % (PORT, value)}) == known
-        assert gate._knows({b"authorization": b"Bearer " + value}) == known
+        assert auth._knows({b"cookie": b"fewnode-%d=%s" % (PORT, value)}) == known
+        assert auth._knows({b"authorization": b"Bearer " + value}) == known
 
 
 @pytest.mark.parametrize(
@@ -444,210 +444,29 @@ def test_each_request_is_counted_with_its_time(
     scope: dict[str, Any], verb: str, route: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metrics = Mock()
-    monkeypatch.setattr(gate_module, "time", Mock(perf_counter=Mock(side_effect=[10.0, 12.5])))
+    monkeypatch.setattr(auth_module, "time", Mock(perf_counter=Mock(side_effect=[10.0, 12.5])))
     told_by(Echo(), scope, [], metrics=metrics)
     metrics.observe.assert_called_once_with(verb, route, status, 2.5)
 
 
 def test_who_asks_for_work_takes_a_turn_and_ends_it_with_the_answer() -> None:
-    desk, seen = Desk(), []
+    admission, seen = Admission(), []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(desk.in_hand)
+        seen.append(admission.in_hand)
         await send(START)
-        seen.append(desk.in_hand)
+        seen.append(admission.in_hand)
         raise RuntimeError
 
     for path in ("/api/x", "/apix", "/metrics"):
         with pytest.raises(RuntimeError):
-            told_by(app, request(path=path), [], desk=desk)
+            told_by(app, request(path=path), [], admission=admission)
     assert seen == [1, 0, 0, 0, 0, 0]
-    told_by(Mock(side_effect=RuntimeError), request(), [], desk=desk)
-    assert desk.in_hand == 0
+    told_by(Mock(side_effect=RuntimeError), request(), [], admission=admission)
+    assert admission.in_hand == 0
 
 
 def test_who_finds_the_queue_full_is_told_when_to_come_again() -> None:
     said = refused(429, "too many requests at once", "come again in a second", retry_after="1")
-    assert whole(told_by(_nobody, request(), [], desk=Desk(burst=0))) == said
-    assert whole(told_by(Echo(), request(path="/metrics"), [], desk=Desk(burst=0))) == YES
-
-
-def test_who_gives_up_waiting_loses_nobody_elses_turn() -> None:
-    """One is served, two wait; the first of them goes away, before and after it was called."""
-
-    async def queue(called: bool) -> tuple[int, bool]:
-        desk = Desk()
-        first = await desk.turn()
-        impatient, patient = (asyncio.create_task(desk.turn()) for _ in range(2))
-        await asyncio.sleep(0)
-        if called:
-            first.end()
-            await asyncio.sleep(0)  # the next one is called, and has not yet woken up
-        impatient.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await impatient
-        if not called:
-            first.end()
-        turn = await asyncio.wait_for(patient, 1)
-        turn.end()
-        turn.end()
-        await asyncio.sleep(0.01)
-        desk.close()
-        return desk.in_hand, desk._serving
-
-    assert asyncio.run(queue(called=False)) == (0, False)
-    assert asyncio.run(queue(called=True)) == (0, False)
-
-
-def test_a_full_queue_refuses_at_once() -> None:
-    async def crowd() -> None:
-        desk = Desk(burst=1)
-        turn = await desk.turn()
-        with pytest.raises(Busy):
-            await desk.turn()
-        turn.end()
-        desk.close()
-
-    asyncio.run(crowd())
-
-
-def test_a_queue_that_overflowed_is_short_until_few_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Mock()
-    monkeypatch.setattr(desk_module, "time", clock)
-    desk = Desk(short=1, burst=3, calm=0.25)
-    for now, waiting, refused_ in (
-        (0.1, 2, False),
-        (7.0, 2, False),
-        (7.0, 3, True),  # from now on there is one place
-        (7.1, 1, True),
-        (7.24, 0, False),
-        (7.25, 1, True),  # 2 of 3 were refused: it stays so
-        (7.25, 0, False),
-        (7.49, 1, True),
-        (7.5, 1, True),  # 2 of 3 again
-        (7.5, 0, False),
-        (7.75, 2, False),  # 1 of 2: all is well again
-        (7.75, 3, True),
-        (7.76, 0, False),
-        (7.99, 1, True),
-        (7.99, 0, False),
-        (8.0, 2, False),  # 2 of 4, who were counted anew
-    ):
-        clock.monotonic.return_value = now
-        desk.in_hand = waiting
-        assert desk._refuse() == refused_, (now, waiting)
-    desk.close()
-
-
-def test_how_many_may_wait_unless_told_otherwise() -> None:
-    desk = Desk()
-    assert (desk.short, desk.burst, desk.long, desk.calm) == (1, 64, 8, 0.25)
-    assert (desk.in_hand, desk.in_thread) == (0, 0)
-    desk.close()
-
-
-def test_turns_come_in_the_order_of_asking() -> None:
-    async def one(desk: Desk, name: str, served: list[str]) -> None:
-        turn = await desk.turn()
-        served.append(f"{name} of {desk.in_hand}")
-        turn.end()
-
-    async def queue() -> list[str]:
-        desk, served = Desk(), list[str]()
-        await asyncio.gather(*(one(desk, name, served) for name in "abc"))
-        await asyncio.sleep(0)
-        await one(desk, "d", served)
-        desk.close()
-        return served
-
-    assert asyncio.run(queue()) == ["a of 3", "b of 2", "c of 1", "d of 1"]
-
-
-def test_one_is_served_at_a_time_whoever_leaves() -> None:
-    async def queue() -> None:
-        desk = Desk()
-        first = await desk.turn()
-        impatient, patient = (asyncio.create_task(desk.turn()) for _ in range(2))
-        await asyncio.sleep(0.01)
-        impatient.cancel()
-        await asyncio.sleep(0.01)
-        assert impatient.cancelled()
-        assert not patient.done()
-        first.end()
-        (await asyncio.wait_for(patient, 1)).end()
-        desk.close()
-
-    asyncio.run(queue())
-
-
-def test_long_work_is_done_aside_while_others_have_their_turns() -> None:
-    def work(start: threading.Event, *, name: str) -> str:
-        assert start.wait(5)
-        return f"{name} in {threading.current_thread().name.split('_')[0]}"
-
-    async def queue() -> None:
-        desk, start = Desk(long=2), threading.Event()
-        turn = await desk.turn()
-        first = asyncio.create_task(desk.aside(work, start, name="a"))
-        await asyncio.sleep(0)
-        assert (desk.in_hand, desk.in_thread) == (0, 1)
-        second = asyncio.create_task(desk.aside(work, start, name="b"))
-        await asyncio.sleep(0)
-        with pytest.raises(Busy):
-            await desk.aside(work, start, name="c")
-        (await asyncio.wait_for(desk.turn(), 1)).end()
-        turn.end()
-        assert (desk.in_hand, desk.in_thread) == (0, 2)
-        start.set()
-        assert [await first, await second] == ["a in long", "b in long"]
-        await asyncio.sleep(0.01)
-        assert desk.in_thread == 0
-        desk.close()
-
-    asyncio.run(queue())
-
-
-class Slow:
-    """Work that has begun, and goes on until it is told to end."""
-
-    def __init__(self) -> None:
-        self.begun, self.end, self.done = threading.Event(), threading.Event(), 0
-
-    def __call__(self) -> None:
-        self.begun.set()
-        assert self.end.wait(5)
-        self.done += 1
-
-
-def test_work_that_nobody_waits_for_keeps_its_place_until_it_is_done() -> None:
-    async def queue() -> None:
-        desk, slow = Desk(long=1), Slow()
-        left = asyncio.create_task(desk.aside(slow))
-        await asyncio.to_thread(slow.begun.wait, 5)
-        left.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await left
-        with pytest.raises(Busy):
-            await desk.aside(int)
-        slow.end.set()
-        async with asyncio.timeout(5):
-            while desk.in_thread:
-                await asyncio.sleep(0.001)
-        assert await desk.aside(int) == 0
-        desk.close()
-
-    asyncio.run(queue())
-
-
-def test_a_desk_that_closes_ends_its_work_and_begins_no_other() -> None:
-    async def queue() -> int:
-        desk, slow = Desk(), Slow()
-        tasks = [asyncio.create_task(desk.aside(slow)) for _ in range(2)]
-        await asyncio.to_thread(slow.begun.wait, 5)
-        threading.Timer(0.02, slow.end.set).start()
-        desk.close()
-        done = slow.done
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return done
-
-    assert asyncio.run(queue()) == 1
+    assert whole(told_by(_nobody, request(), [], admission=Admission(burst=0))) == said
+    assert whole(told_by(Echo(), request(path="/metrics"), [], admission=Admission(burst=0))) == YES

@@ -1,4 +1,4 @@
-"""One moment of the service, which a request sees whole, and what may be asked of it before a change."""
+"""One state of the service and its network, which a request sees whole, and what may be asked of it before a change."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from dataclasses import dataclass
 
 from fewnode.errors import FewnodeError
 from fewnode.predictions import Answerer
-from fewnode.serve.changes import Origin
-from fewnode.serve.network import Network
+from fewnode.serve.changes import BaseDataset
+from fewnode.serve.network import ServedNetwork
 from fewnode.serve.state import State
 
 
-class Missing(FewnodeError):
+class NotFound(FewnodeError):
     """What the address names is not there."""
 
 
-class Clash(FewnodeError):
+class Conflict(FewnodeError):
     """What is asked for contradicts what is registered."""
 
 
-class NearDuplicate(Clash):
+class NearDuplicate(Conflict):
     """A class by that name could not be told from another."""
 
 
-class Moved(FewnodeError):
+class PreconditionFailed(FewnodeError):
     """The asker's condition does not hold: the service has changed since they looked."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Snapshot:
     """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
 
-    network: Network
+    network: ServedNetwork
     state: State
-    origin: Origin
+    base: BaseDataset
 
     @property
     def version(self) -> str:
@@ -42,10 +42,10 @@ class Moment:
 
     @property
     def n_attached(self) -> int:
-        return self.network.data.graph.n - self.origin.data.graph.n + len(self.state.removed)
+        return self.network.data.graph.n - self.base.data.graph.n + len(self.state.removed)
 
     def node(self, name: str) -> int:
-        return self.network.data.node(self.origin.form(name))
+        return self.network.data.node(self.base.form(name))
 
     def name(self, name: str) -> str:
         """The one form of the name of a node that is there."""
@@ -53,13 +53,13 @@ class Moment:
 
     def has(self, name: str) -> bool:
         """Whether there is a node of that name, in its one form."""
-        return name in self.origin.row if self.network.data is self.origin.data else name in self.network.data.node_id
+        return name in self.base.row if self.network.data is self.base.data else name in self.network.data.node_id
 
     def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
         """The given support set, or the registered classes, made ready."""
         support = self.state.support if given is None else tuple(given.items())
         return self.network.answerer(
-            tuple((name, tuple(self.origin.form(node) for node in nodes)) for name, nodes in support)
+            tuple((name, tuple(self.base.form(node) for node in nodes)) for name, nodes in support)
         )
 
 
@@ -70,19 +70,19 @@ class Condition:
     if_match: str | None = None
     if_none_match: str | None = None
 
-    def check(self, now: Moment, what: str, exists: bool) -> None:
+    def check(self, now: Snapshot, what: str, exists: bool) -> None:
         if self.if_match is not None:
             wanted = _tags(self.if_match)
             if wanted == ["*"] and not exists:
-                raise Moved(f"there is no {what}, and If-Match: * changes only what is there")
+                raise PreconditionFailed(f"there is no {what}, and If-Match: * changes only what is there")
             if wanted != ["*"] and now.version not in wanted:
-                raise Moved(f"the service is at version {now.version} by now, not {', '.join(wanted)}")
+                raise PreconditionFailed(f"the service is at version {now.version} by now, not {', '.join(wanted)}")
         if self.if_none_match is not None:
             unwanted = _tags(self.if_none_match)
             if unwanted == ["*"] and exists:
-                raise Moved(f"there is a {what} already, and If-None-Match: * only makes new ones")
+                raise PreconditionFailed(f"there is a {what} already, and If-None-Match: * only makes new ones")
             if now.version in unwanted:
-                raise Moved(f"the service is still at version {now.version}")
+                raise PreconditionFailed(f"the service is still at version {now.version}")
 
 
 def _tags(header: str) -> list[str]:

@@ -17,7 +17,7 @@ class Busy(Exception):
     """The queue is full: come again in a moment."""
 
 
-class Desk:
+class Admission:
     """Between two turns the event loop looks for news, so a request that finds the queue full learns that at once.
 
     A queue may grow to `burst` until somebody has to be refused. Then each place in it may be only time that everybody
@@ -95,11 +95,11 @@ class Desk:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
-def _counted(desk: Desk, loop: asyncio.AbstractEventLoop) -> Callable[[Any], None]:
+def _counted(admission: Admission, loop: asyncio.AbstractEventLoop) -> Callable[[Any], None]:
     """Work that nobody waits for any more still takes its place in the thread until it is done."""
 
     def leave() -> None:
-        desk.in_thread -= 1
+        admission.in_thread -= 1
 
     def done(_: Any) -> None:
         loop.call_soon_threadsafe(leave)
@@ -110,10 +110,10 @@ def _counted(desk: Desk, loop: asyncio.AbstractEventLoop) -> Callable[[Any], Non
 class Turn:
     """Ends once, however many times it is told to."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk: Desk | None = desk
+    def __init__(self, admission: Admission) -> None:
+        self._admission: Admission | None = admission
 
     def end(self) -> None:
-        if self._desk is not None:
-            desk, self._desk = self._desk, None
-            desk._over()
+        if self._admission is not None:
+            admission, self._admission = self._admission, None
+            admission._over()
