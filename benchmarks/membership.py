@@ -18,7 +18,7 @@ import torch
 
 import fewnode
 from fewnode.episodes import EpisodeSampler
-from fewnode.estimator import Estimator, Recogniser
+from fewnode.estimator import Estimator
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
                 own = sampler[t].support_y < way
                 support, label = sampler[t].support[own], data.y[sampler[t].support[own]]
                 asked = np.setdiff1d(np.arange(data.graph.n), support)
-                truth, told = np.isin(data.y[asked], label), Recogniser(model, data.graph, support, label)
+                truth, told = np.isin(data.y[asked], label), model.recogniser(data, support, label)
                 right = np.array(told.classes)[told.among(asked).argmax(axis=1)] == data.y[asked]
                 for rule, member in zip(found, (told.familiar(asked), told.member(asked)), strict=True):
                     claimed = member >= 0.5

@@ -13,8 +13,9 @@ import time
 import torch
 
 from fewnode.datasets import load
-from fewnode.estimator import METHODS, Estimator
+from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate, join
+from fewnode.methods.table import METHODS
 from fewnode.report.names import written
 
 

@@ -11,8 +11,9 @@ import torch
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
-from fewnode.estimator import METHODS, Estimator
+from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate, predict_tasks
+from fewnode.methods.table import METHODS
 
 QUICK: dict[str, dict[str, Any]] = {
     "propagation": {},

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from fewnode.cli import app
-from fewnode.estimator import MODES
+from fewnode.recogniser import MODES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -166,7 +166,7 @@ def test_the_list_of_commands_is_not_cut_short(monkeypatch: pytest.MonkeyPatch) 
 
 def test_tab_completes_methods_and_they_are_all_of_them() -> None:
     from fewnode.cli.train import METHODS
-    from fewnode.estimator import METHODS as KNOWN
+    from fewnode.methods.table import METHODS as KNOWN
 
     assert set(METHODS) == set(KNOWN)
     asked = {"_FEWNODE_COMPLETE": "complete_bash", "COMP_WORDS": "fewnode train --method gp", "COMP_CWORD": "3"}

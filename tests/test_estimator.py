@@ -7,7 +7,8 @@ import torch
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import METHODS, Estimator, has_option, load_model
+from fewnode.estimator import Estimator, load_model
+from fewnode.methods.table import METHODS, has_option
 from fewnode.nodes import classes
 
 

@@ -21,6 +21,7 @@ LAYERS = [
     {"recognise"},
     {"methods"},
     {"card", "hub"},
+    {"recogniser"},
     {"estimator"},
     {"cluster"},
     {"embedding_cache", "experiment", "labelling", "predictions", "tune"},

@@ -17,7 +17,7 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
-from fewnode.estimator import Estimator, Recogniser
+from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.pools import read_pool
 from fewnode.predictions import Predictions
@@ -56,7 +56,7 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "familiar": lambda n, s, q: model.familiar(n, s, LABELS, q).tolist(),
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
-        "Recogniser": lambda n, s, q: Recogniser(model, n, s, LABELS).predict_proba(q).tolist(),
+        "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
         "Predictions": lambda n, s, q: Predictions.of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
         "rejected": none_of_them,

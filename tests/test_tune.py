@@ -18,9 +18,10 @@ from fewnode import tune as tuning
 from fewnode.cli.tune import tune as command
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import METHODS, Estimator
+from fewnode.estimator import Estimator
 from fewnode.io import save_dataset
 from fewnode.methods.defaults import Range, options, space
+from fewnode.methods.table import METHODS
 from fewnode.tune import Trial, Tuned, read_options, tune
 
 SMALL: dict[str, Any] = {"way": 3, "shot": 3, "trials": 4, "tasks": 20}

@@ -5,32 +5,25 @@ from __future__ import annotations
 import inspect
 import platform
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import fewnode
 from fewnode.card import model_card
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task, task_rows
-from fewnode.errors import FewnodeError, closest
-from fewnode.evaluation import Predictor, Probabilities, predict_tasks
-from fewnode.graph import Graph, Ints
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import Probabilities
+from fewnode.graph import Graph
 from fewnode.io import one_line, read_record, write_record
 from fewnode.manifest import check_model, check_options
-from fewnode.methods import gpn
-from fewnode.methods.adapt import Adapt
-from fewnode.methods.defaults import options
-from fewnode.methods.plus import GPNPlus
-from fewnode.methods.propagation import Propagation
-from fewnode.methods.walks import Walks
+from fewnode.methods.table import METHODS, build_method
 from fewnode.nodes import (
     Labels,
     Network,
@@ -40,10 +33,8 @@ from fewnode.nodes import (
     as_labelled,
     as_network,
     classes,
-    node_rows,
-    support_rows,
 )
-from fewnode.plugins import Plugin, check_class, is_plugin, name_of, read, read_class, recall
+from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
 from fewnode.recognise.calibration import (
     TASKS,
     Temperature,
@@ -53,30 +44,12 @@ from fewnode.recognise.calibration import (
 )
 from fewnode.recognise.fit_membership import fit_membership
 from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
+from fewnode.recognise.prototypes import Explanation, Prototypical
+from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser
 from fewnode.represent.features import structural_features
 from fewnode.train import ALONE, QUIET, Journal, Team
 
-NONE = "none of these"
-"""The label of a node that looks like none of the classes."""
-DIGITS = 6
-"""Of a probability that is shown."""
-
-MODES = ("inductive", "transductive")
 TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
-
-METHODS: dict[str, tuple[type, dict[str, Any]]] = {
-    name: (method, options(name))
-    for method, names in (
-        (gpn.GPN, ("gpn", "gpn-naive", "pn")),
-        (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
-        (Walks, ("deepwalk", "node2vec")),
-        (Propagation, ("propagation",)),
-        (GPNPlus, ("gpn-plus",)),
-    )
-    for name in names
-}
-"""Nine rows of the paper's table are three classes; `methods/defaults.toml` has the options that tell them apart."""
 
 
 class Estimator:
@@ -114,7 +87,7 @@ class Estimator:
         self.method, self.features = name_of(self._made_by), features
         self.way, self.shot, self.query, self.seed = way, shot, shot if query is None else query, seed
         self.options = options
-        self.method_: Any = _build(self._made_by, seed, options)
+        self.method_: Any = build_method(self._made_by, seed, options)
         self.trained_: dict[str, Any] = {}
         self.needs_fit = True
         self._featured: tuple[Graph, Graph] | None = None
@@ -212,41 +185,30 @@ class Estimator:
         means "more like these": its column is `member`, to rank nodes by. Inductive unless `transductive`: then the
         query nodes help each other.
         """
-        return Recogniser(self, graph, support, support_y).predict_proba(query, transductive)
+        return self.recogniser(graph, support, support_y).predict_proba(query, transductive)
 
     def predict_tasks(self, graph: Network, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         """The probabilities of many tasks at once."""
         network = as_network(graph)
         graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
-        method = self._method(graph)
-        if transductive and not isinstance(method, Prototypical):
-            raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
-        answers = predict_tasks(method, self._read(graph), tasks, transductive)
-        return [
-            _finite(self._tempered(graph, answer, task, transductive))
-            for answer, task in zip(answers, tasks, strict=True)
-        ]
+        return self._fitted(graph).predict_tasks(self._read(graph), tasks, transductive)
 
-    def _tempered(self, graph: Graph, answer: Probabilities, task: Task, transductive: bool) -> Probabilities:
-        """An answer, as sure as answers of its kind have been right."""
-        if not self.trained_["temperature"]:
-            return answer
-        temperature = Temperature(**self.trained_["temperature"][MODES[transductive]])
-        if not temperature.by_nearness:
-            return temperature(answer, task.support_y)
-        near = self.method_.closest(self._read(graph), task.support, task.query)
-        return temperature(answer, task.support_y, near)
+    def recogniser(self, graph: Network, support: Nodes, support_y: Labels) -> Recogniser:
+        """The model and a support set, read once: then any nodes can be asked about, over and over."""
+        network = as_network(graph)
+        plain = as_graph(network)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
 
         What share of the network they have is estimated over all of its nodes, whatever is asked about.
         """
-        return Recogniser(self, graph, support, support_y).member(query)
+        return self.recogniser(graph, support, support_y).member(query)
 
     def familiar(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """The same, if every second node were in one of them: for tests with as many members as strangers."""
-        return Recogniser(self, graph, support, support_y).familiar(query)
+        return self.recogniser(graph, support, support_y).familiar(query)
 
     def predict(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
@@ -276,14 +238,14 @@ class Estimator:
         self._prototypical(graph).remember(self._read(graph), z, importance)
 
     def _prototypical(self, graph: Graph) -> Prototypical:
-        method = self._method(graph)
+        method = self._fitted(graph).method
         if not isinstance(method, Prototypical):
             raise FewnodeError(f"{self.method} has no embedding of nodes")
         return method
 
     def explain(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
-        return Recogniser(self, graph, support, support_y).explain(query)
+        return self.recogniser(graph, support, support_y).explain(query)
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
@@ -320,14 +282,17 @@ class Estimator:
             self._featured = (graph, made)
         return self._featured[1]
 
-    def _method(self, graph: Graph) -> Predictor:
+    def _fitted(self, graph: Graph) -> FittedMethod:
+        """The method as it answers, for a network of the right width."""
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         if graph.n_features != self.trained_["n_features"]:
             raise FewnodeError(
                 f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
             )
-        return self.method_  # type: ignore[no-any-return]
+        constants = self.trained_["temperature"] or {}
+        temperatures = {mode: Temperature(**numbers) for mode, numbers in constants.items()}
+        return FittedMethod(self.method, self.method_, temperatures)
 
     def all_settings(self) -> dict[str, Any]:
         """What defines the model, defaults included."""
@@ -373,96 +338,6 @@ class Estimator:
         if not isinstance(model, cls):
             raise FewnodeError(f"{name}: a {model.method} model; fewnode.Estimator.from_pretrained reads it")
         return model
-
-
-class Recogniser:
-    """A model and a support set, made ready once: then any nodes can be asked about, over and over."""
-
-    def __init__(self, model: Estimator, graph: Network, support: Nodes, support_y: Labels) -> None:
-        self.model, self.network = model, as_network(graph)
-        self.graph = as_graph(self.network)
-        self._method = model._method(self.graph)
-        self._read = model._read(self.graph)
-        self.support, self._support_y = support_rows(self.network, support, support_y)
-        self.classes = classes(support_y)
-
-    def rows(self, query: Nodes) -> Ints:
-        """The rows of the nodes that are asked about."""
-        return node_rows(self.network, query, "query")
-
-    @cached_property
-    def _ready(self) -> PreparedSupport | None:
-        if not isinstance(self._method, Prototypical):
-            return None
-        return self._method.prepare(self._read, self.support, self._support_y)
-
-    def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
-        """As that of `Estimator`."""
-        return self.member(query)[:, None] if len(self.classes) == 1 else self.among(query, transductive)
-
-    def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
-        """P(class) of nodes that are in one of the classes; rows sum to 1."""
-        asked = self.rows(query)
-        task = Task(self.support, self._support_y, asked)
-        if transductive or not isinstance(self._method, Prototypical) or self._ready is None:
-            return self.model.predict_tasks(self.graph, [task], transductive)[0]
-        answer = self._method.answer(self._read, self._ready, asked)
-        return _finite(self.model._tempered(self.graph, answer, task, transductive))
-
-    def judge(
-        self, query: Nodes, transductive: bool = False, closed_set: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
-
-        The latter is None where it cannot be told: then the set is taken for closed. A support node is in its class.
-        All are rounded, once and for whoever shows them: so they are the same everywhere.
-        """
-        asked = self.rows(query)
-        found = self.among(asked, transductive).astype(np.float64)
-        member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
-        if member is not None and not closed_set:
-            found *= member[:, None]
-        label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
-        for row in np.flatnonzero(np.isin(asked, self.support)):
-            found[row] = np.arange(len(self.classes)) == label[int(asked[row])]
-            if member is not None:
-                member[row] = 1.0
-        return found.round(DIGITS), None if member is None else member.round(DIGITS)
-
-    @property
-    def cannot_tell(self) -> str | None:
-        """Why it cannot be told whether a node is in any of the classes, and what would help; None if it can."""
-        better = "" if self.model.method == "gpn-plus" else "train with --method gpn-plus, or "
-        remedy = f"{better}give a second class" if len(self.classes) == 1 else f"{better}label more classes"
-        if not isinstance(self._method, Prototypical):
-            return f"{Path(self.model.method).name} cannot tell whether a node is in none of the classes; {remedy}"
-        if self._method.membership is None:
-            return f"there were too few known classes to learn from what is in none, three are needed; {remedy}"
-        return None
-
-    def member(self, query: Nodes) -> Probabilities:
-        """P(a node is in one of the classes), whatever else is asked about."""
-        return self.familiar(query, self._share)
-
-    @cached_property
-    def _share(self) -> float:
-        method, ready = self._telling()
-        return method.share_of_members(self._read, ready)
-
-    def familiar(self, query: Nodes, share: float = 0.5) -> Probabilities:
-        """The same, if that share of the network is in the classes."""
-        method, ready = self._telling()
-        return _finite(method.familiar_to(self._read, ready, self.rows(query), share))
-
-    def _telling(self) -> tuple[Prototypical, PreparedSupport]:
-        if self.cannot_tell or not isinstance(self._method, Prototypical) or self._ready is None:
-            raise FewnodeError(str(self.cannot_tell))
-        return self._method, self._ready
-
-    def explain(self, query: Nodes) -> Explanation:
-        if not isinstance(self._method, Prototypical) or self._ready is None:
-            raise FewnodeError(f"{self.model.method} has no prototypes to explain its answers by")
-        return self._method.explain(self._read, self._ready, self.rows(query))
 
 
 class GPN(Estimator):
@@ -546,48 +421,9 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     return model
 
 
-def _finite(probability: Probabilities) -> Probabilities:
-    """Probabilities as they leave: one that is no number is never shown as an answer."""
-    if not np.isfinite(probability).all():
-        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
-        raise FewnodeError(
-            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
-        )
-    return probability
-
-
 def _hub() -> Any:
     try:
         from fewnode.hub import Hub
     except ModuleNotFoundError as error:
         raise FewnodeError(f"model hubs need the package {error.name}: pip install 'fewnode[hub]'") from None
     return Hub
-
-
-def has_option(method: str | type | Plugin, option: str) -> bool:
-    """Whether a method takes that option."""
-    return option in inspect.signature(_class_of(method)[0]).parameters
-
-
-def _class_of(method: str | type | Plugin) -> tuple[type, dict[str, Any]]:
-    """The class of a method and the options that make it that method."""
-    if isinstance(method, type):
-        return check_class(method), {}
-    if isinstance(method, str) and is_plugin(method):
-        method = read(method)
-    if isinstance(method, Plugin):
-        return method.load(), {}
-    if method in METHODS:
-        return METHODS[method]
-    raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
-
-
-def _build(name: str | type | Plugin, seed: int, options: Mapping[str, Any]) -> Any:
-    method, preset = _class_of(name)
-    known, shown = list(inspect.signature(method).parameters), getattr(name, "__name__", name)
-    for option in options:
-        if option not in known or option == "seed":
-            raise FewnodeError(
-                f"method {shown} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
-            )
-    return method(**{**preset, **options, **({"seed": seed} if "seed" in known else {})})

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, Recogniser
+from fewnode.estimator import Estimator
 from fewnode.graph import Ints, is_sparse
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
 from fewnode.recognise.prototypes import Prototypical
@@ -83,7 +83,7 @@ def suggest(
     data = as_dataset(data)
     own, own_y = support_rows(data, support, support_y)
     names, no = classes(support_y), node_rows(data, rejected, "rejected")
-    wanted = Recogniser(model, data, own, support_y)
+    wanted = model.recogniser(data, own, support_y)
     if len(names) == 1 and wanted.cannot_tell:
         raise FewnodeError(f"there is one class alone, {names[0]!r}: {wanted.cannot_tell}")
     others = list(dict.fromkeys(no[~np.isin(no, own)].tolist()))[-REJECTED:]
@@ -94,7 +94,7 @@ def suggest(
     pool = pool[~np.isin(pool, [*own, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
-    asked = Recogniser(model, data.graph, given, label)
+    asked = model.recogniser(data, given, label)
     probability = torch.from_numpy(asked.among(pool))[:, : len(names)]
     share = probability
     if asked.cannot_tell is None:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import DIGITS, Estimator, Recogniser
-from fewnode.estimator import NONE as NONE
+from fewnode.estimator import Estimator
 from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.recognise.prototypes import Explanation
+from fewnode.recogniser import DIGITS
+from fewnode.recogniser import NONE as NONE
 
 COLUMNS = ("node", "label", "probability", "member", "nearest")
 """What a table of predictions has beside a column a class."""
@@ -211,7 +212,7 @@ class Answerer:
 
     def __init__(self, model: Estimator, data: Network, support: Nodes, labels: Sequence[str]) -> None:
         self.data = data = as_dataset(data)
-        self.recogniser = Recogniser(model, data, support, labels)
+        self.recogniser = model.recogniser(data, support, labels)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]

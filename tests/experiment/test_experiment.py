@@ -17,7 +17,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, has_option
+from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
@@ -27,6 +27,7 @@ from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
 from fewnode.io import exclusive
+from fewnode.methods.table import has_option
 
 Write = Callable[..., Path]
 

@@ -127,7 +127,8 @@ def train(
     """
     from fewnode.checkpoint import Checkpoints
     from fewnode.datasets import load
-    from fewnode.estimator import Estimator, has_option
+    from fewnode.estimator import Estimator
+    from fewnode.methods.table import has_option
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),

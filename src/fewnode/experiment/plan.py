@@ -16,9 +16,10 @@ from fewnode.dataset import Dataset
 from fewnode.datasets import BUILDERS, BUILT_IN, load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
-from fewnode.estimator import METHODS, Estimator
+from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
+from fewnode.methods.table import METHODS
 from fewnode.plugins import Plugin, is_plugin, read
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")

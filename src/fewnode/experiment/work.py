@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 
 import fewnode
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, has_option
+from fewnode.estimator import Estimator
 from fewnode.evaluation import METRICS, evaluate
 from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.io import one_line
+from fewnode.methods.table import has_option
 
 THREADS = 1
 

@@ -17,11 +17,12 @@ import numpy as np
 import fewnode
 from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.errors import FewnodeError, closest, visible
-from fewnode.estimator import MODES, Estimator
+from fewnode.estimator import Estimator
 from fewnode.io import csv_text
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.recognise.prototypes import Prototypical
+from fewnode.recogniser import MODES
 from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import (

@@ -1,0 +1,59 @@
+"""Methods by name: the rows of the paper's table and ours, and whatever else has two functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.methods.adapt import Adapt
+from fewnode.methods.defaults import options
+from fewnode.methods.gpn import GPN
+from fewnode.methods.plus import GPNPlus
+from fewnode.methods.propagation import Propagation
+from fewnode.methods.walks import Walks
+from fewnode.plugins import Plugin, check_class, is_plugin, read
+
+METHODS: dict[str, tuple[type, dict[str, Any]]] = {
+    name: (method, options(name))
+    for method, names in (
+        (GPN, ("gpn", "gpn-naive", "pn")),
+        (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
+        (Walks, ("deepwalk", "node2vec")),
+        (Propagation, ("propagation",)),
+        (GPNPlus, ("gpn-plus",)),
+    )
+    for name in names
+}
+"""Nine rows of the paper's table are three classes; `methods/defaults.toml` has the options that tell them apart."""
+
+
+def has_option(method: str | type | Plugin, option: str) -> bool:
+    """Whether a method takes that option."""
+    return option in inspect.signature(class_of(method)[0]).parameters
+
+
+def class_of(method: str | type | Plugin) -> tuple[type, dict[str, Any]]:
+    """The class of a method and the options that make it that method."""
+    if isinstance(method, type):
+        return check_class(method), {}
+    if isinstance(method, str) and is_plugin(method):
+        method = read(method)
+    if isinstance(method, Plugin):
+        return method.load(), {}
+    if method in METHODS:
+        return METHODS[method]
+    raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
+
+
+def build_method(name: str | type | Plugin, seed: int, given: Mapping[str, Any]) -> Any:
+    """The method with the options given; one that it does not have is refused by name."""
+    method, preset = class_of(name)
+    known, shown = list(inspect.signature(method).parameters), getattr(name, "__name__", name)
+    for option in given:
+        if option not in known or option == "seed":
+            raise FewnodeError(
+                f"method {shown} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
+            )
+    return method(**{**preset, **given, **({"seed": seed} if "seed" in known else {})})

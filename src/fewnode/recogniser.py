@@ -1,0 +1,154 @@
+"""A fitted method and a support set: any nodes can be asked about, over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.dataset import Dataset
+from fewnode.episodes import Task
+from fewnode.errors import FewnodeError
+from fewnode.evaluation import Probabilities, predict_tasks
+from fewnode.graph import Graph, Ints
+from fewnode.nodes import Labels, Nodes, classes, node_rows, support_rows
+from fewnode.recognise.calibration import Temperature
+from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
+
+NONE = "none of these"
+"""The label of a node that looks like none of the classes."""
+DIGITS = 6
+"""Of a probability that is shown."""
+MODES = ("inductive", "transductive")
+
+
+@dataclass(frozen=True)
+class FittedMethod:
+    """A method, its name, and how sure its answers may be, if that was learned."""
+
+    name: str
+    method: Any
+    temperatures: Mapping[str, Temperature]
+    """Of each of the `MODES`."""
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """The probabilities of many tasks at once, on the graph as the method reads it."""
+        if transductive and not isinstance(self.method, Prototypical):
+            raise FewnodeError(f"{self.name} answers each query on its own: it has no transductive mode")
+        answers = predict_tasks(self.method, graph, tasks, transductive)
+        return [self.tempered(graph, answer, task, transductive) for answer, task in zip(answers, tasks, strict=True)]
+
+    def tempered(self, graph: Graph, answer: Probabilities, task: Task, transductive: bool = False) -> Probabilities:
+        """An answer, as sure as answers of its kind have been right."""
+        temperature = self.temperatures.get(MODES[transductive])
+        if temperature is None:
+            return finite(answer)
+        near: Any = 0.0
+        if temperature.by_nearness:
+            near = self.method.closest(graph, task.support, task.query)
+        return finite(temperature(answer, task.support_y, near))
+
+
+class Recogniser:
+    """A model and a support set, made ready once: then any nodes can be asked about, over and over."""
+
+    def __init__(
+        self, fitted: FittedMethod, network: Graph | Dataset, graph: Graph, support: Nodes, support_y: Labels
+    ) -> None:
+        """`network` is what the caller means by nodes, `graph` the same as the method reads it."""
+        self.fitted, self.network, self.graph = fitted, network, graph
+        self._method = fitted.method
+        self.support, self._support_y = support_rows(self.network, support, support_y)
+        self.classes = classes(support_y)
+
+    def rows(self, query: Nodes) -> Ints:
+        """The rows of the nodes that are asked about."""
+        return node_rows(self.network, query, "query")
+
+    @cached_property
+    def _prepared(self) -> PreparedSupport | None:
+        if not isinstance(self._method, Prototypical):
+            return None
+        return self._method.prepare(self.graph, self.support, self._support_y)
+
+    def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
+        """As that of `Estimator`."""
+        return self.member(query)[:, None] if len(self.classes) == 1 else self.among(query, transductive)
+
+    def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
+        """P(class) of nodes that are in one of the classes; rows sum to 1."""
+        asked = self.rows(query)
+        task = Task(self.support, self._support_y, asked)
+        if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
+            return self.fitted.predict_tasks(self.graph, [task], transductive)[0]
+        return self.fitted.tempered(self.graph, self._method.answer(self.graph, self._prepared, asked), task)
+
+    def judge(
+        self, query: Nodes, transductive: bool = False, closed_set: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
+
+        The latter is None where it cannot be told: then the set is taken for closed. A support node is in its class.
+        All are rounded, once and for whoever shows them: so they are the same everywhere.
+        """
+        asked = self.rows(query)
+        found = self.among(asked, transductive).astype(np.float64)
+        member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
+        if member is not None and not closed_set:
+            found *= member[:, None]
+        label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
+        for row in np.flatnonzero(np.isin(asked, self.support)):
+            found[row] = np.arange(len(self.classes)) == label[int(asked[row])]
+            if member is not None:
+                member[row] = 1.0
+        return found.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    @property
+    def cannot_tell(self) -> str | None:
+        """Why it cannot be told whether a node is in any of the classes, and what would help; None if it can."""
+        better = "" if self.fitted.name == "gpn-plus" else "train with --method gpn-plus, or "
+        remedy = f"{better}give a second class" if len(self.classes) == 1 else f"{better}label more classes"
+        if not isinstance(self._method, Prototypical):
+            return f"{Path(self.fitted.name).name} cannot tell whether a node is in none of the classes; {remedy}"
+        if self._method.membership is None:
+            return f"there were too few known classes to learn from what is in none, three are needed; {remedy}"
+        return None
+
+    def member(self, query: Nodes) -> Probabilities:
+        """P(a node is in one of the classes), whatever else is asked about."""
+        return self.familiar(query, self._share)
+
+    @cached_property
+    def _share(self) -> float:
+        method, prepared = self._telling()
+        return method.share_of_members(self.graph, prepared)
+
+    def familiar(self, query: Nodes, share: float = 0.5) -> Probabilities:
+        """The same, if that share of the network is in the classes."""
+        method, prepared = self._telling()
+        return finite(method.familiar_to(self.graph, prepared, self.rows(query), share))
+
+    def _telling(self) -> tuple[Prototypical, PreparedSupport]:
+        if self.cannot_tell or not isinstance(self._method, Prototypical) or self._prepared is None:
+            raise FewnodeError(str(self.cannot_tell))
+        return self._method, self._prepared
+
+    def explain(self, query: Nodes) -> Explanation:
+        if not isinstance(self._method, Prototypical) or self._prepared is None:
+            raise FewnodeError(f"{self.fitted.name} has no prototypes to explain its answers by")
+        return self._method.explain(self.graph, self._prepared, self.rows(query))
+
+
+def finite(probability: Probabilities) -> Probabilities:
+    """Probabilities as they leave: one that is no number is never shown as an answer."""
+    if not np.isfinite(probability).all():
+        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
+        raise FewnodeError(
+            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
+        )
+    return probability
