@@ -116,7 +116,7 @@ def _in_range(network: Graph | Dataset, rows: NDArray[Any], what: str) -> Ints:
         named = isinstance(network, Dataset) and str(bad) in network.node_id
         hint = f"; the node of that name is written as text, {str(bad)!r}" if named else ""
         raise FewnodeError(f"{what}: node {bad} is out of range, expected 0 to {n - 1}{hint}")
-    return rows.astype(np.int64, copy=False)
+    return rows.astype(np.int64)  # a copy: torch does not share memory that may not be written
 
 
 def _row(network: Graph | Dataset, node: Any, what: str) -> int:

@@ -19,8 +19,9 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
-from fewnode.methods import skipgram
-from fewnode.methods.walks import Walks, random_walks, structure_hash
+from fewnode.methods.walks import Walks, structure_hash
+from fewnode.represent import skipgram
+from fewnode.represent.random_walks import random_walks
 from fewnode.represent.skipgram import skip_gram
 from graphs import random_graph
 

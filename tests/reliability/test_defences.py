@@ -229,7 +229,7 @@ DEFENCES = [
         "represent/blocks.py",
         "    if not _is_of(graph, arrays):",
         "    if False:",
-        "test_blocks.py::test_a_strangers_blocks_are_refused",
+        "represent/test_blocks.py::test_a_strangers_blocks_are_refused",
     ),
     Defence(
         "sparse matrices are checked",

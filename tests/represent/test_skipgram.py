@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from fewnode.methods import skipgram
+from fewnode.represent import skipgram
 from fewnode.represent.skipgram import GROUP, deal, noise_table, skip_gram, train_pairs
 
 

@@ -13,10 +13,11 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import calibration_error, evaluate, strangers
+from fewnode.evaluation import calibration_error, evaluate
 from fewnode.gpn import closeness
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
+from fewnode.open_set import strangers
 from fewnode.recognise import nearness
 from fewnode.recognise.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognise.fit_membership import fit_membership
