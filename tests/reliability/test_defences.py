@@ -114,9 +114,9 @@ DEFENCES = [
     ),
     Defence(
         "the optimiser's state is resumed",
-        "train.py",
-        "        tensor.copy_(saved[name])",
-        "        pass",
+        "checkpoint.py",
+        "            tensor.copy_(saved[name])",
+        "            pass",
         "reliability/test_crash.py::test_a_training_killed_at_random_ends_with_the_same_bits",
     ),
     Defence(
@@ -149,7 +149,7 @@ DEFENCES = [
     ),
     Defence(
         "shapes are compared before a network is made",
-        "train.py",
+        "checkpoint.py",
         "    need_shapes(learned, {",
         "    dict({",
         "test_train.py::test_shapes_are_compared_before_a_network_is_made",
@@ -359,9 +359,9 @@ DEFENCES = [
     ),
     Defence(
         "the equations: Eq. (9)",
-        "methods/gpn.py",
-        "    return torch.log(degree + eps)",
-        "    return torch.log(degree + 2 * eps)",
+        "engine/episode.py",
+        "        centrality[i] = np.log(degree[i] + eps)",
+        "        centrality[i] = np.log(degree[i] + 2 * eps)",
         "reliability/test_numbers.py::test_loops_written_from_the_equations_give_the_same",
     ),
     Defence(
@@ -623,6 +623,14 @@ DEFENCES = [
 def limited() -> None:
     """What goes off without its defence must not take the machine with it."""
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+def test_every_defence_names_one_line_and_a_test() -> None:
+    """Quick, so that an entry cannot outlive what it is about."""
+    for defence in DEFENCES:
+        assert (ROOT / "src" / "fewnode" / defence.file).read_text().count(defence.line) == 1, defence.what
+        file, _, name = defence.test.partition("::")
+        assert name.partition("[")[0] in (Path(__file__).parents[1] / file).read_text(), defence.what
 
 
 @pytest.mark.check
