@@ -177,7 +177,7 @@ def test_nearness_to_shared_prototypes_is_closeness_to_each(distance: str) -> No
     z, p = torch.cat([torch.randn(5, 3), torch.zeros(1, 3)]), torch.randn(4, 3)
     query = torch.tensor([5, 0, 2, 2])
     each = closeness(z[query], p.expand(4, -1, -1), distance)
-    assert torch.allclose(nearness(z, query, p, distance), each, atol=1e-5)
+    assert torch.allclose(nearness(z[query], p, distance), each, atol=1e-5)
 
 
 def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:

@@ -21,7 +21,7 @@ from fewnode.open_set import strangers
 from fewnode.recognise import nearness
 from fewnode.recognise.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognise.fit_membership import fit_membership
-from fewnode.recognise.membership import MembershipModel
+from fewnode.recognise.membership import MembershipModel, crowding, landmarks
 from fewnode.recognise.transductive import rectify
 
 
@@ -173,14 +173,14 @@ def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     z = torch.from_numpy(rng.normal(size=(30, 4))).float()  # few enough for all to be drawn
-    query, method = torch.tensor([3, 7, 3]), Propagation()
-    tenth = closeness(z[query], z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
-    assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
-    assert method.crowding(z[:4], query[:1]).shape == (1,)  # another network, of fewer nodes than ten
+    rows = z[torch.tensor([3, 7, 3])]
+    tenth = closeness(rows, z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
+    assert torch.allclose(crowding(rows, landmarks(z)), tenth, atol=1e-5)
+    assert crowding(rows[:1], landmarks(z[:4])).shape == (1,)  # another network, of fewer nodes than ten
     monkeypatch.setattr(nearness, "CHUNK", 1)  # one node at a time
-    assert torch.allclose(method.crowding(z, query), tenth, atol=1e-5)
+    assert torch.allclose(crowding(rows, landmarks(z)), tenth, atol=1e-5)
     many = z.repeat(40, 1)
-    assert torch.equal(method.crowding(many, query), Propagation().crowding(many, query))
+    assert torch.equal(landmarks(many), landmarks(many)), "always the same"
 
 
 def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:

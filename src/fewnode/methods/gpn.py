@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from fewnode.checkpoint import adopt
@@ -166,13 +166,13 @@ class GPN(Prototypical):
             self._engine = (graph, made)
         return self._engine[1]
 
-    def _looks_around(self, graph: Graph) -> bool:
+    def _reads_from_disk(self, graph: Graph) -> bool:
         """Whether only what the nodes of a task can see is read: all nodes would be too many."""
         engine = self.engine(graph, self.networks_)
         return not self.remembers(graph) and isinstance(engine, Compiled) and engine.fields.on_disk
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        if not self._looks_around(graph) or transductive:
+        if not self._reads_from_disk(graph) or transductive:
             return super().predict_tasks(graph, tasks, transductive)
         engine, found = self.engine(graph, self.networks_), []
         for first in range(0, len(tasks), TOGETHER):
@@ -180,16 +180,15 @@ class GPN(Prototypical):
             found += answer_tasks(*asked.embed(engine, self.networks_), asked.tasks, self.distance)
         return found
 
-    def _valued(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
-        if not self._looks_around(graph):
-            return super()._valued(graph, nodes)
-        return self.engine(graph, self.networks_).embed(self.networks_, nodes)
+    def rows(self, graph: Graph, nodes: Ints) -> Float[Tensor, "k d"]:
+        if not self._reads_from_disk(graph):
+            return super().rows(graph, nodes)
+        return self.engine(graph, self.networks_).embed(self.networks_, nodes, nodes[:0])[0]
 
-    def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
-        if not self._looks_around(graph):
-            return super()._asked(graph, query)
-        z, _ = self.engine(graph, self.networks_).embed(self.networks_, query, query[:0])
-        return z, torch.arange(query.size)
+    def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+        if not self._reads_from_disk(graph):
+            return super().valued_rows(graph, nodes)
+        return self.engine(graph, self.networks_).embed(self.networks_, nodes)
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         return self.engine(graph, self.networks_).embed(self.networks_)

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -25,7 +25,8 @@ from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
-from fewnode.recognise.nearness import split_queries
+from fewnode.recognise.membership import crowding
+from fewnode.recognise.nearness import split_rows
 from fewnode.recognise.prototypes import PreparedSupport, Prototypical
 from fewnode.recognise.ridge import SCALE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognise.transductive import rectified_prototypes, rectify
@@ -199,9 +200,8 @@ class GPNPlus(Prototypical):
     def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
         if prepared.ridge is None:
             return super().answer(graph, prepared, query)
-        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            return _softmax(z, asked, prepared.ridge).numpy()
+            return _softmax(self.rows(graph, query), prepared.ridge).numpy()
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         if not self.ridge:
@@ -212,17 +212,17 @@ class GPNPlus(Prototypical):
 
     def _answer(self, z: Float[Tensor, "n d"], task: Task, transductive: bool) -> Float[Tensor, "q n"]:
         """Probabilities of a task's queries: each on its own, or all together."""
-        y, query = torch.from_numpy(task.support_y), torch.from_numpy(task.query)
+        y, query = torch.from_numpy(task.support_y), z[torch.from_numpy(task.query)]
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
         share = None
         if transductive:
-            beta, crowd = 1 / torch.bincount(y)[y], self.crowding(z, query)
-            share = rectify(rows, beta, y, z[query], task.n_way, self.distance, self.membership, crowd)
+            beta, crowd = 1 / torch.bincount(y)[y], crowding(query, self.landmarks(z))
+            share = rectify(rows, beta, y, query, task.n_way, self.distance, self.membership, crowd)
         if share is None:
             p = ridge_prototypes(rows, label, class_weights(label))
         else:
-            p = rectified_prototypes(rows, label, z[query], share)
-        return _softmax(z, query, p)
+            p = rectified_prototypes(rows, label, query, share)
+        return _softmax(query, p)
 
     # --- files ---
 
@@ -286,5 +286,5 @@ class GPNPlus(Prototypical):
         return self
 
 
-def _softmax(z: Float[Tensor, "n d"], query: Int[Tensor, " q"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:
-    return torch.cat([torch.softmax(SCALE * (z[part] @ p), dim=1) for part in split_queries(query, 1, z.shape[1])])
+def _softmax(z: Float[Tensor, "q d"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:
+    return torch.cat([torch.softmax(SCALE * (part @ p), dim=1) for part in split_rows(z, z.shape[1])])

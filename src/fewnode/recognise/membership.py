@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from fewnode.recognise.nearness import nearness, split_queries
+from fewnode.recognise.nearness import nearness, split_rows
 
 LANDMARKS, CLOSE = 500, 10
 """Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
@@ -91,8 +91,8 @@ def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
     return z[torch.from_numpy(drawn)]
 
 
-def crowding(z: Float[Tensor, "n d"], query: Int[Tensor, " q"], some: Float[Tensor, "k d"]) -> Float[Tensor, " q"]:
+def crowding(z: Float[Tensor, "q d"], some: Float[Tensor, "k d"]) -> Float[Tensor, " q"]:
     """How close nodes lie around each query node: how near the `CLOSE`th nearest of the landmarks is."""
     close = min(CLOSE, some.shape[0])
-    parts = [nearness(z, part, some, "cosine") for part in split_queries(query, 1, max(some.shape))]
+    parts = [nearness(part, some, "cosine") for part in split_rows(z, max(some.shape))]
     return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
@@ -20,7 +20,7 @@ from fewnode.evaluation import Probabilities
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.recognise.membership import SURVEYED, MembershipModel, crowding, landmarks
-from fewnode.recognise.nearness import nearness, split_queries
+from fewnode.recognise.nearness import nearness, split_rows
 from fewnode.recognise.transductive import rectify
 
 PART = 400
@@ -80,7 +80,7 @@ class Prototypical(ABC):
 
     def prepare(self, graph: Graph, support: Ints, support_y: Ints) -> PreparedSupport:
         """What the answers to any query need of a support set: Eqs. (11)-(12)."""
-        z, importance = self._valued(graph, support)
+        z, importance = self.valued_rows(graph, support)
         y, n_way = torch.from_numpy(support_y).to(z.device), int(support_y.max()) + 1
         with torch.inference_mode():
             beta = segment_softmax(importance, y, n_way)
@@ -89,9 +89,9 @@ class Prototypical(ABC):
 
     def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
         """Eq. (13): each query on its own."""
-        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            return F.log_softmax(nearness(z, asked, prepared.prototypes, self.distance), dim=1).exp().cpu().numpy()
+            near = nearness(self.rows(graph, query), prepared.prototypes, self.distance)
+            return F.log_softmax(near, dim=1).exp().cpu().numpy()
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
         return self.answer(graph, self.prepare(graph, task.support, task.support_y), task.query)
@@ -106,40 +106,37 @@ class Prototypical(ABC):
         return answer_tasks(*self.embedding(graph), tasks, self.distance)
 
     def _rectified(self, graph: Graph, task: Task) -> Probabilities:
-        z, asked = self._asked(graph, task.query)
-        prepared, y = self.prepare(graph, task.support, task.support_y), torch.from_numpy(task.support_y).to(z.device)
+        z, prepared = self.rows(graph, task.query), self.prepare(graph, task.support, task.support_y)
+        y, crowd = torch.from_numpy(task.support_y).to(z.device), self.crowd(graph, task.query)
         with torch.inference_mode():
-            crowd = self.crowd(graph, task.query)
-            share = rectify(prepared.z, prepared.beta, y, z[asked], task.n_way, self.distance, self.membership, crowd)
+            share = rectify(prepared.z, prepared.beta, y, z, task.n_way, self.distance, self.membership, crowd)
             if share is None:
                 return self.answer(graph, prepared, task.query)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
 
     def nearness(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Float[Tensor, "q n"]:
-        """How near each query is to each prototype: what `Known` judges by."""
-        z, asked = self._asked(graph, query)
+        """How near each query is to each prototype: what `MembershipModel` judges by."""
         with torch.inference_mode():
-            return nearness(z, asked, prepared.prototypes, self.distance)
+            return nearness(self.rows(graph, query), prepared.prototypes, self.distance)
 
     def closest(self, graph: Graph, support: Ints, query: Ints) -> NDArray[np.float32]:
         """How near each query is to the support node nearest to it: what being sure depends on."""
-        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            return nearness(z, asked, self._valued(graph, support)[0], self.distance).amax(dim=1).cpu().numpy()
+            near = nearness(self.rows(graph, query), self.rows(graph, support), self.distance)
+            return near.amax(dim=1).cpu().numpy()
 
     def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
-        """`crowding` of the queries; None where z of all nodes is not at hand."""
+        """How close nodes lie around each query; None where z of all nodes is not at hand."""
         if not self.kept:
             return None
-        z, asked = self._asked(graph, query)
         with torch.inference_mode():
-            return self.crowding(z, asked)
+            return crowding(self.rows(graph, query), self.landmarks(self.embedding(graph)[0]))
 
-    def crowding(self, z: Float[Tensor, "n d"], query: Int[Tensor, " q"]) -> Float[Tensor, " q"]:
-        """How close nodes lie around each query node."""
+    def landmarks(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
+        """Of all nodes' z; drawn once."""
         if self._landmarks is None or self._landmarks[0] is not z:
             self._landmarks = (z, landmarks(z))
-        return crowding(z, query, self._landmarks[1])
+        return self._landmarks[1]
 
     def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes), if every second node were."""
@@ -167,24 +164,24 @@ class Prototypical(ABC):
         return self.membership
 
     def explain(self, graph: Graph, prepared: PreparedSupport, query: Ints, nearest: int = 3) -> Explanation:
-        z, asked = self._asked(graph, query)
         with torch.inference_mode():
             order = [
-                nearness(z, part, prepared.z, self.distance).argsort(dim=1, descending=True, stable=True)[:, :nearest]
-                for part in split_queries(asked, *prepared.z.shape)
+                nearness(part, prepared.z, self.distance).argsort(dim=1, descending=True, stable=True)[:, :nearest]
+                for part in split_rows(self.rows(graph, query), prepared.z.numel())
             ]
         return Explanation(prepared.beta.cpu().numpy(), torch.cat(order).cpu().numpy())
 
-    def _valued(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
+    def rows(self, graph: Graph, nodes: Ints) -> Float[Tensor, "k d"]:
+        """z of those nodes: all that recognising needs of a graph."""
+        z, _ = self.embedding(graph)
+        whole = nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n))
+        return z if whole else z[torch.from_numpy(nodes).to(z.device)]
+
+    def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
         """z and importance of those nodes."""
         z, importance = self.embedding(graph)
         at = torch.from_numpy(nodes).to(z.device)
         return z[at], importance[at]
-
-    def _asked(self, graph: Graph, query: Ints) -> tuple[Float[Tensor, "n d"], Int[Tensor, " q"]]:
-        """A table of z, and where the nodes are in it."""
-        z = self.embedding(graph)[0]
-        return z, torch.from_numpy(query).to(z.device)
 
 
 def answer_tasks(
@@ -198,7 +195,7 @@ def answer_tasks(
         with torch.inference_mode():
             p = prototypes(z[batch.support], importance[batch.support], batch.segment, batch.n_tasks * n_way)
             p = p.view(batch.n_tasks, n_way, -1)
-            parts = zip(*(split_queries(part, *p.shape[1:]) for part in (batch.query, batch.task)), strict=True)
+            parts = zip(*(split_rows(part, p[0].numel()) for part in (batch.query, batch.task)), strict=True)
             rows = torch.cat([log_prob(z[q], p[t], distance) for q, t in parts]).exp().cpu().numpy()
         ends = np.cumsum([tasks[i].query.size for i in places])
         answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))

@@ -37,13 +37,12 @@ def rectify(
     base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
     p, log_share = base / shots[:, None], z.new_zeros(n_way)
     familiar = z.new_ones(query.shape[0], 1)
-    every = torch.arange(query.shape[0], device=query.device)
     if membership is not None:
-        familiar = membership.among(nearness(query, every, p, distance), shots, crowd)[:, None]
+        familiar = membership.among(nearness(query, p, distance), shots, crowd)[:, None]
         if familiar.mean() < LEAST:
             return None
     for _ in range(STEPS):
-        share = torch.softmax(nearness(query, every, p, distance) + log_share, dim=1) * familiar
+        share = torch.softmax(nearness(query, p, distance) + log_share, dim=1) * familiar
         p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
         log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
     return share
