@@ -12,7 +12,8 @@ import torch
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.estimator import Estimator
-from fewnode.evaluation import evaluate, predict_tasks
+from fewnode.evaluation import evaluate
+from fewnode.method import predict_tasks
 from fewnode.methods.table import METHODS
 
 QUICK: dict[str, dict[str, Any]] = {

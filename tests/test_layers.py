@@ -9,12 +9,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "delimited", "interchange", "manifest", "memory"},
+    {"client", "delimited", "interchange", "manifest", "memory", "team"},
     {"graph"},
     {"dataset"},
     {"nodes"},
     {"episodes", "io"},
-    {"open_set", "pools"},
+    {"method", "open_set", "pools"},
     {"evaluation", "gpn", "signing", "train"},
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},

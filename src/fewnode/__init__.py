@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from fewnode.delimited import Dialect
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
-    from fewnode.evaluation import Method, Result, evaluate
+    from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
     from fewnode.labelling import suggest
+    from fewnode.method import Method
 
 __version__ = "0.1.0"
 
@@ -30,7 +31,8 @@ _HOMES = {
     "fewnode.delimited": ["Dialect"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
-    "fewnode.evaluation": ["Method", "Result", "evaluate"],
+    "fewnode.evaluation": ["Result", "evaluate"],
+    "fewnode.method": ["Method"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.graph": ["Graph"],

@@ -33,7 +33,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.io import load_dataset, missing, remove_empty
 from fewnode.represent.blocks import Runner, Stage
-from fewnode.train import Gradients
+from fewnode.team import Gradients
 
 PATIENCE = 28.0
 """Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""

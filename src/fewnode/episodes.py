@@ -9,8 +9,8 @@ import numpy as np
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
-from fewnode.nodes import PyGData, as_labelled, node_rows, refuse_twice
+from fewnode.graph import Ints
+from fewnode.nodes import PyGData, as_labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +73,6 @@ class Episode:
     @property
     def n_way(self) -> int:
         return self.task.n_way
-
-
-def task_rows(network: Graph | Dataset, task: Task) -> Task:
-    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
-    support, support_y = _rows(network, task.support, task.support_y, "support")
-    refuse_twice(network, support, support_y.tolist())
-    return Task(support, support_y, node_rows(network, task.query, "query"))
-
-
-def _rows(network: Graph | Dataset, nodes: Ints, y: Ints, what: str) -> tuple[Ints, Ints]:
-    return node_rows(network, nodes, what), y[nodes] if nodes.dtype == bool else y
 
 
 class EpisodeSampler:

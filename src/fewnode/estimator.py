@@ -17,12 +17,12 @@ from torch import Tensor, nn
 import fewnode
 from fewnode.card import model_card
 from fewnode.dataset import Dataset
-from fewnode.episodes import EpisodeSampler, Task, task_rows
+from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph
 from fewnode.io import one_line, read_record, write_record
 from fewnode.manifest import check_model, check_options
+from fewnode.method import Probabilities
 from fewnode.methods.table import METHODS, build_method
 from fewnode.nodes import (
     Labels,
@@ -45,9 +45,10 @@ from fewnode.recognise.calibration import (
 from fewnode.recognise.fit_membership import fit_membership
 from fewnode.recognise.membership import MembershipModel
 from fewnode.recognise.prototypes import Explanation, Prototypical
-from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser
+from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser, task_rows
 from fewnode.represent.features import structural_features
-from fewnode.train import ALONE, QUIET, Journal, Team
+from fewnode.team import ALONE, Team
+from fewnode.train import QUIET, Journal
 
 TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 

@@ -8,67 +8,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from fewnode.dataset import Dataset
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
+from fewnode.method import Fitted, Probabilities, Transductive, predict_tasks
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.open_set import tell_apart
 
-Probabilities = NDArray[np.float32]
 TASKS = 50
 """Tasks of an evaluation, as in the paper."""
 METRICS = ("accuracy", "macro_f1", "weighted_f1")
-
-
-class Predictor(Protocol):
-    """What can be evaluated: a fitted method. Labels are 0 … N-1; each query node gets a probability a class."""
-
-    def predict_proba(self, graph: Graph, task: Task) -> Probabilities: ...
-
-
-class Method(Predictor, Protocol):
-    """What a few-shot method is: a `Predictor` that learns from episodes. Nothing needs to be inherited.
-
-    >>> class Guess:
-    ...     def fit(self, graph, train, valid):
-    ...         return self
-    ...
-    ...     def predict_proba(self, graph, task):
-    ...         return np.full((task.query.size, task.n_way), 1 / task.n_way, np.float32)
-    >>> y = np.repeat(range(10), 20)
-    >>> print(evaluate(Guess(), Dataset.from_scipy(y[:, None] == y, y=y), way=2, shot=1).accuracy)
-    50.0 ± 0.0
-    """
-
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> object: ...
-
-
-@runtime_checkable
-class Batched(Protocol):
-    """A method that answers many tasks faster together than one by one."""
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]: ...
-
-
-@runtime_checkable
-class Transductive(Protocol):
-    """A method that can let the queries of a task help each other."""
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]: ...
-
-    def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
-        """P(a query is in one of the classes)."""
-
-
-Fitted: TypeAlias = Predictor | Batched
-"""What can be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -239,18 +195,6 @@ def score_answers(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> 
     n_way = max(task.n_way for task in pool)
     cell = (task * n_way + truth) * n_way + predicted
     return measure(np.bincount(cell, minlength=len(pool) * n_way**2).reshape(-1, n_way, n_way))
-
-
-def predict_tasks(
-    method: Fitted, graph: Graph, tasks: Sequence[Task], transductive: bool = False
-) -> list[Probabilities]:
-    if transductive:
-        if not isinstance(method, Transductive):
-            raise FewnodeError(f"{type(method).__name__} answers each query on its own: no transductive mode")
-        return method.predict_tasks(graph, tasks, transductive=True)
-    if isinstance(method, Batched):
-        return method.predict_tasks(graph, tasks)
-    return [method.predict_proba(graph, task) for task in tasks]
 
 
 def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode], bins: int = 15) -> float:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Probabilities, predict_tasks
 from fewnode.graph import Graph, Ints
-from fewnode.nodes import Labels, Nodes, classes, node_rows, support_rows
+from fewnode.method import Probabilities, predict_tasks
+from fewnode.nodes import Labels, Nodes, classes, node_rows, refuse_twice, support_rows
 from fewnode.recognise.calibration import Temperature
 from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
 
@@ -152,3 +152,14 @@ def finite(probability: Probabilities) -> Probabilities:
             f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
         )
     return probability
+
+
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support, support_y = _rows(network, task.support, task.support_y, "support")
+    refuse_twice(network, support, support_y.tolist())
+    return Task(support, support_y, node_rows(network, task.query, "query"))
+
+
+def _rows(network: Graph | Dataset, nodes: Ints, y: Ints, what: str) -> tuple[Ints, Ints]:
+    return node_rows(network, nodes, what), y[nodes] if nodes.dtype == bool else y

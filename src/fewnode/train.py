@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,12 +17,9 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from fewnode.errors import FewnodeError
+from fewnode.team import ALONE, Gradients, Team
 
 VALID_TASKS = 50
-
-T = TypeVar("T")
-Gradients: TypeAlias = tuple[float, list[Tensor]]
-"""A loss, and its gradient by each parameter."""
 
 
 class Diverged(FewnodeError):
@@ -89,47 +86,6 @@ class Journal:
 
 
 QUIET = Journal()
-
-
-@runtime_checkable
-class Team(Protocol):
-    """Who computes a step: this process alone, or several, each with a batch of episodes of its own.
-
-    Share s of step t is batch t · size + s, so that `size` workers see in a step what one worker would see that takes
-    batches `size` times as large: the mean of their gradients is the gradient of the mean loss.
-    """
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def leads(self) -> bool:
-        """Whether this process validates, reports and writes."""
-
-    def begin(self, rate: float) -> None:
-        """A training with that rate of dropout starts."""
-
-    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
-        """The mean over the shares of step t; `own` computes the gradients of one batch here."""
-
-    def agree(self, value: float) -> float:
-        """What the leader says."""
-
-
-class _Alone:
-    size, leads = 1, True
-
-    def begin(self, rate: float) -> None:
-        pass
-
-    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
-        return own(t)
-
-    def agree(self, value: float) -> float:
-        return value
-
-
-ALONE = _Alone()
 
 
 def meta_train(
@@ -216,22 +172,9 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
-        adam(
-            params=list(self.parameters),
-            grads=list(gradients),
-            exp_avgs=self.state["exp_avg"],
-            exp_avg_sqs=self.state["exp_avg_sq"],
-            max_exp_avg_sqs=[],
-            state_steps=self.state["step"],
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-            fused=True,
-        )
+        state, rates = self.state, {"lr": self.lr, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+        lists = (list(self.parameters), list(gradients), state["exp_avg"], state["exp_avg_sq"], [], state["step"])
+        adam(*lists, **rates, weight_decay=self.weight_decay, amsgrad=False, maximize=False, fused=True)
 
     def flat(self) -> dict[str, Tensor]:
         """The state as named tensors; writing to them is writing to the state."""

@@ -19,12 +19,13 @@ from torch.nn import functional as F
 from fewnode.dataset import Dataset
 from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler, Task
-from fewnode.evaluation import Probabilities
 from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import is_sparse
+from fewnode.method import Probabilities
 from fewnode.methods.gpn import GPN
 from fewnode.recognise.prototypes import answer_tasks
-from fewnode.train import Adam, Gradients, step, stream
+from fewnode.team import Gradients
+from fewnode.train import Adam, step, stream
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
 

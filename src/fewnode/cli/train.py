@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fewnode.checkpoint import Checkpoints
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.train import Team
+    from fewnode.team import Team
 
 METHODS = (
     "gpn-plus",
@@ -252,7 +252,7 @@ def _team(
 ) -> Iterator[Team]:
     """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
     from fewnode import cluster
-    from fewnode.train import ALONE
+    from fewnode.team import ALONE
 
     if backend is Backend.ray:
         model.check_team()  # before a cluster is asked

@@ -24,8 +24,8 @@ from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
-from fewnode.evaluation import Probabilities
 from fewnode.graph import Attributes, Graph, is_sparse
+from fewnode.method import Probabilities
 from fewnode.methods.gpn import ENCODERS, build_encoder, check_widths
 from fewnode.methods.inner import (
     MOVE,

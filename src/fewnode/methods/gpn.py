@@ -19,7 +19,7 @@ from fewnode.engine.door import Engine, engine_for
 from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
-from fewnode.evaluation import Probabilities, score_answers
+from fewnode.evaluation import score_answers
 from fewnode.gpn import (
     DISTANCES,
     Encoder,
@@ -28,22 +28,12 @@ from fewnode.gpn import (
     Valuator,
 )
 from fewnode.graph import Graph, Ints
+from fewnode.method import Probabilities
 from fewnode.recognise.prototypes import NumberedTasks, Prototypical, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared
-from fewnode.train import (
-    ALONE,
-    QUIET,
-    VALID_TASKS,
-    Gradients,
-    History,
-    Journal,
-    Schedule,
-    Team,
-    meta_train,
-    seeded,
-    stream,
-)
+from fewnode.team import ALONE, Gradients, Team
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded, stream
 
 TOGETHER = 20
 """Tasks whose neighbourhoods are read together from a network that is not in memory."""

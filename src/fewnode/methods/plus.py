@@ -23,8 +23,8 @@ from torch.nn import functional as F
 
 from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler, Task
-from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph, Ints
+from fewnode.method import Probabilities
 from fewnode.recognise.membership import crowding
 from fewnode.recognise.nearness import split_rows
 from fewnode.recognise.prototypes import PreparedSupport, Prototypical

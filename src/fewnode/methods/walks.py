@@ -17,8 +17,8 @@ from torch import Tensor
 from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Probabilities
 from fewnode.graph import Graph
+from fewnode.method import Probabilities
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, EpisodeSampler
-from fewnode.evaluation import Probabilities
 from fewnode.graph import Ints
+from fewnode.method import Probabilities
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 MAX_LOG_POWER = 30.0

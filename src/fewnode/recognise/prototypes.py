@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from fewnode.engine.door import Engine
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Probabilities
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
+from fewnode.method import Probabilities
 from fewnode.recognise.membership import SURVEYED, MembershipModel, crowding, landmarks
 from fewnode.recognise.nearness import nearness, split_rows
 from fewnode.recognise.transductive import rectify
