@@ -1,0 +1,434 @@
+"""Random requests, restarts, kills and faults: after each of them the service is where a model of it is.
+
+The model is `service_model.Model`. The service has its real store; SQLite fails, or the process is killed, at a chosen
+statement.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.datasets.tables import extend, read_tables
+from fewnode.estimator import Estimator
+from fewnode.graph import Graph, is_sparse
+from service import Answer, InProcess
+from service_model import Condition, Meaning, Model, Node, Refused
+from sizes import Figure, sizes
+
+KINDS = ("bank", "shop", "farm", "mill", "port")
+SPLIT = {"train": KINDS[:2], "valid": KINDS[2:4], "test": KINDS[4:]}
+N = 10
+STEPS = 15
+COMMIT = ("BEGIN", "INSERT INTO journal", "UPDATE about", "COMMIT")
+"""Statements before which a change is not kept yet."""
+CHECKPOINT = "PRAGMA wal_checkpoint"
+"""The statement after which one is."""
+
+
+# --- two small networks -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Network:
+    data: Dataset
+    model: Estimator
+    start: Model
+    names: Sequence[str]
+    """Names of nodes in requests: some that are there, some that may come, and the last, which nobody ever has."""
+    contents: Sequence[tuple[dict[str, Any], Meaning | None]]
+    """What a request may say of a node, and what that means; None if it is refused."""
+
+
+def network(data: Dataset, names: Sequence[str], contents: Sequence[tuple[dict[str, Any], Meaning | None]]) -> Network:
+    model = Estimator("propagation", way=1, shot=1, query=1, steps=1).fit(data)
+    own = {data.node_name(i): Node(row, data.class_names[data.y[i]]) for i, row in enumerate(rows(data))}
+    numbered, directed = data.node_names is None, data.graph.directed
+    start = Model(own, frozenset(edges(data, directed)), directed, numbered, own)
+    return Network(data, model, start, names, contents)
+
+
+def rows(data: Dataset) -> list[tuple[float, ...]]:
+    x = data.graph.x
+    return [tuple(row) for row in (x.toarray() if is_sparse(x) else x).tolist()]
+
+
+def edges(data: Dataset, directed: bool) -> set[tuple[str, str]]:
+    target, source = data.graph.adj.tocoo().coords
+    named = [(data.node_name(int(s)), data.node_name(int(t))) for s, t in zip(source, target, strict=True)]
+    return {edge for edge in named if directed or edge[0] <= edge[1]}
+
+
+def of_tables() -> Network:
+    """Nodes with names, rows with columns, edges without a direction."""
+    nodes = {
+        "account": [f"A{i}" for i in range(N)],
+        "kind": [KINDS[i % 5] for i in range(N)],
+        "about": [f"{KINDS[i % 5]} number true" if i % 2 else f"{KINDS[i % 5]} 1" for i in range(N)],
+        "balance": [float(i) for i in range(N)],
+        "country": [("FR", "true", "1")[i % 3] for i in range(N)],
+    }
+    ends = {"from": ["A0", "A3", "A1", "A2", "A5"], "to": ["A3", "A6", "A4", "A5", "A7"]}
+    data = read_tables(
+        nodes, ends, id="account", label="kind", split=SPLIT, text=["about"], numeric=["balance"], category=["country"]
+    )
+
+    def means(row: dict[str, Any]) -> Meaning:
+        table = {"about": "", "balance": None, "country": "", **row}
+        cells = {name: [str(c).lower() if isinstance(c, bool) else c] for name, c in table.items()}
+        found = extend(data, {"account": ["new"], "kind": [""], **cells}, alone=True)
+        said = {name: float(cell) if name == "balance" else cell for name, cell in row.items()}
+        return Meaning(rows(found)[0], row.get("kind"), json.dumps(said, sort_keys=True))
+
+    good: list[dict[str, Any]] = [{}, {"balance": 1}, {"balance": "1"}, {"country": True}, {"country": 1}]
+    good += [{"about": "mill farm"}, {"kind": "bank"}, {"kind": "never seen"}]
+    bad: list[dict[str, Any]] = [{"colour": 1}, {"balance": "much"}]
+    contents = [({"row": row}, means(row)) for row in good] + [({"row": row}, None) for row in bad]
+    return network(data, [*nodes["account"], "a0", "new", "neu", "nobody"], contents)
+
+
+def of_numbers() -> Network:
+    """Nodes without names, attributes without names, edges with a direction."""
+    x = np.eye(N, 5, dtype=np.float32) + np.roll(np.eye(N, 5, dtype=np.float32), 5, 0)
+    graph = Graph.from_edges([[0, 3, 3, 1, 4, 2, 5], [3, 0, 6, 4, 1, 5, 7]], N, x, directed=True)
+    data = Dataset(graph, np.arange(N) % 5, ClassSplit((0, 1), (2, 3), (4,)), KINDS, name="numbers")
+    good: list[dict[str, Any]] = [{}, {"0": 1}, {"0": 1.0}, {"1": -2.5, "4": 1}]
+    bad: list[dict[str, Any]] = [{"5": 1}, {"0": 1e39}]
+
+    def means(given: dict[str, Any]) -> Meaning:
+        found = tuple(float(given.get(str(i), 0)) for i in range(5))
+        return Meaning(found, None, json.dumps({name: float(value) for name, value in given.items()}))
+
+    contents = [({"attributes": row}, means(row)) for row in good] + [({"attributes": row}, None) for row in bad]
+    return network(data, [*map(str, range(N)), "03", "٤", "10", "010", "new", "-1"], contents)
+
+
+# --- a database that fails ----------------------------------------------------------------------------------------
+
+
+class FlawedConnection(sqlite3.Connection):
+    """Before a statement that begins so, something happens once."""
+
+    statement: ClassVar[str | None] = None
+    event: ClassVar[Callable[[], None]]
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        if FlawedConnection.statement is not None and sql.startswith(FlawedConnection.statement):
+            FlawedConnection.statement = None
+            FlawedConnection.event()
+        return super().execute(sql, *args)
+
+
+def fail() -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+# --- the comparison -----------------------------------------------------------------------------------------------
+
+Place = st.integers(0, 15)
+Places = st.lists(Place, max_size=3)
+Pairs = st.lists(st.tuples(Place, Place), max_size=2)
+Content = st.integers(0, 9)
+ClassNames = st.sampled_from(["a", "b", "c", "B"])
+Conditions = st.sampled_from(
+    [*[("", "")] * 5, ("now", ""), ("old", ""), ("*", ""), ("", "*"), ("", "now"), ("", "old")]
+)
+
+
+class Comparison(RuleBasedStateMachine):
+    networks: ClassVar[Sequence[Network]]
+    home: ClassVar[Path]
+    sequences: ClassVar[int] = 0
+
+    @initialize(which=st.integers(0, 1))
+    def start(self, which: int) -> None:
+        type(self).sequences += 1
+        self.network = self.networks[which]
+        self.model, self.changes, self.version = self.network.start, 0, ""
+        self.pending = ""
+        self.open(Path(tempfile.mkdtemp(dir=self.home)))
+        self.version = self.local.ask("/api/classes").json["version"]
+
+    def teardown(self) -> None:
+        FlawedConnection.statement = None
+        if hasattr(self, "local"):
+            self.local.close()
+            shutil.rmtree(self.folder)
+
+    def open(self, folder: Path) -> None:
+        self.folder = folder
+        self.local = InProcess(self.network.model, self.network.data, folder / "state.sqlite")
+
+    def name(self, place: int) -> str:
+        return self.network.names[place % len(self.network.names)]
+
+    def named(self, places: Sequence[int]) -> list[str]:
+        return [self.name(place) for place in places]
+
+    def new_name(self, place: int) -> str:
+        return self.network.names[place % (len(self.network.names) - 1)]
+
+    def content(self, place: int) -> tuple[dict[str, Any], Meaning | None]:
+        return self.network.contents[place % len(self.network.contents)]
+
+    def condition(self, given: tuple[str, str]) -> Condition:
+        tags = {"": None, "now": self.version, "old": "0-12345678", "*": "*"}
+        return Condition(tags[given[0]], tags[given[1]])
+
+    def change(self, ask: Callable[[], Answer], expected: Callable[[], Model]) -> Answer | None:
+        """Make a change here and there. A refusal has the same status; None if the process was killed."""
+        try:
+            then, status = expected(), 200
+        except Refused as refusal:
+            then, status = self.model, refusal.status
+        kept = pending = ""
+        if then != self.model:
+            kept, pending, self.pending = "kept", self.pending, ""
+        where, _, event = pending.partition(": ")
+        if event and where != CHECKPOINT:
+            kept = ""
+            status = 507 if event == "fail" else status
+        answer = ask()
+        note(f"{answer.status} {answer.body[:300]!r}")
+        assert answer.status == status, answer.body
+        if kept:
+            self.model, self.changes = then, self.changes + 1
+        if event == "kill":
+            self.end_and_open(self.copied)
+            self.version = self.local.ask("/api/classes").json["version"] if kept else self.version
+            return None
+        if status == 200:
+            assert (answer.json["version"] != self.version) == bool(kept)
+            self.version = answer.json["version"]
+        return answer
+
+    @rule(name=ClassNames, nodes=st.lists(Place, min_size=1, max_size=3), given=Conditions)
+    def put_class(self, name: str, nodes: Sequence[int], given: tuple[str, str]) -> None:
+        condition, support = self.condition(given), self.named(nodes)
+
+        def expected() -> Model:
+            condition.check(self.version, name in self.model.classes)
+            return self.model.put_class(name, support)
+
+        self.change(
+            lambda: self.local.ask(f"/api/classes/{name}", {"support": support}, "PUT", **condition.headers), expected
+        )
+
+    @rule(name=ClassNames, given=Conditions)
+    def delete_class(self, name: str, given: tuple[str, str]) -> None:
+        condition = self.condition(given)
+
+        def expected() -> Model:
+            condition.check(self.version, name in self.model.classes)
+            return self.model.delete_class(name)
+
+        self.change(lambda: self.local.ask(f"/api/classes/{name}", None, "DELETE", **condition.headers), expected)
+
+    @rule(new=st.lists(st.tuples(st.integers(8, 15), Content, Places), min_size=1, max_size=2), classify=st.booleans())
+    def attach(self, new: Sequence[tuple[int, int, Sequence[int]]], classify: bool) -> None:
+        found = [(self.new_name(place), *self.content(content), self.named(ends)) for place, content, ends in new]
+        nodes = [{"node": name, **content, "edges": ends} for name, content, _, ends in found]
+        self.change(
+            lambda: self.local.ask("/api/nodes", {"nodes": nodes, "classify": classify}),
+            lambda: self.model.attach([(name, means, ends) for name, _, means, ends in found], classify),
+        )
+
+    @rule(place=Place, content=st.none() | Content, ends=st.none() | Places, classify=st.booleans(), given=Conditions)
+    def put_node(
+        self, place: int, content: int | None, ends: Sequence[int] | None, classify: bool, given: tuple[str, str]
+    ) -> None:
+        name, condition = self.new_name(place), self.condition(given)
+        says, means = ({}, self.network.contents[0][1]) if content is None else self.content(content)
+        others = None if ends is None else self.named(ends)
+        body = {**says, "classify": classify, **({} if others is None else {"edges": others})}
+
+        def expected() -> Model:
+            exists = self.model.form(name) in self.model.nodes
+            condition.check(self.version, exists)
+            if not exists:
+                return self.model.attach([(name, means, others or [])], classify)
+            return self.model.put_node(name, means, bool(says), others, classify)
+
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", body, "PUT", **condition.headers), expected)
+
+    @rule(place=Place, given=Conditions)
+    def delete_node(self, place: int, given: tuple[str, str]) -> None:
+        name, condition = self.name(place), self.condition(given)
+
+        def expected() -> Model:
+            condition.check(self.version, self.model.form(name) in self.model.nodes)
+            return self.model.delete_node(name)
+
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", None, "DELETE", **condition.headers), expected)
+
+    @rule(add=Pairs, remove=Pairs)
+    def change_edges(self, add: Sequence[tuple[int, int]], remove: Sequence[tuple[int, int]]) -> None:
+        more, less = ([(self.name(s), self.name(t)) for s, t in given] for given in (add, remove))
+        body = {way: [{"source": s, "target": t} for s, t in given] for way, given in (("add", more), ("remove", less))}
+        before = self.model.edges
+        answer = self.change(lambda: self.local.ask("/api/edges", body), lambda: self.model.change_edges(more, less))
+        if answer is not None and answer.status == 200:
+            now = self.model.edges
+            assert (answer.json["added"], answer.json["removed"]) == (len(now - before), len(before - now))
+
+    # --- questions ---
+
+    def question(self, ask: Callable[[], Answer], expected: Callable[[], object]) -> Answer | None:
+        status = 200
+        try:
+            expected()
+        except Refused as refusal:
+            status = refusal.status
+        answer = ask()
+        assert answer.status == status, answer.body
+        return answer if status == 200 else None
+
+    def known(self, names: Sequence[str]) -> list[str]:
+        self.model.answers()
+        return [self.model.there(name) for name in names]
+
+    @rule(places=st.lists(Place, min_size=1, max_size=3))
+    def classify(self, places: Sequence[int]) -> None:
+        names = self.named(places)
+        answer = self.question(lambda: self.local.ask("/api/classify", {"nodes": names}), lambda: self.known(names))
+        if answer is not None:
+            assert answer.json["version"] == self.version
+            assert [each["node"] for each in answer.json["results"]] == self.known(names)
+            assert answer.json["classes"] == list(self.model.classes)
+
+    @rule(places=Places)
+    def suggest(self, places: Sequence[int]) -> None:
+        names = self.named(places)
+        body = {"count": 3, "exclude": names}
+        answer = self.question(lambda: self.local.ask("/api/suggest", body), lambda: self.known(names))
+        if answer is not None:
+            found = {each["node"] for each in answer.json["nodes"]}
+            taken = {node for support in self.model.classes.values() for node in support}
+            assert found <= self.model.nodes.keys() - taken - set(self.known(names))
+
+    @rule(place=Place)
+    def read_node(self, place: int) -> None:
+        name = self.name(place)
+        answer = self.question(lambda: self.local.ask(f"/api/nodes/{name}"), lambda: self.model.there(name, 404))
+        if answer is not None:
+            own = self.model.form(name)
+            near = {s for s, t in self.model.edges if t == own}
+            near |= set() if self.model.directed else {t for s, t in self.model.edges if s == own}
+            assert {each["node"] for each in answer.json["neighbours"]} == near
+            assert answer.json["class"] == self.model.nodes[own].label
+
+    @rule()
+    def read_tables(self) -> None:
+        support = list(csv.reader(self.local.ask("/api/export/support.csv").body.decode().splitlines()))
+        assert support[1:] == [[node, name] for name, nodes in self.model.classes.items() for node in nodes]
+        answer = self.question(lambda: self.local.ask("/api/export/labels.csv"), self.model.answers)
+        if answer is not None:
+            table = list(csv.reader(answer.body.decode().splitlines()))
+            assert [row[0].removeprefix("'") for row in table[1:]] == list(self.model.nodes)
+
+    # --- bad days ---
+
+    def end_and_open(self, folder: Path) -> None:
+        FlawedConnection.statement, self.pending = None, ""
+        self.local.close()
+        if folder != self.folder:
+            shutil.rmtree(self.folder)
+        self.open(folder)
+
+    def copy(self) -> None:
+        """The files as they are now: what a killed process leaves."""
+        self.copied = Path(tempfile.mkdtemp(dir=self.home))
+        shutil.copytree(self.folder, self.copied, dirs_exist_ok=True)
+
+    def answers(self) -> bytes:
+        return self.local.ask("/api/export/labels.csv").body
+
+    @rule()
+    def restart(self) -> None:
+        before = self.answers()
+        self.end_and_open(self.folder)
+        assert self.answers() == before
+
+    @rule()
+    def kill(self) -> None:
+        before = self.answers()
+        self.copy()
+        self.end_and_open(self.copied)
+        assert self.answers() == before
+
+    @rule(where=st.sampled_from([*COMMIT, CHECKPOINT]), event=st.sampled_from(["fail", "kill"]))
+    def next_change_meets(self, where: str, event: str) -> None:
+        self.pending = f"{where}: {event}"
+        FlawedConnection.statement, FlawedConnection.event = where, fail if event == "fail" else self.copy
+
+    # --- after each of them ---
+
+    @invariant()
+    def same(self) -> None:
+        if not hasattr(self, "local"):
+            return
+        found = self.local.ask("/api/classes").json
+        classes = {each["name"]: tuple(shot["node"] for shot in each["support"]) for each in found["classes"]}
+        assert list(classes.items()) == list(self.model.classes.items())
+        assert found["version"] == self.version
+        assert self.version.split("-")[0] == str(self.changes)
+        data, session = self.local.service.session.network.data, self.local.service.session
+        assert [data.node_name(i) for i in range(data.graph.n)] == list(self.model.nodes)
+        assert edges(data, self.model.directed) == self.model.edges
+        assert rows(data) == [node.x for node in self.model.nodes.values()]
+        assert [session.network.class_of(i) for i in range(data.graph.n)] == [
+            n.label for n in self.model.nodes.values()
+        ]
+        assert not list(self.folder.glob("*.unusable*"))
+
+
+@pytest.fixture(scope="module")
+def networks() -> Sequence[Network]:
+    return of_tables(), of_numbers()
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of files are written and synced."""
+    place = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=place if place.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@sizes(40, 10_000, 100_000)
+def test_the_service_is_where_its_model_is(
+    networks: Sequence[Network], memory: Path, count: int, monkeypatch: pytest.MonkeyPatch, figure: Figure
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FlawedConnection))
+    monkeypatch.setattr(Comparison, "networks", networks, raising=False)
+    monkeypatch.setattr(Comparison, "home", memory, raising=False)
+    monkeypatch.setattr(Comparison, "sequences", 0)
+    run_state_machine_as_test(
+        Comparison,
+        settings=settings(
+            max_examples=count,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    figure(
+        "service.model",
+        f"{Comparison.sequences:,} sequences of up to {STEPS} requests, restarts, kills and faults: no difference",
+    )
