@@ -121,10 +121,13 @@ def save_run(data: Dataset, directory: Path, method: str = "gpn", **options: Any
 class InProcess:
     """The same service without a socket: the application is called as a server would call it."""
 
-    def __init__(self, model: Estimator, data: Dataset, state: Path, **settings: Any) -> None:
+    def __init__(
+        self, model: Estimator, data: Dataset, state: Path, service: Service | None = None, **settings: Any
+    ) -> None:
+        """`service`: one that was used before, since its routes take longer to make than everything else."""
         self.model, self.data = model, data
         self.store = Store(state, data.sha256)
-        self.service = Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
+        self.service = service or Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
         try:
             self.service.open(Session(model, data, self.store))
         except BaseException:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
+import operator
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +29,9 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.tables import extend, read_tables
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
-from service import Answer, InProcess
+from fewnode.serve.app import Service
+from fewnode.serve.auth import rules
+from service import PORT, TOKEN, Answer, InProcess
 from service_model import Condition, Meaning, Model, Node, Refused
 from sizes import Figure, sizes
 
@@ -50,17 +54,24 @@ class Network:
     model: Estimator
     start: Model
     names: Sequence[str]
-    """Names of nodes in requests: some that are there, some that may come, and the last, which nobody ever has."""
+    """Names of nodes in requests, the first are there at the start."""
+    new: Sequence[str]
+    """Names of nodes that come."""
     contents: Sequence[tuple[dict[str, Any], Meaning | None]]
     """What a request may say of a node, and what that means; None if it is refused."""
 
 
-def network(data: Dataset, names: Sequence[str], contents: Sequence[tuple[dict[str, Any], Meaning | None]]) -> Network:
+def network(
+    data: Dataset,
+    names: Sequence[str],
+    new: Sequence[str],
+    contents: Sequence[tuple[dict[str, Any], Meaning | None]],
+) -> Network:
     model = Estimator("propagation", way=1, shot=1, query=1, steps=1).fit(data)
     own = {data.node_name(i): Node(row, data.class_names[data.y[i]]) for i, row in enumerate(rows(data))}
     numbered, directed = data.node_names is None, data.graph.directed
     start = Model(own, frozenset(edges(data, directed)), directed, numbered, own)
-    return Network(data, model, start, names, contents)
+    return Network(data, model, start, names, new, contents)
 
 
 def rows(data: Dataset) -> list[tuple[float, ...]]:
@@ -99,7 +110,8 @@ def of_tables() -> Network:
     good += [{"about": "mill farm"}, {"kind": "bank"}, {"kind": "never seen"}]
     bad: list[dict[str, Any]] = [{"colour": 1}, {"balance": "much"}]
     contents = [({"row": row}, means(row)) for row in good] + [({"row": row}, None) for row in bad]
-    return network(data, [*nodes["account"], "a0", "new", "neu", "nobody"], contents)
+    new = ["a0", "new", "neu", "A1"]
+    return network(data, [*nodes["account"], *new, "nobody"], new, contents)
 
 
 def of_numbers() -> Network:
@@ -115,7 +127,8 @@ def of_numbers() -> Network:
         return Meaning(found, None, json.dumps({name: float(value) for name, value in given.items()}))
 
     contents = [({"attributes": row}, means(row)) for row in good] + [({"attributes": row}, None) for row in bad]
-    return network(data, [*map(str, range(N)), "03", "٤", "10", "010", "new", "-1"], contents)
+    new = ["new", "10", "010", "01"]
+    return network(data, [*map(str, range(N)), *new, "٤", "-1"], new, contents)
 
 
 # --- a database that fails ----------------------------------------------------------------------------------------
@@ -140,39 +153,48 @@ def fail() -> None:
 
 # --- the comparison -----------------------------------------------------------------------------------------------
 
-Place = st.integers(0, 15)
+Place = st.sampled_from([*range(5)] * 2 + [10, 11, *range(16)])
+"""Of a name in `Network.names`: a few of them often, so that requests have to do with each other."""
+NewPlace = st.sampled_from([0, 0, 1, 1, 2, 3])
 Places = st.lists(Place, max_size=3)
 Pairs = st.lists(st.tuples(Place, Place), max_size=2)
 Content = st.integers(0, 9)
+Seldom = st.sampled_from([False, False, False, True])
 ClassNames = st.sampled_from(["a", "b", "c", "B"])
-Conditions = st.sampled_from(
-    [*[("", "")] * 5, ("now", ""), ("old", ""), ("*", ""), ("", "*"), ("", "now"), ("", "old")]
-)
+HEADERS = [("now", ""), ("old", ""), ("*", ""), ("", "*"), ("", "now"), ("", "old")]
+Conditions = st.sampled_from([("", "")] * 12 + HEADERS)
+EVENTS = [(where, event) for where in (*COMMIT, CHECKPOINT) for event in ("fail", "kill")]
+Events = st.sampled_from([("", "")] * 20 + EVENTS)
+"""What happens before which statement, if the change is one that is written."""
 
 
 class Comparison(RuleBasedStateMachine):
     networks: ClassVar[Sequence[Network]]
     home: ClassVar[Path]
-    sequences: ClassVar[int] = 0
+    service: ClassVar[Service]
+    happened: ClassVar[Counter[str]] = Counter()
+    """How often, for the figure: a comparison of refusals only would show nothing."""
 
-    @initialize(which=st.integers(0, 1))
-    def start(self, which: int) -> None:
-        type(self).sequences += 1
+    @initialize(which=st.integers(0, 1), ready=Seldom.map(operator.not_))
+    def start(self, which: int, ready: bool) -> None:
+        self.happened["sequences"] += 1
         self.network = self.networks[which]
         self.model, self.changes, self.version = self.network.start, 0, ""
-        self.pending = ""
         self.open(Path(tempfile.mkdtemp(dir=self.home)))
         self.version = self.local.ask("/api/classes").json["version"]
+        if ready:
+            self.put_class("a", [0, 8], ("", ""), ("", ""))
+            self.put_class("b", [1], ("", ""), ("", ""))
 
     def teardown(self) -> None:
         FlawedConnection.statement = None
         if hasattr(self, "local"):
-            self.local.close()
+            self.local.store.close()
             shutil.rmtree(self.folder)
 
     def open(self, folder: Path) -> None:
         self.folder = folder
-        self.local = InProcess(self.network.model, self.network.data, folder / "state.sqlite")
+        self.local = InProcess(self.network.model, self.network.data, folder / "state.sqlite", self.service)
 
     def name(self, place: int) -> str:
         return self.network.names[place % len(self.network.names)]
@@ -181,7 +203,7 @@ class Comparison(RuleBasedStateMachine):
         return [self.name(place) for place in places]
 
     def new_name(self, place: int) -> str:
-        return self.network.names[place % (len(self.network.names) - 1)]
+        return self.network.new[place]
 
     def content(self, place: int) -> tuple[dict[str, Any], Meaning | None]:
         return self.network.contents[place % len(self.network.contents)]
@@ -190,22 +212,22 @@ class Comparison(RuleBasedStateMachine):
         tags = {"": None, "now": self.version, "old": "0-12345678", "*": "*"}
         return Condition(tags[given[0]], tags[given[1]])
 
-    def change(self, ask: Callable[[], Answer], expected: Callable[[], Model]) -> Answer | None:
+    def change(self, ask: Callable[[], Answer], expected: Callable[[], Model], meets: tuple[str, str]) -> Answer | None:
         """Make a change here and there. A refusal has the same status; None if the process was killed."""
         try:
             then, status = expected(), 200
         except Refused as refusal:
             then, status = self.model, refusal.status
-        kept = pending = ""
-        if then != self.model:
-            kept, pending, self.pending = "kept", self.pending, ""
-        where, _, event = pending.partition(": ")
-        if event and where != CHECKPOINT:
-            kept = ""
-            status = 507 if event == "fail" else status
+        where, event = meets if then != self.model else ("", "")
+        kept = then != self.model and where not in COMMIT
+        if event == "fail" and not kept:
+            status = 507
+        FlawedConnection.statement, FlawedConnection.event = where or None, fail if event == "fail" else self.copy
         answer = ask()
         note(f"{answer.status} {answer.body[:300]!r}")
         assert answer.status == status, answer.body
+        assert FlawedConnection.statement is None, "the change was not written"
+        self.happened["refused" if status not in (200, 507) else event or ("kept" if kept else "same")] += 1
         if kept:
             self.model, self.changes = then, self.changes + 1
         if event == "kill":
@@ -213,12 +235,12 @@ class Comparison(RuleBasedStateMachine):
             self.version = self.local.ask("/api/classes").json["version"] if kept else self.version
             return None
         if status == 200:
-            assert (answer.json["version"] != self.version) == bool(kept)
+            assert (answer.json["version"] != self.version) == kept
             self.version = answer.json["version"]
         return answer
 
-    @rule(name=ClassNames, nodes=st.lists(Place, min_size=1, max_size=3), given=Conditions)
-    def put_class(self, name: str, nodes: Sequence[int], given: tuple[str, str]) -> None:
+    @rule(name=ClassNames, nodes=st.lists(Place, min_size=1, max_size=3), given=Conditions, meets=Events)
+    def put_class(self, name: str, nodes: Sequence[int], given: tuple[str, str], meets: tuple[str, str]) -> None:
         condition, support = self.condition(given), self.named(nodes)
 
         def expected() -> Model:
@@ -226,33 +248,51 @@ class Comparison(RuleBasedStateMachine):
             return self.model.put_class(name, support)
 
         self.change(
-            lambda: self.local.ask(f"/api/classes/{name}", {"support": support}, "PUT", **condition.headers), expected
+            lambda: self.local.ask(f"/api/classes/{name}", {"support": support}, "PUT", **condition.headers),
+            expected,
+            meets,
         )
 
-    @rule(name=ClassNames, given=Conditions)
-    def delete_class(self, name: str, given: tuple[str, str]) -> None:
+    @rule(name=ClassNames, given=Conditions, meets=Events)
+    def delete_class(self, name: str, given: tuple[str, str], meets: tuple[str, str]) -> None:
         condition = self.condition(given)
 
         def expected() -> Model:
             condition.check(self.version, name in self.model.classes)
             return self.model.delete_class(name)
 
-        self.change(lambda: self.local.ask(f"/api/classes/{name}", None, "DELETE", **condition.headers), expected)
+        self.change(
+            lambda: self.local.ask(f"/api/classes/{name}", None, "DELETE", **condition.headers), expected, meets
+        )
 
-    @rule(new=st.lists(st.tuples(st.integers(8, 15), Content, Places), min_size=1, max_size=2), classify=st.booleans())
-    def attach(self, new: Sequence[tuple[int, int, Sequence[int]]], classify: bool) -> None:
+    @rule(new=st.lists(st.tuples(NewPlace, Content, Places), min_size=1, max_size=2), classify=Seldom, meets=Events)
+    def attach(self, new: Sequence[tuple[int, int, Sequence[int]]], classify: bool, meets: tuple[str, str]) -> None:
         found = [(self.new_name(place), *self.content(content), self.named(ends)) for place, content, ends in new]
         nodes = [{"node": name, **content, "edges": ends} for name, content, _, ends in found]
         self.change(
             lambda: self.local.ask("/api/nodes", {"nodes": nodes, "classify": classify}),
             lambda: self.model.attach([(name, means, ends) for name, _, means, ends in found], classify),
+            meets,
         )
 
-    @rule(place=Place, content=st.none() | Content, ends=st.none() | Places, classify=st.booleans(), given=Conditions)
+    @rule(
+        place=Place,
+        content=st.none() | Content,
+        ends=st.none() | Places,
+        classify=Seldom,
+        given=Conditions,
+        meets=Events,
+    )
     def put_node(
-        self, place: int, content: int | None, ends: Sequence[int] | None, classify: bool, given: tuple[str, str]
+        self,
+        place: int,
+        content: int | None,
+        ends: Sequence[int] | None,
+        classify: bool,
+        given: tuple[str, str],
+        meets: tuple[str, str],
     ) -> None:
-        name, condition = self.new_name(place), self.condition(given)
+        name, condition = self.name(place), self.condition(given)
         says, means = ({}, self.network.contents[0][1]) if content is None else self.content(content)
         others = None if ends is None else self.named(ends)
         body = {**says, "classify": classify, **({} if others is None else {"edges": others})}
@@ -264,24 +304,28 @@ class Comparison(RuleBasedStateMachine):
                 return self.model.attach([(name, means, others or [])], classify)
             return self.model.put_node(name, means, bool(says), others, classify)
 
-        self.change(lambda: self.local.ask(f"/api/nodes/{name}", body, "PUT", **condition.headers), expected)
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", body, "PUT", **condition.headers), expected, meets)
 
-    @rule(place=Place, given=Conditions)
-    def delete_node(self, place: int, given: tuple[str, str]) -> None:
+    @rule(place=Place, given=Conditions, meets=Events)
+    def delete_node(self, place: int, given: tuple[str, str], meets: tuple[str, str]) -> None:
         name, condition = self.name(place), self.condition(given)
 
         def expected() -> Model:
             condition.check(self.version, self.model.form(name) in self.model.nodes)
             return self.model.delete_node(name)
 
-        self.change(lambda: self.local.ask(f"/api/nodes/{name}", None, "DELETE", **condition.headers), expected)
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", None, "DELETE", **condition.headers), expected, meets)
 
-    @rule(add=Pairs, remove=Pairs)
-    def change_edges(self, add: Sequence[tuple[int, int]], remove: Sequence[tuple[int, int]]) -> None:
+    @rule(add=Pairs, remove=Pairs, meets=Events)
+    def change_edges(
+        self, add: Sequence[tuple[int, int]], remove: Sequence[tuple[int, int]], meets: tuple[str, str]
+    ) -> None:
         more, less = ([(self.name(s), self.name(t)) for s, t in given] for given in (add, remove))
         body = {way: [{"source": s, "target": t} for s, t in given] for way, given in (("add", more), ("remove", less))}
         before = self.model.edges
-        answer = self.change(lambda: self.local.ask("/api/edges", body), lambda: self.model.change_edges(more, less))
+        answer = self.change(
+            lambda: self.local.ask("/api/edges", body), lambda: self.model.change_edges(more, less), meets
+        )
         if answer is not None and answer.status == 200:
             now = self.model.edges
             assert (answer.json["added"], answer.json["removed"]) == (len(now - before), len(before - now))
@@ -344,8 +388,7 @@ class Comparison(RuleBasedStateMachine):
     # --- bad days ---
 
     def end_and_open(self, folder: Path) -> None:
-        FlawedConnection.statement, self.pending = None, ""
-        self.local.close()
+        self.local.store.close()
         if folder != self.folder:
             shutil.rmtree(self.folder)
         self.open(folder)
@@ -358,23 +401,14 @@ class Comparison(RuleBasedStateMachine):
     def answers(self) -> bytes:
         return self.local.ask("/api/export/labels.csv").body
 
-    @rule()
-    def restart(self) -> None:
+    @rule(how=st.sampled_from(["restart", "kill"]))
+    def end(self, how: str) -> None:
+        self.happened[how] += 1
         before = self.answers()
-        self.end_and_open(self.folder)
+        if how == "kill":
+            self.copy()
+        self.end_and_open(self.folder if how == "restart" else self.copied)
         assert self.answers() == before
-
-    @rule()
-    def kill(self) -> None:
-        before = self.answers()
-        self.copy()
-        self.end_and_open(self.copied)
-        assert self.answers() == before
-
-    @rule(where=st.sampled_from([*COMMIT, CHECKPOINT]), event=st.sampled_from(["fail", "kill"]))
-    def next_change_meets(self, where: str, event: str) -> None:
-        self.pending = f"{where}: {event}"
-        FlawedConnection.statement, FlawedConnection.event = where, fail if event == "fail" else self.copy
 
     # --- after each of them ---
 
@@ -417,7 +451,8 @@ def test_the_service_is_where_its_model_is(
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FlawedConnection))
     monkeypatch.setattr(Comparison, "networks", networks, raising=False)
     monkeypatch.setattr(Comparison, "home", memory, raising=False)
-    monkeypatch.setattr(Comparison, "sequences", 0)
+    monkeypatch.setattr(Comparison, "service", Service(rules(TOKEN, "127.0.0.1", PORT)), raising=False)
+    monkeypatch.setattr(Comparison, "happened", Counter())
     run_state_machine_as_test(
         Comparison,
         settings=settings(
@@ -428,7 +463,8 @@ def test_the_service_is_where_its_model_is(
             suppress_health_check=list(HealthCheck),
         ),
     )
-    figure(
-        "service.model",
-        f"{Comparison.sequences:,} sequences of up to {STEPS} requests, restarts, kills and faults: no difference",
-    )
+    Comparison.service.admission.close()
+    found = Comparison.happened
+    told = f"{found['sequences']:,} sequences: {found['kept']:,} changes kept, {found['refused']:,} refused, "
+    told += f"{found['fail']:,} with a failing disk, {found['kill']:,} kills, {found['restart']:,} restarts"
+    figure("service.model", f"{told}: no difference")
