@@ -118,16 +118,18 @@ def save_run(data: Dataset, directory: Path, method: str = "gpn", **options: Any
     return directory / method
 
 
-class Local:
+class InProcess:
     """The same service without a socket: the application is called as a server would call it."""
 
-    def __init__(self, run: Path, state: Path, **settings: Any) -> None:
-        self.model = load_model(run)
-        self.data = load_dataset(Path(self.model.trained_["data"]["path"]))
-        self.store = Store(state, self.data.sha256)
-        self.service = Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
+    def __init__(
+        self, model: Estimator, data: Dataset, state: Path, service: Service | None = None, **settings: Any
+    ) -> None:
+        """`service`: one that was used before, since its routes take longer to make than everything else."""
+        self.model, self.data = model, data
+        self.store = Store(state, data.sha256)
+        self.service = service or Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
         try:
-            self.service.open(Session(self.model, self.data, self.store))
+            self.service.open(Session(model, data, self.store))
         except BaseException:
             self.close()
             raise
@@ -180,3 +182,11 @@ class Local:
     def close(self) -> None:
         self.service.admission.close()
         self.store.close()
+
+
+class Local(InProcess):
+    """The service of a run's directory."""
+
+    def __init__(self, run: Path, state: Path, **settings: Any) -> None:
+        model = load_model(run)
+        super().__init__(model, load_dataset(Path(model.trained_["data"]["path"])), state, **settings)

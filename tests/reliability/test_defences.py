@@ -555,6 +555,13 @@ DEFENCES = [
         "serve/test_new_nodes.py::test_a_row_that_does_not_fit_is_refused_by_name",
     ),
     Defence(
+        "true is not 1",
+        "serve/rows.py",
+        "        if isinstance(value, bool) and column != self.id:",
+        "        if False:",
+        "serve/test_new_nodes.py::test_true_is_not_1",
+    ),
+    Defence(
         "rows are counted against lines",
         "datasets/text_tables.py",
         "    if swallowed or watched.quotes % 2 or watched.has_nul:",

@@ -208,6 +208,16 @@ def test_a_node_is_replaced(start: Start, tables: Dataset) -> None:
     assert data.graph.n == tables.graph.n + 1
 
 
+def test_true_is_not_1(start: Start) -> None:
+    """To Python they are equal: the change was answered for, and not made."""
+    local = start()
+    first = local.ask("/api/nodes/new", {"row": {"kind": True, "country": True}}, "PUT").json
+    second = local.ask("/api/nodes/new", {"row": {"kind": 1, "country": 1}}, "PUT").json
+    assert first["version"] != second["version"]
+    assert local.ask("/api/nodes/new").json["class"] == "1"
+    assert start().ask("/api/nodes/new").json["class"] == "1"
+
+
 def test_a_node_that_is_not_there_is_attached_by_put(start: Start) -> None:
     local = start()
     assert local.ask("/api/nodes/new", {"row": ROW, "edges": ["A1"]}, "PUT").status == 200

@@ -142,6 +142,8 @@ class RowReader:
             fits, expected = not isinstance(value, list), "text, a number, true or false"
         if not fits:
             raise FewnodeError(f"node {node!r}: column {column!r}: found {str(value)[:60]}, expected {expected}")
+        if isinstance(value, bool) and column != self.id:
+            return _text(value)  # to Python true equals 1, and a change from one to the other would be none
         return value
 
     def _read(self, node: str, column: str, text: str) -> Any:

@@ -1,0 +1,375 @@
+"""Random requests, restarts, kills and faults: after each of them the service is where a model of it is.
+
+The model is `service_model.Model`. The service has its real store; SQLite fails, or the process is killed, at a chosen
+statement.
+"""
+
+from __future__ import annotations
+
+import csv
+import operator
+import shutil
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from fewnode.serve.app import Service
+from fewnode.serve.auth import rules
+from service import PORT, TOKEN, Answer, InProcess
+from service_model import Condition, Meaning, Model, Refused
+from service_networks import Network, edges, of_numbers, of_tables, rows
+from sizes import Figure, sizes
+
+STEPS = 15
+COMMIT = ("BEGIN", "INSERT INTO journal", "UPDATE about", "COMMIT")
+"""Statements before which a change is not kept yet."""
+CHECKPOINT = "PRAGMA wal_checkpoint"
+"""The statement after which one is."""
+
+
+# --- a database that fails ----------------------------------------------------------------------------------------
+
+
+class FlawedConnection(sqlite3.Connection):
+    """Before a statement that begins so, something happens once."""
+
+    statement: ClassVar[str | None] = None
+    event: ClassVar[Callable[[], None]]
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        if FlawedConnection.statement is not None and sql.startswith(FlawedConnection.statement):
+            FlawedConnection.statement = None
+            FlawedConnection.event()
+        return super().execute(sql, *args)
+
+
+def fail() -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+# --- the comparison -----------------------------------------------------------------------------------------------
+
+Place = st.sampled_from([*range(5)] * 2 + [10, 11, *range(16)])
+"""Of a name in `Network.names`: a few of them often, so that requests have to do with each other."""
+NewPlace = st.sampled_from([0, 0, 1, 1, 2, 3])
+Places = st.lists(Place, max_size=3)
+Pairs = st.lists(st.tuples(Place, Place), max_size=2)
+Content = st.integers(0, 9)
+Seldom = st.sampled_from([False, False, False, True])
+ClassNames = st.sampled_from(["a", "b", "c", "B"])
+HEADERS = [("now", ""), ("old", ""), ("*", ""), ("", "*"), ("", "now"), ("", "old")]
+Conditions = st.sampled_from([("", "")] * 12 + HEADERS)
+EVENTS = [(where, event) for where in (*COMMIT, CHECKPOINT) for event in ("fail", "kill")]
+Events = st.sampled_from([("", "")] * 20 + EVENTS)
+"""What happens before which statement, if the change is one that is written."""
+
+
+class Comparison(RuleBasedStateMachine):
+    networks: ClassVar[Sequence[Network]]
+    home: ClassVar[Path]
+    service: ClassVar[Service]
+    happened: ClassVar[Counter[str]] = Counter()
+    """How often, for the figure: a comparison of refusals only would show nothing."""
+
+    @initialize(which=st.integers(0, 1), ready=Seldom.map(operator.not_))
+    def start(self, which: int, ready: bool) -> None:
+        self.happened["sequences"] += 1
+        self.network = self.networks[which]
+        self.model, self.changes, self.version = self.network.start, 0, ""
+        self.open(Path(tempfile.mkdtemp(dir=self.home)))
+        self.version = self.local.ask("/api/classes").json["version"]
+        if ready:
+            self.put_class("a", [0, 8], ("", ""), ("", ""))
+            self.put_class("b", [1], ("", ""), ("", ""))
+
+    def teardown(self) -> None:
+        FlawedConnection.statement = None
+        if hasattr(self, "local"):
+            self.local.store.close()
+            shutil.rmtree(self.folder)
+
+    def open(self, folder: Path) -> None:
+        self.folder = folder
+        self.local = InProcess(self.network.model, self.network.data, folder / "state.sqlite", self.service)
+
+    def name(self, place: int) -> str:
+        return self.network.names[place % len(self.network.names)]
+
+    def named(self, places: Sequence[int]) -> list[str]:
+        return [self.name(place) for place in places]
+
+    def new_name(self, place: int) -> str:
+        return self.network.new[place]
+
+    def content(self, place: int) -> tuple[dict[str, Any], Meaning | None]:
+        return self.network.contents[place % len(self.network.contents)]
+
+    def condition(self, given: tuple[str, str]) -> Condition:
+        tags = {"": None, "now": self.version, "old": "0-12345678", "*": "*"}
+        return Condition(tags[given[0]], tags[given[1]])
+
+    def change(self, ask: Callable[[], Answer], expected: Callable[[], Model], meets: tuple[str, str]) -> Answer | None:
+        """Make a change here and there. A refusal has the same status; None if the process was killed."""
+        try:
+            then, status = expected(), 200
+        except Refused as refusal:
+            then, status = self.model, refusal.status
+        where, event = meets if then != self.model else ("", "")
+        kept = then != self.model and where not in COMMIT
+        if event == "fail" and not kept:
+            status = 507
+        FlawedConnection.statement, FlawedConnection.event = where or None, fail if event == "fail" else self.copy
+        answer = ask()
+        note(f"{answer.status} {answer.body[:300]!r}")
+        assert answer.status == status, answer.body
+        assert FlawedConnection.statement is None, "the change was not written"
+        self.happened["refused" if status not in (200, 507) else event or ("kept" if kept else "same")] += 1
+        if kept:
+            self.model, self.changes = then, self.changes + 1
+        if event == "kill":
+            self.end_and_open(self.copied)
+            self.version = self.local.ask("/api/classes").json["version"] if kept else self.version
+            return None
+        if status == 200:
+            assert (answer.json["version"] != self.version) == kept
+            self.version = answer.json["version"]
+        return answer
+
+    @rule(name=ClassNames, nodes=st.lists(Place, min_size=1, max_size=3), given=Conditions, meets=Events)
+    def put_class(self, name: str, nodes: Sequence[int], given: tuple[str, str], meets: tuple[str, str]) -> None:
+        condition, support = self.condition(given), self.named(nodes)
+
+        def expected() -> Model:
+            condition.check(self.version, name in self.model.classes)
+            return self.model.put_class(name, support)
+
+        self.change(
+            lambda: self.local.ask(f"/api/classes/{name}", {"support": support}, "PUT", **condition.headers),
+            expected,
+            meets,
+        )
+
+    @rule(name=ClassNames, given=Conditions, meets=Events)
+    def delete_class(self, name: str, given: tuple[str, str], meets: tuple[str, str]) -> None:
+        condition = self.condition(given)
+
+        def expected() -> Model:
+            condition.check(self.version, name in self.model.classes)
+            return self.model.delete_class(name)
+
+        self.change(
+            lambda: self.local.ask(f"/api/classes/{name}", None, "DELETE", **condition.headers), expected, meets
+        )
+
+    @rule(new=st.lists(st.tuples(NewPlace, Content, Places), min_size=1, max_size=2), classify=Seldom, meets=Events)
+    def attach(self, new: Sequence[tuple[int, int, Sequence[int]]], classify: bool, meets: tuple[str, str]) -> None:
+        found = [(self.new_name(place), *self.content(content), self.named(ends)) for place, content, ends in new]
+        nodes = [{"node": name, **content, "edges": ends} for name, content, _, ends in found]
+        self.change(
+            lambda: self.local.ask("/api/nodes", {"nodes": nodes, "classify": classify}),
+            lambda: self.model.attach([(name, means, ends) for name, _, means, ends in found], classify),
+            meets,
+        )
+
+    @rule(
+        place=Place,
+        content=st.none() | Content,
+        ends=st.none() | Places,
+        classify=Seldom,
+        given=Conditions,
+        meets=Events,
+    )
+    def put_node(
+        self,
+        place: int,
+        content: int | None,
+        ends: Sequence[int] | None,
+        classify: bool,
+        given: tuple[str, str],
+        meets: tuple[str, str],
+    ) -> None:
+        name, condition = self.name(place), self.condition(given)
+        says, means = ({}, self.network.contents[0][1]) if content is None else self.content(content)
+        others = None if ends is None else self.named(ends)
+        body = {**says, "classify": classify, **({} if others is None else {"edges": others})}
+
+        def expected() -> Model:
+            exists = self.model.form(name) in self.model.nodes
+            condition.check(self.version, exists)
+            if not exists:
+                return self.model.attach([(name, means, others or [])], classify)
+            return self.model.put_node(name, means, bool(says), others, classify)
+
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", body, "PUT", **condition.headers), expected, meets)
+
+    @rule(place=Place, given=Conditions, meets=Events)
+    def delete_node(self, place: int, given: tuple[str, str], meets: tuple[str, str]) -> None:
+        name, condition = self.name(place), self.condition(given)
+
+        def expected() -> Model:
+            condition.check(self.version, self.model.form(name) in self.model.nodes)
+            return self.model.delete_node(name)
+
+        self.change(lambda: self.local.ask(f"/api/nodes/{name}", None, "DELETE", **condition.headers), expected, meets)
+
+    @rule(add=Pairs, remove=Pairs, meets=Events)
+    def change_edges(
+        self, add: Sequence[tuple[int, int]], remove: Sequence[tuple[int, int]], meets: tuple[str, str]
+    ) -> None:
+        more, less = ([(self.name(s), self.name(t)) for s, t in given] for given in (add, remove))
+        body = {way: [{"source": s, "target": t} for s, t in given] for way, given in (("add", more), ("remove", less))}
+        before = self.model.edges
+        answer = self.change(
+            lambda: self.local.ask("/api/edges", body), lambda: self.model.change_edges(more, less), meets
+        )
+        if answer is not None and answer.status == 200:
+            now = self.model.edges
+            assert (answer.json["added"], answer.json["removed"]) == (len(now - before), len(before - now))
+
+    # --- questions ---
+
+    def question(self, ask: Callable[[], Answer], expected: Callable[[], object]) -> Answer | None:
+        status = 200
+        try:
+            expected()
+        except Refused as refusal:
+            status = refusal.status
+        answer = ask()
+        assert answer.status == status, answer.body
+        return answer if status == 200 else None
+
+    def known(self, names: Sequence[str]) -> list[str]:
+        self.model.answers()
+        return [self.model.there(name) for name in names]
+
+    @rule(places=st.lists(Place, min_size=1, max_size=3))
+    def classify(self, places: Sequence[int]) -> None:
+        names = self.named(places)
+        answer = self.question(lambda: self.local.ask("/api/classify", {"nodes": names}), lambda: self.known(names))
+        if answer is not None:
+            assert answer.json["version"] == self.version
+            assert [each["node"] for each in answer.json["results"]] == self.known(names)
+            assert answer.json["classes"] == sorted(self.model.classes)
+
+    @rule(places=Places)
+    def suggest(self, places: Sequence[int]) -> None:
+        names = self.named(places)
+        body = {"count": 3, "exclude": names}
+        answer = self.question(lambda: self.local.ask("/api/suggest", body), lambda: self.known(names))
+        if answer is not None:
+            found = {each["node"] for each in answer.json["nodes"]}
+            taken = {node for support in self.model.classes.values() for node in support}
+            assert found <= self.model.nodes.keys() - taken - set(self.known(names))
+
+    @rule(place=Place)
+    def read_node(self, place: int) -> None:
+        name = self.name(place)
+        answer = self.question(lambda: self.local.ask(f"/api/nodes/{name}"), lambda: self.model.there(name, 404))
+        if answer is not None:
+            own = self.model.form(name)
+            near = {s for s, t in self.model.edges if t == own}
+            near |= set() if self.model.directed else {t for s, t in self.model.edges if s == own}
+            assert {each["node"] for each in answer.json["neighbours"]} == near
+            assert answer.json["class"] == self.model.nodes[own].label
+
+    @rule()
+    def read_tables(self) -> None:
+        support = list(csv.reader(self.local.ask("/api/export/support.csv").body.decode().splitlines()))
+        assert support[1:] == [[node, name] for name, nodes in self.model.classes.items() for node in nodes]
+        answer = self.question(lambda: self.local.ask("/api/export/labels.csv"), self.model.answers)
+        if answer is not None:
+            table = list(csv.reader(answer.body.decode().splitlines()))
+            assert [row[0].removeprefix("'") for row in table[1:]] == list(self.model.nodes)
+
+    # --- bad days ---
+
+    def end_and_open(self, folder: Path) -> None:
+        self.local.store.close()
+        if folder != self.folder:
+            shutil.rmtree(self.folder)
+        self.open(folder)
+
+    def copy(self) -> None:
+        """The files as they are now: what a killed process leaves."""
+        self.copied = Path(tempfile.mkdtemp(dir=self.home))
+        shutil.copytree(self.folder, self.copied, dirs_exist_ok=True)
+
+    def answers(self) -> bytes:
+        return self.local.ask("/api/export/labels.csv").body
+
+    @rule(how=st.sampled_from(["restart", "kill"]))
+    def end(self, how: str) -> None:
+        self.happened[how] += 1
+        before = self.answers()
+        if how == "kill":
+            self.copy()
+        self.end_and_open(self.folder if how == "restart" else self.copied)
+        assert self.answers() == before
+
+    # --- after each of them ---
+
+    @invariant()
+    def same(self) -> None:
+        if not hasattr(self, "local"):
+            return
+        found = self.local.ask("/api/classes").json
+        classes = {each["name"]: tuple(shot["node"] for shot in each["support"]) for each in found["classes"]}
+        assert list(classes.items()) == list(self.model.classes.items())
+        assert found["version"] == self.version
+        assert self.version.split("-")[0] == str(self.changes)
+        data, session = self.local.service.session.network.data, self.local.service.session
+        assert [data.node_name(i) for i in range(data.graph.n)] == list(self.model.nodes)
+        assert edges(data, self.model.directed) == self.model.edges
+        assert rows(data) == [node.x for node in self.model.nodes.values()]
+        assert [session.network.class_of(i) for i in range(data.graph.n)] == [
+            n.label for n in self.model.nodes.values()
+        ]
+        assert not list(self.folder.glob("*.unusable*"))
+
+
+@pytest.fixture(scope="module")
+def networks() -> Sequence[Network]:
+    return of_tables(), of_numbers()
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of files are written and synced."""
+    place = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=place if place.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@sizes(40, 10_000, 100_000)
+def test_the_service_is_where_its_model_is(
+    networks: Sequence[Network], memory: Path, count: int, monkeypatch: pytest.MonkeyPatch, figure: Figure
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FlawedConnection))
+    monkeypatch.setattr(Comparison, "networks", networks, raising=False)
+    monkeypatch.setattr(Comparison, "home", memory, raising=False)
+    monkeypatch.setattr(Comparison, "service", Service(rules(TOKEN, "127.0.0.1", PORT)), raising=False)
+    monkeypatch.setattr(Comparison, "happened", Counter())
+    run_state_machine_as_test(
+        Comparison,
+        settings=settings(
+            max_examples=count,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    Comparison.service.admission.close()
+    found = Comparison.happened
+    told = f"{found['sequences']:,} sequences: {found['kept']:,} changes kept, {found['refused']:,} refused, "
+    told += f"{found['fail']:,} with a failing disk, {found['kill']:,} kills, {found['restart']:,} restarts"
+    figure("service.model", f"{told}: no difference")

@@ -1,0 +1,154 @@
+"""What the service must do, as plain dictionaries: no file, network or thread. Each change gives another `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Edge = tuple[str, str]
+Content = dict[str, Any]
+
+
+class Refused(Exception):
+    """The service must answer with this status, and nothing may change."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Node:
+    """`given`: what a request said of it, None if it is as the dataset has it."""
+
+    x: tuple[float, ...]
+    label: str | None
+    given: str | None = None
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a dataset makes of a node's content."""
+
+    x: tuple[float, ...]
+    label: str | None = None
+    same_as: str = ""
+    """Two contents that say the same have the same text here."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    if_match: str | None = None
+    if_none_match: str | None = None
+
+    def check(self, version: str, exists: bool) -> None:
+        matches = {None: True, "*": exists}.get(self.if_match, self.if_match == version)
+        unmatched = {None: True, "*": not exists}.get(self.if_none_match, self.if_none_match != version)
+        if not (matches and unmatched):
+            raise Refused(412)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        given = {"If_Match": self.if_match, "If_None_Match": self.if_none_match}
+        return {name: tag if tag == "*" else f'"{tag}"' for name, tag in given.items() if tag is not None}
+
+
+@dataclass(frozen=True)
+class Model:
+    nodes: Mapping[str, Node]
+    edges: frozenset[Edge]
+    directed: bool
+    numbered: bool
+    base: Mapping[str, Node]
+    """Nodes of the dataset that were never deleted: their label stays where a new row has none."""
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def form(self, name: str) -> str:
+        return str(int(name)) if self.numbered and name.isdecimal() else name
+
+    def edge(self, source: str, target: str) -> Edge:
+        return (source, target) if self.directed or source <= target else (target, source)
+
+    def there(self, name: str, otherwise: int = 422) -> str:
+        if self.form(name) not in self.nodes:
+            raise Refused(otherwise)
+        return self.form(name)
+
+    def answers(self) -> None:
+        """A model that cannot tell what is in none of the classes needs two of them."""
+        if len(self.classes) < 2:
+            raise Refused(422)
+
+    # --- changes ---
+
+    def put_class(self, name: str, given: Sequence[str]) -> Model:
+        if any(other != name and other.casefold() == name.casefold() for other in self.classes):
+            raise Refused(409)
+        support = tuple(dict.fromkeys([self.there(node) for node in given]))
+        if any(set(support) & set(nodes) for other, nodes in self.classes.items() if other != name):
+            raise Refused(409)
+        return replace(self, classes={**self.classes, name: support})
+
+    def delete_class(self, name: str) -> Model:
+        if name not in self.classes:
+            raise Refused(404)
+        return replace(self, classes={other: nodes for other, nodes in self.classes.items() if other != name})
+
+    def attach(self, new: Sequence[tuple[str, Meaning | None, Sequence[str]]], classify: bool) -> Model:
+        nodes = dict(self.nodes)
+        for name, content, _ in new:
+            if self.form(name) in nodes or content is None:
+                raise Refused(422)
+            nodes[self.form(name)] = Node(content.x, content.label, content.same_as)
+        then = replace(self, nodes=nodes)
+        edges = [then._edges(name, ends) for name, _, ends in new]
+        return replace(then, edges=self.edges.union(*edges))._classified(classify)
+
+    def put_node(
+        self, name: str, content: Meaning | None, says: bool, ends: Sequence[str] | None, classify: bool
+    ) -> Model:
+        """`says`: whether the request has content at all; None if the dataset cannot take it."""
+        name = self.form(name)
+        if says and content is None:
+            raise Refused(422)
+        then = self
+        if says and content is not None:
+            kept = self.base[name].label if name in self.base else None
+            node = Node(content.x, content.label or kept, content.same_as)
+            then = replace(then, nodes={**self.nodes, name: node})
+        if ends is not None:
+            into = {edge for edge in self.edges if edge[1] == name or (name in edge and not self.directed)}
+            then = replace(then, edges=(self.edges - into) | self._edges(name, ends))
+        return then._classified(classify)
+
+    def delete_node(self, given: str) -> Model:
+        name = self.there(given, 404)
+        if any(name in support for support in self.classes.values()):
+            raise Refused(409)
+        if len(self.nodes) == 1:
+            raise Refused(422)
+        return replace(
+            self,
+            nodes={other: node for other, node in self.nodes.items() if other != name},
+            base={other: node for other, node in self.base.items() if other != name},
+            edges=frozenset(edge for edge in self.edges if name not in edge),
+        )
+
+    def change_edges(self, add: Sequence[Edge], remove: Sequence[Edge]) -> Model:
+        come, go = ({self.edge(self.there(s), self.there(t)) for s, t in given} for given in (add, remove))
+        if any(source == target for source, target in come | go) or come & go:
+            raise Refused(422)
+        return replace(self, edges=(self.edges | come) - go)
+
+    def _edges(self, name: str, ends: Sequence[str]) -> set[Edge]:
+        name, found = self.form(name), {self.there(end) for end in ends}
+        if name in found:
+            raise Refused(422)
+        return {self.edge(end, name) for end in found}
+
+    def _classified(self, classify: bool) -> Model:
+        """Nodes that are to be classified and cannot be are not kept."""
+        if classify and self.classes:
+            self.answers()
+        return self
