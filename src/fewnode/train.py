@@ -172,9 +172,22 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
-        state, rates = self.state, {"lr": self.lr, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-        lists = (list(self.parameters), list(gradients), state["exp_avg"], state["exp_avg_sq"], [], state["step"])
-        adam(*lists, **rates, weight_decay=self.weight_decay, amsgrad=False, maximize=False, fused=True)
+        adam(
+            params=list(self.parameters),
+            grads=list(gradients),
+            exp_avgs=self.state["exp_avg"],
+            exp_avg_sqs=self.state["exp_avg_sq"],
+            max_exp_avg_sqs=[],
+            state_steps=self.state["step"],
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+            fused=True,
+        )
 
     def flat(self) -> dict[str, Tensor]:
         """The state as named tensors; writing to them is writing to the state."""
