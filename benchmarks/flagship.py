@@ -26,7 +26,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import Interval, evaluate, interval
+from fewnode.evaluation import evaluate
+from fewnode.interval import Interval, interval
 from fewnode.report.names import written
 
 OPTIONS: dict[str, dict[str, Any]] = {"propagation, no graph": {"steps": 0}}

@@ -22,8 +22,8 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator
-from fewnode.evaluation import Interval, interval
 from fewnode.graph import Ints
+from fewnode.interval import Interval, interval
 from fewnode.labelling import may_have_class
 from flagship import split_of
 

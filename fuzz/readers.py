@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from torch import nn
 
+from fewnode.adam import Adam
 from fewnode.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
@@ -45,7 +46,7 @@ from fewnode.pools import read_pool, save_pool
 from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
-from fewnode.train import Adam, History, Point
+from fewnode.train import History, Point
 from fewnode.tune import read_options
 
 DATA = "0" * 64

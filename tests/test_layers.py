@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "delimited", "interchange", "manifest", "memory", "team"},
+    {"adam", "client", "delimited", "interchange", "interval", "manifest", "memory", "seeds", "team"},
     {"graph"},
     {"dataset"},
     {"nodes"},

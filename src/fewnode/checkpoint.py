@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 
+from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
 from fewnode.io import atomic_write, one_line, read_safetensors
-from fewnode.train import Adam, History, Journal, Point, weights_of
+from fewnode.train import History, Journal, Point, weights_of
 
 CHECKPOINT = "checkpoint.safetensors"
 M = TypeVar("M", bound=nn.Module)

@@ -12,30 +12,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
+from fewnode.interval import Interval, interval
 from fewnode.method import Fitted, Probabilities, Transductive, predict_tasks
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.open_set import tell_apart
+from fewnode.pools import pool_shape
 
 TASKS = 50
 """Tasks of an evaluation, as in the paper."""
 METRICS = ("accuracy", "macro_f1", "weighted_f1")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the half-width of its 95 % interval."""
-
-    mean: float
-    ci95: float
-
-    def __str__(self) -> str:
-        return f"{100 * self.mean:.1f} ± {100 * self.ci95:.1f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +63,6 @@ class Result:
             **self.provenance,
             "per_task": {metric: scores.tolist() for metric, scores in self.per_task.items()},
         }
-
-
-def interval(scores: NDArray[np.float64]) -> Interval:
-    """Mean and 95 % half-width of repeats x tasks, where every repeat (another training seed) sees the same tasks.
-
-    Tasks and seeds are both samples, so both variances count; with one repeat this is the t interval over tasks.
-    """
-    repeats, tasks = scores.shape
-    variance = 0.0
-    for count, means in ((tasks, scores.mean(axis=0)), (repeats, scores.mean(axis=1))):
-        if count > 1:
-            variance += stdtrit(count - 1, 0.975) ** 2 * means.var(ddof=1) / count
-    return Interval(float(scores.mean()), float(np.sqrt(variance)))
 
 
 def evaluate(
@@ -157,16 +134,6 @@ def test_tasks(
         way = max(2, min(getattr(method, "way", 5), len(data.split.test)))
     shot = getattr(method, "shot", 5) if shot is None else shot
     return EpisodeSampler(data, "test", way, shot, query, seed, long_tail(queries))
-
-
-def pool_shape(pool: Sequence[Episode]) -> dict[str, int | None]:
-    """N, K and M of the tasks of a pool; None where they differ. How its queries were drawn is not known."""
-    counts = {
-        "way": {task.n_way for task in pool},
-        "shot": {count for task in pool for count in np.bincount(task.support_y).tolist()},
-        "query": {count for task in pool for count in np.bincount(task.query_y, minlength=task.n_way).tolist()},
-    }
-    return {name: found.pop() if len(found) == 1 else None for name, found in counts.items()} | {"queries": None}
 
 
 def long_tail(queries: str) -> bool:

@@ -57,3 +57,13 @@ def read_pool(path: Path, data: Dataset) -> list[Episode]:
     if not pool:
         raise FewnodeError(f"{path}: no task in it")
     return pool
+
+
+def pool_shape(pool: Sequence[Episode]) -> dict[str, int | None]:
+    """N, K and M of the tasks of a pool; None where they differ. How its queries were drawn is not known."""
+    counts = {
+        "way": {task.n_way for task in pool},
+        "shot": {count for task in pool for count in np.bincount(task.support_y).tolist()},
+        "query": {count for task in pool for count in np.bincount(task.query_y, minlength=task.n_way).tolist()},
+    }
+    return {name: found.pop() if len(found) == 1 else None for name, found in counts.items()} | {"queries": None}

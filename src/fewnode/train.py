@@ -6,17 +6,17 @@ What step t does depends on the weights and on (seed, t) alone, so a resumed run
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.adam import adam
 
+from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
+from fewnode.seeds import seeded as seeded
 from fewnode.team import ALONE, Gradients, Team
 
 VALID_TASKS = 50
@@ -154,63 +154,3 @@ def by_autograd(model: nn.Module, loss_of: Callable[[int], Tensor], seed: int) -
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
-
-
-class Adam:
-    """Adam (Kingma & Ba, 2015) with L2 weight decay: torch's fused kernel, without torch's optimizer classes.
-
-    Building one of those imports the compiler, which takes longer than the first hundred episodes.
-    """
-
-    def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float) -> None:
-        self.parameters, self.lr, self.weight_decay = parameters, lr, weight_decay
-        self.state = {
-            "exp_avg": [torch.zeros_like(p, requires_grad=False) for p in parameters],
-            "exp_avg_sq": [torch.zeros_like(p, requires_grad=False) for p in parameters],
-            "step": [torch.zeros((), device=p.device) for p in parameters],
-        }
-
-    @torch.no_grad()
-    def step(self, gradients: Sequence[Tensor]) -> None:
-        adam(
-            params=list(self.parameters),
-            grads=list(gradients),
-            exp_avgs=self.state["exp_avg"],
-            exp_avg_sqs=self.state["exp_avg_sq"],
-            max_exp_avg_sqs=[],
-            state_steps=self.state["step"],
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-            fused=True,
-        )
-
-    def flat(self) -> dict[str, Tensor]:
-        """The state as named tensors; writing to them is writing to the state."""
-        return {f"{name}.{i}": tensor for name, tensors in self.state.items() for i, tensor in enumerate(tensors)}
-
-
-def stream(*key: int) -> int:
-    """A seed of 63 bits that depends on `key`, such as (seed, t), alone."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-@contextmanager
-def seeded(*key: int) -> Iterator[None]:
-    """Draws of torch inside depend on `key`, such as (seed, t), alone; the caller's stream is left as it was.
-
-    `torch.manual_seed` would do, but without a GPU it keeps a stack trace of every call for later.
-    """
-    generators = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
-    before = [generator.get_state() for generator in generators]
-    try:
-        for generator in generators:
-            generator.manual_seed(stream(*key))
-        yield
-    finally:
-        for generator, state in zip(generators, before, strict=True):
-            generator.set_state(state)

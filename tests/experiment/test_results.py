@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import interval
 from fewnode.experiment.results import (
     LAYOUT,
     MARGIN,
@@ -25,6 +24,7 @@ from fewnode.experiment.results import (
     read_results,
     table,
 )
+from fewnode.interval import interval
 from fewnode.io import csv_text
 from synthetic import noisy, part, write
 

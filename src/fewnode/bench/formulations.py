@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.adam import Adam
 from fewnode.dataset import Dataset
 from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler, Task
@@ -24,8 +25,9 @@ from fewnode.graph import is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.gpn import GPN
 from fewnode.recognise.prototypes import answer_tasks
+from fewnode.seeds import stream
 from fewnode.team import Gradients
-from fewnode.train import Adam, step, stream
+from fewnode.train import step
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
 

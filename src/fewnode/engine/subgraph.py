@@ -15,7 +15,7 @@ from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks, TrainingBatch, WholeGraph, batch_log_prob
-from fewnode.train import seeded
+from fewnode.seeds import seeded
 
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 

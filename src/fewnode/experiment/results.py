@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import METRICS, Interval, interval
+from fewnode.evaluation import METRICS
 from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
+from fewnode.interval import Interval, interval
 from fewnode.io import readable, write_text
 
 LAYOUT = "layout.json"

@@ -41,7 +41,8 @@ from fewnode.methods.inner import (
     adapt,
 )
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train, seeded
+from fewnode.seeds import seeded
+from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""

@@ -32,8 +32,9 @@ from fewnode.method import Probabilities
 from fewnode.recognise.prototypes import NumberedTasks, Prototypical, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared
+from fewnode.seeds import seeded, stream
 from fewnode.team import ALONE, Gradients, Team
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded, stream
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train
 
 TOGETHER = 20
 """Tasks whose neighbourhoods are read together from a network that is not in memory."""

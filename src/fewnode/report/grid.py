@@ -12,9 +12,9 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Interval
 from fewnode.experiment.ledger import Record
 from fewnode.experiment.results import ResultRow, Results, Section, Verdicts, against_first, compare
+from fewnode.interval import Interval
 from fewnode.report import names, plots
 from fewnode.report.page import STYLE, write_page
 from fewnode.report.tables import LEVEL, change_text, distinct_metrics, signed, significance

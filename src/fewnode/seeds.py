@@ -1,0 +1,31 @@
+"""Random numbers of torch that depend on a key, such as (seed, t), and on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+def stream(*key: int) -> int:
+    """A seed of 63 bits that depends on `key`, such as (seed, t), alone."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@contextmanager
+def seeded(*key: int) -> Iterator[None]:
+    """Draws of torch inside depend on `key`, such as (seed, t), alone; the caller's stream is left as it was.
+
+    `torch.manual_seed` would do, but without a GPU it keeps a stack trace of every call for later.
+    """
+    generators = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
+    before = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(stream(*key))
+        yield
+    finally:
+        for generator, state in zip(generators, before, strict=True):
+            generator.set_state(state)
