@@ -41,7 +41,7 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
-from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool, save_pool
 from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
@@ -273,8 +273,8 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
                 meta = json.loads(text)
                 if isinstance(meta, dict):
                     meta["sha256"] = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
-                    meta["sha256"]["manifest"] = hashlib.sha256(_canonical(meta).encode()).hexdigest()
-                    text = _canonical(meta).encode()
+                    meta["sha256"]["manifest"] = hashlib.sha256(canonical(meta).encode()).hexdigest()
+                    text = canonical(meta).encode()
             (out / f"{kind}.json").write_bytes(text)
             (out / f"{kind}.safetensors").write_bytes(blob)
             return read(out)

@@ -18,30 +18,21 @@ from safetensors.numpy import save_file
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.files import atomic_write, exclusive, one_line, read_lines, read_text, readable, write_text
 from fewnode.graph import Graph
 from fewnode.io import (
     TYPES,
     Stream,
-    atomic_write,
-    bare,
     checked_csr,
-    csv_text,
-    exclusive,
-    harmless,
     load_dataset,
     map_safetensors,
-    one_line,
-    read_lines,
     read_record,
     read_safetensors,
-    read_table,
-    read_text,
-    readable,
     save_dataset,
     write_record,
     write_safetensors,
-    write_text,
 )
+from fewnode.sheets import bare, csv_text, harmless, read_table
 
 
 @pytest.fixture
@@ -539,9 +530,11 @@ def test_a_table_is_not_endless(
     tmp_path: Path, read: Callable[[Path], list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "t").write_text("a\nb\n")
-    monkeypatch.setattr("fewnode.io.MAX_TABLE_BYTES", 4)
+    for module in ("files", "sheets"):
+        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 4)
     assert read(tmp_path / "t")
-    monkeypatch.setattr("fewnode.io.MAX_TABLE_BYTES", 3)
+    for module in ("files", "sheets"):
+        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 3)
     with pytest.raises(FewnodeError, match="larger than"):
         read(tmp_path / "t")
 

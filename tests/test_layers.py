@@ -9,8 +9,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"adam", "client", "delimited", "interchange", "interval", "manifest", "memory", "seeds", "team"},
-    {"graph"},
+    {"adam", "client", "delimited", "files", "interchange", "interval", "manifest", "memory", "seeds", "team"},
+    {"graph", "sheets"},
     {"dataset"},
     {"nodes"},
     {"episodes", "io"},

@@ -22,7 +22,7 @@ from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
-from fewnode.io import _canonical, save_dataset
+from fewnode.io import canonical, save_dataset
 from fewnode.plugins import read
 from fewnode.signing import is_signed, sign
 
@@ -134,8 +134,8 @@ def pointed(run: Path, out: Path, method: str) -> Path:
     manifest = json.loads((out / "model.json").read_text())
     del manifest["sha256"]["manifest"]
     manifest["method"] = method
-    manifest["sha256"]["manifest"] = hashlib.sha256(_canonical(manifest).encode()).hexdigest()
-    (out / "model.json").write_text(_canonical(manifest))
+    manifest["sha256"]["manifest"] = hashlib.sha256(canonical(manifest).encode()).hexdigest()
+    (out / "model.json").write_text(canonical(manifest))
     return out
 
 
@@ -287,8 +287,8 @@ def test_a_signature_of_another_shape_is_none(planted: Dataset, tmp_path: Path, 
     manifest = json.loads((run / "model.json").read_text())
     del manifest["sha256"]["manifest"]
     manifest["plugin"] = forge
-    manifest["sha256"]["manifest"] = hashlib.sha256(_canonical(manifest).encode()).hexdigest()
-    (run / "model.json").write_text(_canonical(manifest))
+    manifest["sha256"]["manifest"] = hashlib.sha256(canonical(manifest).encode()).hexdigest()
+    (run / "model.json").write_text(canonical(manifest))
     with pytest.raises(FewnodeError):
         load_model(run)
     assert not canary.exists()

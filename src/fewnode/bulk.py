@@ -26,8 +26,9 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
+from fewnode.files import atomic_write, exclusive
 from fewnode.gpn import Encoder
-from fewnode.io import Stream, atomic_write, exclusive, load_dataset, map_safetensors, write_safetensors
+from fewnode.io import Stream, load_dataset, map_safetensors, write_safetensors
 from fewnode.methods.gpn import GPN
 from fewnode.predictions import Answerer, Predictions
 from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here

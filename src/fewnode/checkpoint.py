@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
-from fewnode.io import atomic_write, one_line, read_safetensors
+from fewnode.files import atomic_write, one_line
+from fewnode.io import read_safetensors
 from fewnode.train import History, Journal, Point, weights_of
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -40,12 +40,9 @@ class Node:
 
 
 @dataclass(frozen=True)
-class NodeDetails:
+class NodeDetails(Node):
     """A node, its most telling attributes, and up to thirty neighbours, by name and class."""
 
-    name: str
-    label: str | None
-    degree: int
     words: dict[str, float]
     neighbours: dict[str, str | None]
     position: tuple[float, float] | None
@@ -197,8 +194,7 @@ class Client:
 
     def model(self) -> dict[str, Any]:
         """The model, its network and what it can do, as the service says it."""
-        found: dict[str, Any] = self._ask("GET", "/api/model")
-        return found
+        return dict(self._ask("GET", "/api/model"))
 
     def search(self, text: str = "", offset: int = 0, limit: int = 50) -> list[Node]:
         query = urlencode({"search": text, "offset": offset, "limit": limit})
@@ -264,7 +260,7 @@ class Client:
         threshold: float | None = None,
     ) -> Answer:
         """Add nodes to the network and classify them; nothing is trained."""
-        given = [{"node": n.name, **_content(n.row, n.attributes), "edges": list(n.edges)} for n in nodes]
+        given = [{"node": n.name, **_content(n.row, n.attributes, n.edges)} for n in nodes]
         body = {"nodes": given, "classify": classify, **_judging(mode, closed_set, threshold)}
         return _answer(self._ask("POST", "/api/nodes", body))
 
@@ -278,9 +274,7 @@ class Client:
         classify: bool = True,
     ) -> Answer:
         """Replace a node's row, its edges, or both: what is None stays. A node that is not there is attached."""
-        body = {**_content(row, attributes), "classify": classify}
-        if edges is not None:
-            body["edges"] = list(edges)
+        body = {**_content(row, attributes, edges), "classify": classify}
         return _answer(self._ask("PUT", _address("nodes", name), body, version))
 
     def delete_node(self, name: str, version: str | None = None) -> str:
@@ -362,9 +356,9 @@ def _address(kind: str, name: str) -> str:
     return f"/api/{kind}/{quote(name, safe='')}"
 
 
-def _content(row: Row | None, attributes: Mapping[str, float] | None) -> dict[str, Any]:
-    given = {"row": row, "attributes": attributes}
-    return {way: dict(cells) for way, cells in given.items() if cells is not None}
+def _content(row: Row | None, attributes: Row | None, edges: Sequence[str] | None) -> dict[str, Any]:
+    cells = {way: dict(given) for way, given in (("row", row), ("attributes", attributes)) if given is not None}
+    return cells if edges is None else {**cells, "edges": list(edges)}
 
 
 def _listed(support: Support | None) -> dict[str, list[str]] | None:

@@ -31,7 +31,8 @@ from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.io import load_dataset, missing, remove_empty
+from fewnode.files import missing, remove_empty
+from fewnode.io import load_dataset
 from fewnode.represent.blocks import Runner, Stage
 from fewnode.team import Gradients
 

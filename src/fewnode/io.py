@@ -7,22 +7,15 @@ flipped bit in either file is an error and never a silently different model.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import io
 import json
 import math
-import os
-import re
-import secrets
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,20 +25,25 @@ from torch import Tensor
 
 from fewnode import memory
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.delimited import column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
+from fewnode.files import atomic_write, read_text
+from fewnode.files import exclusive as exclusive
+from fewnode.files import one_line as one_line
+from fewnode.files import read_lines as read_lines
+from fewnode.files import readable as readable
+from fewnode.files import write_text as write_text
 from fewnode.graph import Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
+from fewnode.sheets import bare as bare
+from fewnode.sheets import csv_text as csv_text
+from fewnode.sheets import read_table as read_table
 
 MAX_MANIFEST_BYTES = 1 << 25
-MAX_TABLE_BYTES = 1 << 28
 MAX_HEADER_BYTES = 1 << 20
 MAX_TENSORS = 1000
 """Of a safetensors file: a thousand tensors are described in a tenth of that header."""
 MAX_BRACKETS = 100_000
 """Lists and tables in a manifest: each takes thirty times the memory that its text does."""
-
-_TEMPORARY = ".fewnode-part"
 
 Arrays = Mapping[str, NDArray[Any]]
 TYPES = {"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4", "U8": "u1", "BOOL": "?"}
@@ -65,93 +63,6 @@ class Stream:
         return self.dtype.itemsize * math.prod(self.shape)
 
 
-# --- atomic writes ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file that appears at `path` whole or not at all: temp file, fsync, rename, fsync of the directory.
-
-    The temp file is locked while it is written, so that one without a lock is known to be what a kill left behind.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        raise FewnodeError(f"{path}: not a regular file, so it is not replaced by one")
-    _sweep(path.parent, path.name)
-    temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}{_TEMPORARY}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-            os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    fsync_directory(path.parent)
-
-
-def _sweep(directory: Path, name: str = "") -> None:
-    """Remove temp files, of one target or of all, that nobody is writing to any more."""
-    for entry in os.scandir(directory):
-        if entry.name.endswith(_TEMPORARY) and entry.name.startswith(f".{name[:60]}") and entry.is_file():
-            with suppress(OSError), open(entry.path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(entry.path)
-
-
-def fsync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
-    """Hold a directory for this process alone; a second one is told so instead of mixing its files in.
-
-    What a killed one left half-written, in the directory or in one below it, is cleared away. A directory that was made
-    for what is then refused goes again.
-    """
-    made = missing(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "ab", opener=_without_waiting) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FewnodeError(f"{directory}: another process is writing to it") from None
-        for below in (directory, *(path for path in directory.iterdir() if path.is_dir())):
-            _sweep(below)
-        try:
-            yield
-        except FewnodeError:
-            if made and [path.name for path in directory.iterdir()] == [".lock"]:
-                (directory / ".lock").unlink()
-                remove_empty(made)
-            raise
-
-
-def missing(directory: Path) -> list[Path]:
-    """The directories that have to be made for it to be there, the innermost first."""
-    return [path for path in (directory, *directory.parents) if not path.exists()]
-
-
-def remove_empty(directories: Sequence[Path]) -> None:
-    for directory in directories:
-        with suppress(OSError):
-            directory.rmdir()
-
-
-def write_text(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
-
-
 # --- a directory of manifest and tensors --------------------------------------------------------------------------
 
 
@@ -168,8 +79,8 @@ def write_record(
         write_text(directory / name, text)
     files = {f"{kind}.safetensors": digest}
     manifest = {**meta, "format": f"fewnode-{kind}-1", "sha256": files}
-    manifest["sha256"] = {**files, "manifest": hashlib.sha256(_canonical(manifest).encode()).hexdigest()}
-    write_text(directory / f"{kind}.json", _canonical(manifest))
+    manifest["sha256"] = {**files, "manifest": hashlib.sha256(canonical(manifest).encode()).hexdigest()}
+    write_text(directory / f"{kind}.json", canonical(manifest))
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any] | Stream]) -> str:
@@ -251,7 +162,8 @@ def _checked_safetensors(path: Path, framework: str) -> Iterator[Any]:
         raise FewnodeError(f"{path}: not a readable safetensors file ({one_line(error)})") from None
 
 
-def _canonical(meta: Mapping[str, Any]) -> str:
+def canonical(meta: Mapping[str, Any]) -> str:
+    """A manifest's only way to be written."""
     return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -261,9 +173,9 @@ def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
         raise FewnodeError(f"{path}: more than {MAX_BRACKETS:,} lists and tables, refused")
     try:
         meta = json.loads(text)
-        intact = _canonical(meta) == text
+        intact = canonical(meta) == text
         claimed = meta["sha256"].pop("manifest")
-        intact &= hashlib.sha256(_canonical(meta).encode()).hexdigest() == claimed
+        intact &= hashlib.sha256(canonical(meta).encode()).hexdigest() == claimed
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         intact = False
     if not intact:
@@ -271,41 +183,6 @@ def _read_manifest(path: Path, expected: str) -> dict[str, Any]:
     if meta.get("format") != expected:
         raise FewnodeError(f"{path}: format {meta.get('format')!r}, expected {expected!r}")
     return dict(meta)
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[BufferedReader]:
-    """Open a regular file for reading, or say in one line why that cannot be.
-
-    It is looked at once it is open: before, it could be exchanged for a pipe, at which one waits for ever.
-    """
-    try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # a NUL in a name is a ValueError
-        raise FewnodeError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise FewnodeError(f"{path}: not a regular file") from None
-    with file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FewnodeError(f"{path}: not a regular file")
-        yield file
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open as `open` does, but fail at a pipe that nobody is at the other end of."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
-
-
-def read_text(path: Path, limit: int) -> str:
-    with readable(path) as file:
-        if os.fstat(file.fileno()).st_size > limit:
-            raise FewnodeError(f"{path}: larger than {limit >> 10:,} kB")
-        blob = file.read(limit)
-    try:
-        return blob.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = blob.count(b"\n", 0, error.start) + 1
-        raise FewnodeError(f"{path}: line {line}: byte {error.start} is not UTF-8; save it as UTF-8") from None
 
 
 # --- datasets -----------------------------------------------------------------------------------------------------
@@ -394,59 +271,3 @@ def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
         return None
     blob, ends = arrays[what].tobytes(), arrays[f"{what}.ends"].tolist()
     return tuple(blob[start:end].decode() for start, end in pairwise([0, *ends]))
-
-
-# --- small tables -------------------------------------------------------------------------------------------------
-
-
-def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The named columns of a CSV file as (line number, values), blank lines left out."""
-    lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
-    separator = recognise_separator(str(path), first_lines(lines))
-    lines.seek(0)
-    table = rows(str(path), lines, separator)
-    header = column_names(str(path), next(table, (1, []))[1])
-    if missing := [name for name in columns if name not in header]:
-        raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
-    places = [header.index(name) for name in columns]
-    return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file that are not blank, with their numbers."""
-    for number, line in enumerate(read_text(path, MAX_TABLE_BYTES).splitlines(), 1):
-        if line.strip():
-            yield number, line
-
-
-def csv_text(rows: Sequence[Sequence[str]]) -> str:
-    """CSV in which no text of a user's is a formula to a spreadsheet.
-
-    Python's own writer leaves a carriage return without quotes, behind which readers see a new row.
-    """
-    return "".join(",".join(_quoted(harmless(cell)) for cell in row) + "\n" for row in rows)
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if _SPECIAL.search(cell) else cell
-
-
-FORMULA = r"^'*[=+\-@\t\r\n＝＋－＠]"
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-"""What a spreadsheet takes for a formula (also behind apostrophes, so that one can be taken off again), unless it is
-a number. For Python and for Arrow."""
-_FORMULA, _NUMBER, _SPECIAL = re.compile(FORMULA), re.compile(NUMBER), re.compile('[,"\r\n]')
-
-
-def harmless(cell: str) -> str:
-    """The cell behind an apostrophe, which spreadsheets take for "text", if it could be a formula."""
-    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
-
-
-def bare(cell: str) -> str:
-    """The cell that `harmless` was given."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-
-
-def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

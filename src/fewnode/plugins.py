@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.io import one_line, readable
+from fewnode.files import one_line, readable
 from fewnode.signing import is_signed, sign
 
 PURPOSE = "plug-in"

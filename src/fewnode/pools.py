@@ -11,7 +11,7 @@ import numpy as np
 from fewnode.dataset import Dataset, class_index
 from fewnode.episodes import Episode, Task
 from fewnode.errors import FewnodeError
-from fewnode.io import read_lines, write_text
+from fewnode.files import read_lines, write_text
 from fewnode.nodes import refuse_twice
 
 

@@ -10,7 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
-from fewnode.io import atomic_write
+from fewnode.files import atomic_write
 
 KEY_BYTES = 32
 

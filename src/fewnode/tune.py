@@ -23,7 +23,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
-from fewnode.io import one_line, read_text, write_text
+from fewnode.files import one_line, read_text, write_text
 from fewnode.methods.defaults import Range, options, space
 from fewnode.train import Diverged
 

@@ -26,7 +26,7 @@ from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
-from fewnode.io import exclusive
+from fewnode.files import exclusive
 from fewnode.methods.table import has_option
 
 Write = Callable[..., Path]

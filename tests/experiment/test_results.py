@@ -25,7 +25,7 @@ from fewnode.experiment.results import (
     table,
 )
 from fewnode.interval import interval
-from fewnode.io import csv_text
+from fewnode.sheets import csv_text
 from synthetic import noisy, part, write
 
 

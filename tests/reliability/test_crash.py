@@ -24,7 +24,8 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
-from fewnode.io import exclusive, load_dataset, save_dataset, write_record
+from fewnode.files import exclusive
+from fewnode.io import load_dataset, save_dataset, write_record
 from fewnode.methods.gpn import GPN
 from fewnode.train import Schedule
 from sizes import Figure, in_child, sizes

@@ -41,7 +41,7 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.io import _canonical, load_dataset, save_dataset
+from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool
 from fewnode.predictions import read_support
 from fewnode.recognise.prototypes import Prototypical
@@ -147,8 +147,8 @@ def forged(source: Path, out: Path, kind: str, meta: dict[str, Any] | None = Non
         table[last] = value
     blob = (source / f"{kind}.safetensors").read_bytes() if blob is None else blob
     manifest["sha256"] = {f"{kind}.safetensors": hashlib.sha256(blob).hexdigest()}
-    manifest["sha256"]["manifest"] = hashlib.sha256(_canonical(manifest).encode()).hexdigest()
-    (out / f"{kind}.json").write_text(_canonical(manifest))
+    manifest["sha256"]["manifest"] = hashlib.sha256(canonical(manifest).encode()).hexdigest()
+    (out / f"{kind}.json").write_text(canonical(manifest))
     (out / f"{kind}.safetensors").write_bytes(blob)
     return out
 
@@ -227,10 +227,10 @@ def mutants(path: Path, part: tuple[str, ...] = ()) -> Iterator[tuple[str, Calla
             else:
                 table[last] = value
             if isinstance(forged.get("sha256"), dict):
-                forged["sha256"]["manifest"] = hashlib.sha256(_canonical(forged).encode()).hexdigest()
+                forged["sha256"]["manifest"] = hashlib.sha256(canonical(forged).encode()).hexdigest()
             yield (
                 f"{place} = {'gone' if value is gone else repr(value)[:40]}",
-                partial(path.write_text, _canonical(forged)),
+                partial(path.write_text, canonical(forged)),
             )  # type: ignore[misc]
 
 

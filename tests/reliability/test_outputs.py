@@ -24,10 +24,11 @@ from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
-from fewnode.io import bare, csv_text, harmless, save_dataset
+from fewnode.io import save_dataset
 from fewnode.predictions import Predictions, read_query, read_support
 from fewnode.report.grid import write_report
 from fewnode.report.tables import render
+from fewnode.sheets import bare, csv_text, harmless
 from sizes import Figure, sizes
 from synthetic import case_part, part, write
 

@@ -49,7 +49,7 @@ def bench(
     found = measure(size, network, rounds, lambda text: note(text, quiet))
     if plot is not None:
         from fewnode.bench.plot import draw
-        from fewnode.io import write_text
+        from fewnode.files import write_text
 
         write_text(plot, draw(found))
     if as_json:

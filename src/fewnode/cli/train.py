@@ -183,7 +183,7 @@ def train(
 def _train(model: Estimator, dataset: Dataset, data: str, journal: Checkpoints, resume: bool, team: Team) -> bool:
     """Train and save; False if somebody else has done so by now."""
     from fewnode.embedding_cache import keep
-    from fewnode.io import exclusive
+    from fewnode.files import exclusive
 
     out = journal.directory or Path()
     with exclusive(out):

@@ -12,8 +12,9 @@ import pyarrow.parquet
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
+from fewnode.files import atomic_write
 from fewnode.graph import is_sparse
-from fewnode.io import FORMULA, NUMBER, atomic_write, harmless
+from fewnode.sheets import FORMULA, NUMBER, harmless
 
 
 def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002

@@ -10,8 +10,8 @@ import numpy as np
 
 from fewnode.dataset import UNKNOWN, ClassSplit
 from fewnode.errors import FewnodeError, closest
+from fewnode.files import read_lines
 from fewnode.graph import Ints
-from fewnode.io import read_lines
 
 PARTS = ("train", "valid", "test")
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.evaluation import METRICS
-from fewnode.io import readable
+from fewnode.files import readable
 
 FILE = "cells.jsonl"
 STATUSES = ("done", "failed", "impossible")

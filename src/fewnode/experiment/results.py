@@ -22,8 +22,8 @@ from fewnode.evaluation import METRICS
 from fewnode.experiment.grid import KINDS, SHAPE, Grid
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
+from fewnode.files import readable, write_text
 from fewnode.interval import Interval, interval
-from fewnode.io import readable, write_text
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"

@@ -21,7 +21,8 @@ from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, TimeEstimate, open_dataset, plan, trainings
 from fewnode.experiment.results import TABLE, read_results, table, write_layout
 from fewnode.experiment.work import THREADS, died, work, work_apart
-from fewnode.io import csv_text, exclusive, write_text
+from fewnode.files import exclusive, write_text
+from fewnode.sheets import csv_text
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""

@@ -23,7 +23,7 @@ from fewnode.evaluation import METRICS, evaluate
 from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
-from fewnode.io import one_line
+from fewnode.files import one_line
 from fewnode.methods.table import has_option
 
 THREADS = 1

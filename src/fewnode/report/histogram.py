@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.ticker import MaxNLocator
 
 from fewnode.errors import FewnodeError
-from fewnode.io import atomic_write
+from fewnode.files import atomic_write
 from fewnode.report.figures import INK, PARTS, axes
 
 

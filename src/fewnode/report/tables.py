@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fewnode.evaluation import METRICS
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.interval import Interval
-from fewnode.io import csv_text
 from fewnode.report import names
+from fewnode.sheets import csv_text
 
 
 @dataclass(frozen=True)

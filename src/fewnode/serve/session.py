@@ -18,7 +18,6 @@ import fewnode
 from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
-from fewnode.io import csv_text
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.recognise.prototypes import Prototypical
@@ -43,6 +42,7 @@ from fewnode.serve.network import ServedNetwork
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
+from fewnode.sheets import csv_text
 
 LOG = logging.getLogger("fewnode.serve")
 PAIRS = 5_000_000

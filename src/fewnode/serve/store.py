@@ -24,7 +24,7 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fewnode.errors import FewnodeError
-from fewnode.io import fsync_directory, one_line, readable
+from fewnode.files import fsync_directory, one_line, readable
 from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, NodeContent, NodeName, Shots
 from fewnode.serve.state import Content, Edge, State
 

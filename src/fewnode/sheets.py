@@ -1,0 +1,54 @@
+"""Small tables that people open in a spreadsheet: read by column, and written without a cell that is a formula."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from fewnode.delimited import column_names, first_lines, recognise_separator, rows
+from fewnode.errors import FewnodeError
+from fewnode.files import MAX_TABLE_BYTES, read_text
+
+
+def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The named columns of a CSV file as (line number, values), blank lines left out."""
+    lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
+    separator = recognise_separator(str(path), first_lines(lines))
+    lines.seek(0)
+    table = rows(str(path), lines, separator)
+    header = column_names(str(path), next(table, (1, []))[1])
+    if missing := [name for name in columns if name not in header]:
+        raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
+    places = [header.index(name) for name in columns]
+    return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
+
+
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
+    """CSV in which no text of a user's is a formula to a spreadsheet.
+
+    Python's own writer leaves a carriage return without quotes, behind which readers see a new row.
+    """
+    return "".join(",".join(_quoted(harmless(cell)) for cell in row) + "\n" for row in rows)
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _SPECIAL.search(cell) else cell
+
+
+FORMULA = r"^'*[=+\-@\t\r\n＝＋－＠]"
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""What a spreadsheet takes for a formula (also behind apostrophes, so that one can be taken off again), unless it is
+a number. For Python and for Arrow."""
+_FORMULA, _NUMBER, _SPECIAL = re.compile(FORMULA), re.compile(NUMBER), re.compile('[,"\r\n]')
+
+
+def harmless(cell: str) -> str:
+    """The cell behind an apostrophe, which spreadsheets take for "text", if it could be a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """The cell that `harmless` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
