@@ -184,13 +184,21 @@ def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array)
     return indptr, column, value
 
 
+STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
 @compiled
-def hashed(word: np.uint64) -> np.uint64:
-    """64 bits that look random (SplitMix64)."""
-    word = word + np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+def word(counter: np.uint64) -> np.uint64:
+    """64 random bits (SplitMix64); a stream is the words of counter, counter + STEP, counter + 2 STEP …"""
+    bits = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def hashed(key: np.uint64) -> np.uint64:
+    """64 bits that look random: the first word of the stream that starts at the key, as in `gpn.splitmix`."""
+    return word(key + STEP)
 
 
 @compiled

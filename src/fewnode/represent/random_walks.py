@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.engine.lanes import compiled
+from fewnode.engine.loops import STEP, word
 from fewnode.graph import Graph
-from fewnode.represent.skipgram import STEP, Nodes, Vectors, below, cores, each, skip_gram, word
+from fewnode.represent.skipgram import Nodes, Vectors, below, cores, each, skip_gram
 
 
 def walk_vectors(

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from fewnode.engine.episode import power
 from fewnode.engine.lanes import compiled, exchange_32, prefetch
+from fewnode.engine.loops import STEP, word
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 
@@ -77,19 +78,6 @@ def one_ahead(task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# --- random words inside kernels: SplitMix64 (Steele et al., 2014), a counter and a hash of it ---------------------
-
-STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-@compiled
-def word(counter: np.uint64) -> np.uint64:
-    """64 random bits; a stream is the words of counter, counter + STEP, counter + 2 STEP …"""
-    bits = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 @compiled
