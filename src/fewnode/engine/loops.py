@@ -198,7 +198,7 @@ def word(counter: np.uint64) -> np.uint64:
 @compiled
 def hashed(key: np.uint64) -> np.uint64:
     """64 bits that look random: the first word of the stream that starts at the key, as in `gpn.splitmix`."""
-    return word(key + STEP)
+    return np.uint64(word(key + STEP))
 
 
 @compiled
