@@ -18,9 +18,9 @@ from fewnode.serve.bodies import (
     PutClass,
     PutNode,
     Suggest,
-    limits,
     plain,
 )
+from service import Local
 
 
 @pytest.mark.parametrize("name", ["a", "a b", "Ω’\U0001f600", "...", ".a", "a/b"])
@@ -46,8 +46,8 @@ def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> 
         assert str(error.value) == said
 
 
-def test_the_limits_are_told() -> None:
-    assert limits() == {"classes": 200, "shots": 100, "nodes": 10_000}
+def test_the_limits_are_told(local: Local) -> None:
+    assert local.ask("/api/model").json["limits"] == {"classes": 200, "shots": 100, "nodes": 10_000}
 
 
 def many(count: int) -> list[str]:

@@ -326,11 +326,11 @@ class Comparison(RuleBasedStateMachine):
         assert list(classes.items()) == list(self.model.classes.items())
         assert found["version"] == self.version
         assert self.version.split("-")[0] == str(self.changes)
-        data, session = self.local.service.session.network.data, self.local.service.session
+        data, session = self.local.service.session.now.network.data, self.local.service.session
         assert [data.node_name(i) for i in range(data.graph.n)] == list(self.model.nodes)
         assert edges(data, self.model.directed) == self.model.edges
         assert rows(data) == [node.x for node in self.model.nodes.values()]
-        assert [session.network.class_of(i) for i in range(data.graph.n)] == [
+        assert [session.now.network.class_of(i) for i in range(data.graph.n)] == [
             n.label for n in self.model.nodes.values()
         ]
         assert not list(self.folder.glob("*.unusable*"))

@@ -69,7 +69,7 @@ def start(run_dir: Path, table_run: Path, tmp_path: Path) -> Iterator[Start]:
 
 
 def data_of(local: Local) -> Dataset:
-    return local.service.session.network.data
+    return local.service.session.now.network.data
 
 
 def same(one: Dataset, other: Dataset) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.dump import Entry, Format, build_from_dump, list_field, required_id, short, text_field
+from fewnode.datasets.dump import Entry, Format, build_from_dump, field_of, list_field, required_id, short, text_field
 from fewnode.datasets.lines import find_raw
 from fewnode.datasets.literal import BadLineError, parse_record
 
@@ -61,7 +61,7 @@ def _build(name: str, raw: Path, file_name: str, relation: str) -> Dataset:
 def _first_look(line: bytes) -> Entry:
     record = _parse(line, "related", "description")
     if record.get("related") is not _CUT_OUT:
-        related = _related(record)
+        related = field_of(record, "related", dict) or {}
         for relation in related:
             list_field(related, relation)
     has_text = record.get("description") is _CUT_OUT or text_field(record, "description") is not None
@@ -95,13 +95,6 @@ def _parse(line: bytes, *cut: str) -> dict[str, Any]:
     return parse_record(line)
 
 
-def _related(record: dict[str, Any]) -> dict[str, Any]:
-    related = record.get("related")
-    if related is not None and not isinstance(related, dict):
-        raise BadLineError("wrong type")
-    return related or {}
-
-
 def _label(record: dict[str, Any]) -> str | None:
     paths = record.get("categories")
     if not paths:
@@ -117,7 +110,7 @@ def _label(record: dict[str, Any]) -> str | None:
 def _links(relation: str) -> Callable[[bytes], tuple[str, list[str]]]:
     def links(line: bytes) -> tuple[str, list[str]]:
         record = parse_record(line)
-        return required_id(record, "asin"), list_field(_related(record), relation)
+        return required_id(record, "asin"), list_field(field_of(record, "related", dict) or {}, relation)
 
     return links
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.dump import Entry, Format, build_from_dump, list_field, required_id, short, text_field
+from fewnode.datasets.dump import Entry, Format, build_from_dump, field_of, list_field, required_id, short, text_field
 from fewnode.datasets.lines import find_raw
 from fewnode.datasets.literal import BadLineError, parse_record
 
@@ -33,11 +33,7 @@ def _first_look(line: bytes) -> Entry:
 
 
 def _venue(record: dict[str, Any]) -> str | None:
-    venue = record.get("venue")
-    if venue is None:
-        return None
-    if not isinstance(venue, dict):
-        raise BadLineError("wrong type")
+    venue = field_of(record, "venue", dict) or {}
     name = text_field(venue, "raw") or text_field(venue, "name")
     return short(name) if name else None
 
@@ -57,13 +53,8 @@ def _year(record: dict[str, Any]) -> int | None:
 
 def _inverted_index(record: dict[str, Any]) -> dict[str, list[Any]]:
     """Where each word of the abstract stands; empty where there is no abstract."""
-    abstract = record.get("indexed_abstract")
-    if abstract is None:
-        return {}
-    index = abstract.get("InvertedIndex") if isinstance(abstract, dict) else 0
-    if index is None:
-        return {}
-    if not isinstance(index, dict) or not all(isinstance(places, list) for places in index.values()):
+    index = field_of(field_of(record, "indexed_abstract", dict) or {}, "InvertedIndex", dict) or {}
+    if not all(isinstance(places, list) for places in index.values()):
         raise BadLineError("wrong type")
     return index
 

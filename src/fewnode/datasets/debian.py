@@ -17,7 +17,6 @@ import gzip
 import hashlib
 import json
 import lzma
-import os
 import re
 import sys
 import zlib
@@ -35,8 +34,10 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
+from fewnode.datasets.dump import linked_core
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.files import atomic_write
+from fewnode.graph import Graph
 
 EXPECTED = {"nodes": 61646, "edges": 315039, "classes": 54, "attributes": 8000}
 """What Debian 12.15 (amd64, main, with its updates and security fixes) gives."""
@@ -99,7 +100,7 @@ def build_debian(raw: Path) -> Dataset:
     names = np.array(sorted(packages), dtype=object)
     sections = np.array([packages[name]["Section"].rpartition("/")[2] for name in names])
     adj = _links(packages)
-    kept = _core(adj, sections)
+    kept = linked_core(adj, np.unique(sections, return_inverse=True)[1], MIN_CLASS)
     if not kept.size:
         raise FewnodeError(f"{raw}: {len(names)} packages, but no section has {MIN_CLASS} of them that are linked")
     texts = _descriptions({name: packages[name] for name in names[kept]}, indices)
@@ -181,9 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         packed = pack(data)
     except FewnodeError as error:
         sys.exit(f"error: {error}")
-    partial = given.output.with_name(given.output.name + ".partial")
-    partial.write_bytes(packed)
-    os.replace(partial, given.output)
+    with atomic_write(given.output) as file:
+        file.write(packed)
     print(f"{given.output}: {len(packed)} bytes, {counts(data)}; expected {EXPECTED}")
 
 
@@ -292,20 +292,6 @@ def _links(packages: Mapping[str, Stanza]) -> sp.csr_array:
         if other in target
     ]
     return Graph.from_edges(np.array(edges, np.int64).reshape(-1, 2).T, len(packages)).adj
-
-
-def _core(adj: sp.csr_array, classes: NDArray[np.str_]) -> Ints:
-    """The largest set of nodes in which each has a neighbour and each class has `MIN_CLASS` nodes.
-
-    Dropping a class can isolate a node, and dropping a node can shrink a class: both are repeated until nothing drops.
-    """
-    kept = np.arange(classes.size)
-    while True:
-        _, y, sizes = np.unique(classes[kept], return_inverse=True, return_counts=True)
-        fit = (np.diff(adj[kept][:, kept].indptr) > 0) & (sizes[y] >= MIN_CLASS)
-        if fit.all():
-            return kept
-        kept = kept[fit]
 
 
 def _descriptions(packages: Mapping[str, Stanza], indices: Iterable[_Index]) -> list[str]:

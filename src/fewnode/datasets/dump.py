@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,8 @@ from fewnode.graph import Graph, Ints
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_NAME = 1000  # characters; names are what is held of every class
+
+T = TypeVar("T")
 
 
 class Entry(NamedTuple):
@@ -204,7 +206,10 @@ def _changed(path: Path, how: object) -> FewnodeError:
 
 
 def linked_core(adj: sp.csr_array, y: Ints, smallest: int) -> Ints:
-    """The largest set of nodes in which each has a neighbour and each class has `smallest` nodes."""
+    """The largest set of nodes in which each has a neighbour and each class has `smallest` nodes.
+
+    Dropping a class can isolate a node, and dropping a node can shrink a class: both are repeated until nothing drops.
+    """
     kept = np.arange(y.size)
     while kept.size:
         fit = (np.diff(adj[kept][:, kept].indptr) > 0) & (np.bincount(y[kept])[y[kept]] >= smallest)
@@ -214,13 +219,17 @@ def linked_core(adj: sp.csr_array, y: Ints, smallest: int) -> Ints:
     return kept
 
 
+def field_of(record: dict[str, Any], name: str, kind: type[T]) -> T | None:
+    """A field that holds a value of that kind, or None where it is absent or null."""
+    value = record.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise BadLineError("wrong type")
+    return value
+
+
 def text_field(record: dict[str, Any], name: str) -> str | None:
     """A field that holds text, or None where it is absent, null or blank."""
-    value = record.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadLineError("wrong type")
+    value = field_of(record, name, str)
     return value if value and not value.isspace() else None
 
 
@@ -242,11 +251,7 @@ def short(name: str) -> str:
 
 def list_field(record: dict[str, Any], name: str) -> list[str]:
     """A field that holds a list of texts; empty where it is absent or null."""
-    value = record.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadLineError("wrong type")
+    value: list[str] = field_of(record, name, list) or []
     try:
         "".join(value)  # the quickest way to see that all are texts
     except TypeError:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,24 +87,16 @@ class Admission:
         if self._current is not None:
             self._current.end()
         self.in_thread += 1
-        future = self._thread.submit(work, *args, **kwargs)
-        future.add_done_callback(_counted(self, asyncio.get_running_loop()))
+        loop, future = asyncio.get_running_loop(), self._thread.submit(work, *args, **kwargs)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._leave_thread))
         return await asyncio.wrap_future(future)
+
+    def _leave_thread(self) -> None:
+        """Work that nobody waits for any more still takes its place in the thread until it is done."""
+        self.in_thread -= 1
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-
-def _counted(admission: Admission, loop: asyncio.AbstractEventLoop) -> Callable[[Any], None]:
-    """Work that nobody waits for any more still takes its place in the thread until it is done."""
-
-    def leave() -> None:
-        admission.in_thread -= 1
-
-    def done(_: Any) -> None:
-        loop.call_soon_threadsafe(leave)
-
-    return done
 
 
 class Turn:

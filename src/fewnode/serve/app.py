@@ -65,13 +65,13 @@ class Service:
         self._session, self.health.ready = session, True
 
     def gauges(self) -> dict[str, tuple[str, float]]:
-        session = self.session
+        now = self.session.now
         return {
             "ready": ("Whether new requests are welcome.", float(self.health.ready and not self.health.leaving)),
-            "nodes": ("Nodes of the network.", session.network.data.graph.n),
-            "attached_nodes": ("Nodes attached since the model was trained.", session.n_attached),
-            "classes": ("Registered classes.", len(session.state.classes)),
-            "changes": ("Changes of classes, nodes and edges.", session.state.changes),
+            "nodes": ("Nodes of the network.", now.network.data.graph.n),
+            "attached_nodes": ("Nodes attached since the model was trained.", now.n_attached),
+            "classes": ("Registered classes.", len(now.state.classes)),
+            "changes": ("Changes of classes, nodes and edges.", now.state.changes),
             "short_queue": ("Requests in hand or waiting for their turn.", self.admission.in_hand),
             "long_queue": ("Long requests in hand or waiting.", self.admission.in_thread),
         }
@@ -100,7 +100,7 @@ def _routes(service: Service) -> FastAPI:
     async def classify(request: Request) -> Response:
         body = Classify.model_validate_json(await request.body())
         session = service.session
-        if session.network.embeds and session.cost(body) <= AT_ONCE:
+        if session.now.network.embeds and session.cost(body) <= AT_ONCE:
             return json(session.classify(body))
         return await aside(session.classify, body)
 
@@ -146,7 +146,7 @@ def _routes(service: Service) -> FastAPI:
 
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
     async def plane(limit: Annotated[int, Query(ge=1, le=20_000)] = 4000) -> Response:
-        return json(service.session.network.map(limit))
+        return json(service.session.now.network.map(limit))
 
     @app.get("/api/classes", summary="The registered classes")
     async def classes() -> Response:
@@ -225,7 +225,7 @@ def _errors(app: FastAPI, service: Service) -> None:
     @app.exception_handler(FewnodeError)
     async def user_error(_: Request, error: FewnodeError) -> Response:
         status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-        return said(status, _without_place(str(error), service.session.network.model.method), hint)
+        return said(status, _without_place(str(error), service.session.now.network.model.method), hint)
 
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(ValidationError)

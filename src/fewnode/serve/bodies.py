@@ -75,7 +75,6 @@ def unlike(support: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 ClassName = Annotated[str, Field(min_length=1, max_length=NAME), AfterValidator(plain)]
-NewName = ClassName
 NodeName = Annotated[str, Field(min_length=1, max_length=4 * NAME)]
 Shots = Annotated[list[NodeName], Field(min_length=1, max_length=SHOTS)]
 Support = Annotated[dict[ClassName, Shots], Field(min_length=1, max_length=CLASSES), AfterValidator(unlike)]
@@ -182,7 +181,7 @@ class NodeContent(Body):
 class NewNode(NodeContent):
     """A node that the network does not have yet, and the nodes that it has edges with."""
 
-    node: NewName
+    node: ClassName
     edges: Ends = []
 
 
@@ -232,7 +231,3 @@ class MeasureProgress(Judging):
     truth: Annotated[dict[ClassName, Asked], Field(max_length=CLASSES)] = {}
 
     model_config = ConfigDict(json_schema_extra={"example": {}})
-
-
-def limits() -> dict[str, Any]:
-    return {"classes": CLASSES, "shots": SHOTS, "nodes": NODES}

@@ -25,7 +25,9 @@ from fewnode.recogniser import MODES
 from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import (
+    CLASSES,
     NODES,
+    SHOTS,
     Attach,
     ChangeEdges,
     Classify,
@@ -33,7 +35,6 @@ from fewnode.serve.bodies import (
     MeasureProgress,
     PutNode,
     Suggest,
-    limits,
 )
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
@@ -89,23 +90,7 @@ class Session:
         snapshot = self._snapshot(edit.state, self.now)
         told = answer(snapshot)
         self.now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
-        return {**told, "version": self.version}
-
-    @property
-    def network(self) -> ServedNetwork:
-        return self.now.network
-
-    @property
-    def state(self) -> State:
-        return self.now.state
-
-    @property
-    def n_attached(self) -> int:
-        return self.now.n_attached
-
-    @property
-    def version(self) -> str:
-        return self.now.version
+        return {**told, "version": self.now.version}
 
     # --- what there is ---
 
@@ -135,13 +120,13 @@ class Session:
             "classes": {
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
-            "limits": limits(),
+            "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES},
             "fewnode": fewnode.__version__,
             "version": now.version,
         }
 
     def nodes(self, search: str, offset: int, limit: int) -> dict[str, Any]:
-        network = self.network
+        network = self.now.network
         hits = network.search(search)
         page = hits[offset : offset + limit]
         degree = network.data.graph.degree
@@ -181,9 +166,9 @@ class Session:
 
     def cost(self, body: Classify) -> int:
         """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
-        classes = self.state.classes if body.support is None else body.support
+        classes = self.now.state.classes if body.support is None else body.support
         shots = sum(map(len, classes.values()))
-        asked = self.network.data.graph.n if body.nodes is None else len(body.nodes)
+        asked = self.now.network.data.graph.n if body.nodes is None else len(body.nodes)
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
         return asked * len(classes) + (explained * shots if body.explain else 0)
 
@@ -213,7 +198,7 @@ class Session:
         network, version, answerer = now.network, now.version, now.answerer(body.support)
         data, labels = network.data, [label for _, label in answerer.support]
         rejected = [now.node(name) for name in body.exclude]
-        among = _known(data, set(labels))[0].tolist() if body.known else None
+        among = np.flatnonzero(np.isin(data.y, _named(data, labels))).tolist() if body.known else None
         found = suggest(network.model, data, answerer.nodes, labels, body.count, among, rejected)
         return {
             "version": version,
@@ -280,7 +265,7 @@ class Session:
     # --- tables ---
 
     def support_csv(self) -> str:
-        rows = [[node, name] for name, nodes in self.state.classes.items() for node in nodes]
+        rows = [[node, name] for name, nodes in self.now.state.classes.items() for node in nodes]
         return csv_text([["node", "class"], *rows])
 
     def labels_csv(self, how: Judging) -> str:
@@ -347,7 +332,5 @@ def _best(answer: Predictions, limit: int, support: set[int]) -> list[int]:
     return found
 
 
-def _known(data: Dataset, labels: set[str]) -> tuple[np.ndarray[Any, Any], list[str]]:
-    ids = [c for c, name in enumerate(data.class_names) if name in labels]
-    nodes = np.flatnonzero(np.isin(data.y, ids))
-    return nodes, [data.class_names[c] for c in data.y[nodes].tolist()]
+def _named(data: Dataset, labels: Sequence[str]) -> list[int]:
+    return [c for c, name in enumerate(data.class_names) if name in set(labels)]
