@@ -23,7 +23,7 @@ LAYERS = [
     {"card", "hub"},
     {"recogniser"},
     {"estimator"},
-    {"cluster"},
+    {"cluster", "protocols"},
     {"embedding_cache", "experiment", "labelling", "predictions", "tune"},
     {"bulk", "report"},
     {"bench"},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fewnode.graph import Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
+    from fewnode.protocols import evaluate_all_classes
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ _HOMES = {
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
+    "fewnode.protocols": ["evaluate_all_classes"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.graph": ["Graph"],
@@ -55,6 +57,7 @@ __all__ = [
     "UnusedInput",
     "Words",
     "evaluate",
+    "evaluate_all_classes",
     "extend",
     "load",
     "load_model",

@@ -119,6 +119,15 @@ class EpisodeSampler:
         sampler._set(members, n_way, k_shot, m_query, seed, long_tail)
         return sampler
 
+    @classmethod
+    def none(cls) -> EpisodeSampler:
+        """No class at all, so no task: what a method is fitted with where there are no base classes.
+
+        >>> EpisodeSampler.none().members
+        []
+        """
+        return cls.among([], n_way=0, k_shot=0)
+
     def _set(
         self, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None, seed: int, long_tail: bool
     ) -> None:
@@ -145,6 +154,11 @@ class EpisodeSampler:
                 )
 
     def __getitem__(self, t: int) -> Episode:
+        if not self.members:
+            raise FewnodeError(
+                "there are no base classes to learn from; give training and validation classes (fewnode data import "
+                "--split), or choose a method that needs none, such as gpn-plus, nearest-mean or logistic"
+            )
         draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
         chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]
         counts = [min(m, members.size - self.k_shot) for m, members in zip(self.queries, chosen, strict=True)]
