@@ -18,7 +18,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +34,7 @@ from fewnode import memory
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.delimited import column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, is_sparse
+from fewnode.graph import Block, Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
 
 MAX_MANIFEST_BYTES = 1 << 25
@@ -331,7 +331,12 @@ def save_dataset(data: Dataset, directory: Path) -> None:
         "info": data.info,
         "encoding": data.encoding,
     }
-    write_record(directory, "dataset", meta, arrays)
+    write_record(directory, "dataset", {**meta, **stored_blocks(graph.blocks)}, arrays)
+
+
+def stored_blocks(blocks: Sequence[Block]) -> dict[str, Any]:
+    """What a manifest says of blocks of attributes: nothing if there are none."""
+    return {"blocks": [asdict(block) for block in blocks]} if blocks else {}
 
 
 def load_dataset(directory: Path, check: bool = True) -> Dataset:
@@ -347,7 +352,7 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
         if x is None:
             x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
         return Dataset(
-            graph=Graph(adj, x, directory.resolve()),
+            graph=Graph(adj, x, directory.resolve(), tuple(Block(**block) for block in meta.get("blocks", ()))),
             y=arrays["y"],
             split=ClassSplit(**{part: tuple(ids) for part, ids in meta["split"].items()}),
             class_names=tuple(meta["class_names"]),

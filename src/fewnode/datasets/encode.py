@@ -31,7 +31,7 @@ from fewnode.datasets.standardise import (
     vector_scale,
 )
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, no_attributes
+from fewnode.graph import Attributes, Block, no_attributes
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000
@@ -127,6 +127,17 @@ class Encoding:
             *(f"{name}[{i}]" for name, scale in self.vector.items() for i in range(len(scale.mean))),
             *(f"{name} (missing)" for name in self.flags),
         )
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Which attributes belong together: words, numbers (with categories), each vector, flags."""
+        numbers = len(self.numeric) + sum(map(len, self.category.values()))
+        widths = [("words", "words", len(self.vocabulary)), ("numbers", "numbers", numbers)]
+        widths += [("vector", name, len(scale.mean)) for name, scale in self.vector.items()]
+        widths.append(("numbers", "missing", len(self.flags)))
+        ends = np.cumsum([width for *_, width in widths]).tolist()
+        found = zip(widths, ends, strict=True)
+        return tuple(Block(kind, end - width, end, name) for (kind, name, width), end in found if width)
 
     def encode(self, table: Rows) -> tuple[Attributes, dict[str, int]]:
         """The attributes of each row, and how many cells of each column were empty or of an unknown category.

@@ -72,7 +72,7 @@ def read_tables(
     roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
     encoding = Encoding.learn(rows, roles, words or Words())
     x, missing = encoding.encode(rows)
-    graph = Graph.from_edges(linked.edge_index, len(rows), x, directed=directed)
+    graph = Graph.from_edges(linked.edge_index, len(rows), x, directed=directed, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]
     return Dataset(
@@ -154,7 +154,8 @@ def extend(
     x, missing = encoding.encode(rows)
     directed = stored["directed"]
     every = np.concatenate([data.graph.edge_index(), linked.edge_index], axis=1)
-    graph = Graph.from_edges(every, len(ids), _stack(data.graph.x, x), directed=directed)
+    every_x, blocks = _stack(data.graph.x, x), data.graph.blocks
+    graph = Graph.from_edges(every, len(ids), every_x, directed=directed, blocks=blocks)
     y, class_names, unknown = read_labels(rows, data.class_names)
     roles = {"text": encoding.text, "numeric": encoding.numeric, "category": encoding.category}
     roles |= {"vector": encoding.vector}
@@ -229,7 +230,8 @@ def _warnings(rows: NodeRows, edges: Edges) -> list[str]:
 def _emptied(data: Dataset) -> Dataset:
     """The dataset without its nodes: classes, split and encoding are what is left."""
     no_edges = np.zeros((2, 0), np.int64)
-    return replace(data, graph=Graph.from_edges(no_edges, 0, data.graph.x[:0]), y=data.y[:0], node_names=())
+    graph = Graph.from_edges(no_edges, 0, data.graph.x[:0], blocks=data.graph.blocks)
+    return replace(data, graph=graph, y=data.y[:0], node_names=())
 
 
 def _stack(above: Attributes, below: Attributes) -> Attributes:
