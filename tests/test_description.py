@@ -84,7 +84,7 @@ def test_opaque_names(data: Dataset, name: str, expected: bool) -> None:
         ("§ 12", "", "no word of it is in the vocabulary of net; it has words such as"),
         ("x" * (MAX_LENGTH + 1), "m", "class 'm': a text of 10,001 characters, expected at most 10,000"),
         ("mail", "m" * 1001, "a name of 1,001 characters, expected at most 1,000"),
-        (7, "", "a description is a int, expected text"),
+        (7, "", "a description is 7, expected text"),
     ],
 )
 def test_what_is_refused(data: Dataset, text: Any, name: str, problem: str) -> None:

@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
+from fewnode.datasets.bag import words
+from fewnode.datasets.columns import Table
+from fewnode.datasets.encode import Encoding
+from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource
+from fewnode.datasets.standardise import scale_vectors
 from fewnode.datasets.vocabulary import Match, Reading, is_code, vocabulary_of
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Block, Ints, is_sparse
@@ -32,6 +38,7 @@ _INSTEAD = "give nodes instead of a description, or import the texts of nodes (f
 _EMPTY = "it has no description, and its name has no word of this network; describe it in a sentence, or give nodes"
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])")
 _NO_TOPIC = "category class classes cluster group kind label misc miscellaneous none other others topic type unknown"
+_NOTHING = Reading([], (), ())
 _SAYS_NOTHING = frozenset(_NO_TOPIC.split())
 """In a class's name: `class 3` says as little as `3`."""
 
@@ -72,11 +79,12 @@ class Description:
         return told
 
 
-def describe(data: Dataset, text: str, name: str = "") -> Description:
+def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | None = None) -> Description:
     """A class's name and description as a node without edges would have them. An empty text: the name speaks.
 
     Words are found as in the texts of nodes, or else by their stem (`emails`) and as compounds (`e-mail`, `wi-fi`).
-    What is not known, and numbers, are told. A description without any known word is refused.
+    What is not known, and numbers, are told. A description without any known word is refused. If the texts of nodes
+    went through an encoder, so does this one: through the folder that the dataset remembers, or through `encoder`.
 
     >>> import fewnode
     >>> data = fewnode.read_tables(
@@ -86,25 +94,56 @@ def describe(data: Dataset, text: str, name: str = "") -> Description:
     >>> [tuple(match) for match in found.known], found.unknown
     ([('filtering', 'filter'), ('e-mails', 'email')], ('quickly',))
     """
+    who = _checked(text, name)
+    stored = (data.encoding or {}).get("encoder")
+    reader = None if stored is not None and not _has_words(data) else _Reader(data)
+    said, about = (_NOTHING, _NOTHING) if reader is None else (reader.read_name(name), reader.read(text))
+    matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
+    values: dict[int, float] = {}
+    if reader is not None:
+        if not matches and (stored is None or not text.strip()):
+            raise FewnodeError(f"{who}: {reader.refusal(unknown) if text.strip() else _EMPTY}")
+        values |= Counter(reader.column(match.matched) for match in matches)
+    if stored is not None:
+        speaks = said.matches if reader is not None else not is_code(name.lower())
+        values |= _encoded(data, stored, ": ".join(filter(str.strip, [name if speaks else "", text])), encoder, who)
+    elif encoder is not None:
+        raise FewnodeError(f"texts of {data.name} went through no encoder, so a description cannot")
+    nearest = {word: reader.vocabulary.nearest(word) for word in unknown[:SHOWN]} if reader is not None else {}
+    x = _row(data.graph.x, values)
+    return Description(name, text, x, tuple(dict.fromkeys(matches)), unknown, about.numbers, nearest)
+
+
+def _checked(text: str, name: str) -> str:
+    """Whom a refusal is about."""
     if not isinstance(text, str) or not isinstance(name, str):
-        raise FewnodeError(f"a description is a {type(text).__name__}, expected text")
+        raise FewnodeError(f"a description is {text!r:.60}, expected text")
     who = f"class {name[:60]!r}" if name else "the description"
     for what, given, most in (("text", text, MAX_LENGTH), ("name", name, MAX_NAME)):
         if len(given) > most:
             raise FewnodeError(f"{who}: a {what} of {len(given):,} characters, expected at most {most:,}")
-    reader = _Reader(data)
-    said, about = reader.read_name(name), reader.read(text)
-    matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
-    if not matches:
-        raise FewnodeError(f"{who}: {reader.refusal(unknown) if text.strip() else _EMPTY}")
-    counts = Counter(reader.column(match.matched) for match in matches)
-    nearest = {word: reader.vocabulary.nearest(word) for word in unknown[:SHOWN]}
-    x = _row(data.graph.x, counts)
-    return Description(name, text, x, tuple(dict.fromkeys(matches)), unknown, about.numbers, nearest)
+    return who
+
+
+def _encoded(
+    data: Dataset, stored: Mapping[str, Any], text: str, encoder: EncoderSource | None, who: str
+) -> dict[int, float]:
+    """What the encoder of the nodes' texts makes of a text, scaled as theirs, by the columns of the attributes."""
+    block = next((block for block in data.graph.blocks if block.kind == "vector" and block.name == COLUMN), None)
+    scale = Encoding.from_json(data.encoding or {}).vector.get(COLUMN)
+    if block is None or scale is None or len(scale.mean) != block.width:
+        raise FewnodeError(f"{data.name}: the stored encoding of its columns is not one that fewnode wrote")
+    if not text.strip():
+        raise FewnodeError(f"{who}: {_EMPTY}")
+    vector = Encoder.of_dataset(stored, encoder, data.name).vectors([text])
+    scaled = scale_vectors(Table(who, pa.table({})), COLUMN, vector, scale)[0]
+    return dict(enumerate(scaled.tolist(), block.start))
 
 
 def opaque(data: Dataset, name: str) -> bool:
     """Whether the name of a class says nothing, as `c17`, `class 3` or one that has no word of this network."""
+    if (data.encoding or {}).get("encoder") is not None and not _has_words(data):
+        return not any(not is_code(word) for word in words(name))
     return not _Reader(data).read_name(name).matches
 
 
@@ -151,6 +190,10 @@ class _Reader:
         first, second = (_nodes_with(self.data.graph.x, self.column(word)) for word in (one, other))
         both = np.intersect1d(first, second, assume_unique=True).size
         return both > 0 and both >= HALVES * min(first.size, second.size)
+
+
+def _has_words(data: Dataset) -> bool:
+    return any(block.kind == "words" for block in data.graph.blocks)
 
 
 def _word_block(data: Dataset) -> Block:
@@ -201,6 +244,8 @@ def shared_words(
     description: Description, data: Dataset, nodes: Sequence[int] | Ints, count: int = 5
 ) -> list[SharedWords]:
     """For each node the words that it shares with a description, those that tell most first: by tf-idf."""
+    if data.graph.blocks and not _has_words(data):
+        return [SharedWords((), ()) for _ in nodes]
     names, adj, block = data.feature_names or (), data.graph.adj, _word_block(data)
     row = _dense(description.x)[0]
     columns = block.start + np.flatnonzero(row[block.start : block.stop])

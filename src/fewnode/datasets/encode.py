@@ -96,7 +96,7 @@ class Encoding:
             flags += [name] * bool(missing_rows(block).any())
         return cls(
             text=tuple(columns["text"]),
-            vocabulary=words.choose(_documents(table, columns["text"])) if columns["text"] else (),
+            vocabulary=words.choose(documents(table, columns["text"])) if columns["text"] else (),
             numeric=numeric,
             category={name: _categories(table, name) for name in columns["category"]},
             vector=vector,
@@ -148,7 +148,7 @@ class Encoding:
         blocks: list[Any] = []
         flags = np.zeros((len(table), len(self.flags)), np.float32)
         if self.text:
-            blocks.append(count_words(_documents(table, self.text), self.vocabulary))
+            blocks.append(count_words(documents(table, self.text), self.vocabulary))
         for name, (mean, deviation) in self.numeric.items():
             values = table.numbers(name)
             missing = np.isnan(values)
@@ -235,7 +235,7 @@ def _vector(values: object) -> tuple[float, ...]:
     return tuple(map(_finite, values))
 
 
-def _documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
+def documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
     """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
     cells = [table.labels(column) for column in columns]
     for start in range(0, len(table), 1 << 14):
