@@ -18,6 +18,7 @@ LAYERS = [
     {"evaluation", "gpn", "signing", "train"},
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},
+    {"description"},
     {"recognise"},
     {"methods"},
     {"card", "hub"},

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
     from fewnode.delimited import Dialect
+    from fewnode.description import describe
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
@@ -30,6 +31,7 @@ _HOMES = {
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
     "fewnode.delimited": ["Dialect"],
+    "fewnode.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
@@ -56,6 +58,7 @@ __all__ = [
     "Task",
     "UnusedInput",
     "Words",
+    "describe",
     "evaluate",
     "evaluate_all_classes",
     "extend",
