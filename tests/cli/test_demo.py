@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.cli.demo import _keep
+from fewnode.cli.demo import replace_run
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 
@@ -58,5 +58,5 @@ def the_demos_output_is_the_readmes(demo: str) -> None:
 
 def test_a_demo_takes_the_place_of_the_last_one(planted: Dataset, tmp_path: Path) -> None:
     for rank in (8, 16):
-        _keep(Estimator("gpn-plus", 3, 3, rank=rank).fit(planted), tmp_path / "run")
+        replace_run(Estimator("gpn-plus", 3, 3, rank=rank).fit(planted), tmp_path / "run")
     assert '"rank": 16' in (tmp_path / "run" / "model.json").read_text()

@@ -55,10 +55,10 @@ def bench(
     if as_json:
         emit(found)
     else:
-        typer.echo(_table(found))
+        typer.echo(table_of(found))
 
 
-def _table(found: dict[str, Any]) -> str:
+def table_of(found: dict[str, Any]) -> str:
     rows = []
     others = list(found["ratio"]["protocol"])
     for what, title in ROWS.items():
