@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_dump import changed_after_a_pass
 
+from datasets.test_dump import changed_after_a_pass
 from fewnode.dataset import Dataset
 from fewnode.datasets import BUILDERS, amazon, dump, literal
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
