@@ -24,12 +24,21 @@ class _Outside(HTMLParser):
         self.fetched += [v or "" for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#")]
 
 
-def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One test, because it is one long run."""
+@pytest.fixture(name="demo", params=["quick", pytest.param("whole", marks=pytest.mark.check)])
+def _demo(fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """What it prints, on a part of the network or on the whole of it."""
     monkeypatch.chdir(tmp_path)
+    if request.param == "quick":
+        request.getfixturevalue("small_debian")
     done = fewnode("demo", "--out", "demo")
     assert done.code == 0
-    demo = done.out
+    if request.param == "whole":
+        the_demos_output_is_the_readmes(done.out)
+    return str(done.out)
+
+
+def test_demo_from_network_to_report(fewnode, demo: str, tmp_path: Path) -> None:
+    """One test, because it is one long run."""
     assert max(map(len, demo.splitlines())) <= 80, "it must fit a terminal"
     methods = ["GPN", "Propagation, no search", "GPN+", "GPN+, transductive"]
     rows = dict(re.findall(r"^(\S.*?)  +(?:yes|none) .*?(\d+\.\d ± \d+\.\d)", demo, re.MULTILINE))
@@ -42,7 +51,6 @@ def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytes
     outside.feed(page)
     assert outside.fetched == []
     assert fewnode("evaluate", "--run", "demo/run", "--tasks", 5, "--json").json["tasks"] == 5
-    the_demos_output_is_the_readmes(demo)
 
 
 def the_demos_output_is_the_readmes(demo: str) -> None:
