@@ -33,6 +33,13 @@ from fewnode.train import VALID_TASKS, Schedule
 
 WAY, SHOT, TASKS = 5, 5, 500
 TOLERANCE = 1e-4
+LABELS = {
+    "training_episode": "a training episode",
+    "protocol": "300 episodes, validated",
+    "evaluation_500_tasks": "500 tasks",
+    "peak_mb": "peak memory",
+}
+"""What is measured."""
 GOALS = {
     "training_episode": {"naive": 150.0, "pyg": 15.0},
     "protocol": {"naive": 400.0},
