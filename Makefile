@@ -49,7 +49,7 @@ FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
 	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
-	$(BIN)/pytest tests/reliability tests/serve/test_model.py tests/test_cluster.py tests/test_shown.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
+	$(BIN)/pytest tests/reliability tests/serve/test_model.py tests/cli/test_demo.py tests/test_cluster.py tests/test_shown.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md
 

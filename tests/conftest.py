@@ -1,7 +1,7 @@
 """Shapes in signatures are checked while testing; every test runs on one thread, as the command line does."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from jaxtyping import install_import_hook
 
@@ -11,8 +11,10 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+from fewnode import bulk, memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
+from fewnode.represent import blocks  # noqa: E402
 from graphs import planted, star  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 
@@ -33,6 +35,15 @@ def _star() -> Graph:
 @pytest.fixture(name="planted", scope="session")
 def _planted() -> Dataset:
     return planted()
+
+
+@pytest.fixture
+def opened_anew() -> Iterator[None]:
+    """Datasets and blocks are opened once in a process, which tests outlive."""
+    yield
+    memory.keep_within(None)
+    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
+        cached.cache_clear()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 
-from fewnode import bulk, cluster, memory
+from fewnode import cluster
 from fewnode.bulk import Bulk, classify
 from fewnode.checkpoint import CHECKPOINT
 from fewnode.cluster import RayTeam, Sight, block_runner, connected, each, judge
@@ -35,7 +35,7 @@ from fewnode.represent import blocks
 from fewnode.represent.blocks import Propagation, open_prepared, prepare
 from graphs import planted
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("opened_anew")]
 ray_module = pytest.importorskip("ray")
 
 
@@ -100,14 +100,6 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("network") / "data"
     save_dataset(replace(data, graph=Graph(data.graph.adj, data.graph.x.toarray()), feature_names=None), home)
     return home
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    yield
-    memory.keep_within(None)
-    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
-        cached.cache_clear()
 
 
 # --- the grid -----------------------------------------------------------------------------------------------------

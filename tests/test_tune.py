@@ -30,7 +30,7 @@ SMALL: dict[str, Any] = {"way": 3, "shot": 3, "trials": 4, "tasks": 20}
 @pytest.fixture(autouse=True)
 def _random_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether or not optuna is installed here."""
-    monkeypatch.setattr(tuning, "_search", tuning.Random)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 
 def without_seconds(found: Tuned) -> list[Trial]:
@@ -40,7 +40,7 @@ def without_seconds(found: Tuned) -> list[Trial]:
 @pytest.fixture(name="found", scope="module")
 def _found(planted: Dataset) -> Tuned:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "_search", tuning.Random)
+        patch.setattr("importlib.util.find_spec", lambda name: None)
         return tune("propagation", planted, **SMALL)
 
 
@@ -144,7 +144,7 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], planted: Dataset
 
 def test_optuna_finds_the_same_again(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
-    monkeypatch.setattr(tuning, "_search", tuning.Optuna)
+    monkeypatch.undo()
     once, again = (tune("propagation", planted, **SMALL) for _ in range(2))
     assert once.search == "optuna"
     assert without_seconds(once) == without_seconds(again)

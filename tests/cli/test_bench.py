@@ -21,7 +21,7 @@ TINY = SIZES["tiny"]
 
 def test_the_three_formulations_agree() -> None:
     data = network(TINY)
-    networks = run._trained(data, EpisodeSampler(data, "train", 5, 5))
+    networks = run.trained(data, EpisodeSampler(data, "train", 5, 5))
     ready = {name: formulation(data, networks) for name, formulation in FORMULATIONS.items()}
     train, test = (EpisodeSampler(data, part, 5, 5) for part in ("train", "test"))
     for t in range(5):
@@ -61,8 +61,8 @@ def test_networks_have_the_size_that_is_asked_for() -> None:
 
 
 def test_the_json_of_a_run(fewnode: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(run, "_peak_of", lambda name, size, edges: {"naive": 50.0, "pyg": 20.0, "fewnode": 10.0}[name])
-    monkeypatch.setattr(run, "_protocol", lambda data: 1.0)
+    monkeypatch.setattr(run, "peak_of", lambda name, size, edges: {"naive": 50.0, "pyg": 20.0, "fewnode": 10.0}[name])
+    monkeypatch.setattr(run, "protocol_seconds", lambda data: 1.0)
     plot = tmp_path / "bench.svg"
     done = fewnode("bench", "--size", "tiny", "--rounds", 1, "--json", "--plot", plot)
     assert done.code == 0
@@ -80,7 +80,7 @@ def test_the_json_of_a_run(fewnode: Callable[..., Any], monkeypatch: pytest.Monk
 
 
 def test_the_table_fits_a_terminal() -> None:
-    from fewnode.cli.bench import _table
+    from fewnode.cli.bench import table_of
 
     figures = {
         "training_episode": {"naive": 0.777, "pyg": 0.331, "fewnode": 0.0049},
@@ -89,7 +89,7 @@ def test_the_table_fits_a_terminal() -> None:
         "peak_mb": {"naive": 931.0, "pyg": 171.0, "fewnode": 33.0},
     }
     made = {"nodes": 24919, "edges": 91680, "attributes": 9034}
-    shown = _table(
+    shown = table_of(
         {
             **figures,
             "ratio": ratios(figures),

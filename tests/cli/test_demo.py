@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.cli.demo import _keep
+from fewnode.cli.demo import replace_run
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 
@@ -24,12 +24,21 @@ class _Outside(HTMLParser):
         self.fetched += [v or "" for k, v in attrs if k in ("src", "href") and not (v or "").startswith("#")]
 
 
-def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One test, because it is one long run."""
+@pytest.fixture(name="demo", params=["quick", pytest.param("whole", marks=pytest.mark.check)])
+def _demo(fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """What it prints, on a part of the network or on the whole of it."""
     monkeypatch.chdir(tmp_path)
+    if request.param == "quick":
+        request.getfixturevalue("small_debian")
     done = fewnode("demo", "--out", "demo")
     assert done.code == 0
-    demo = done.out
+    if request.param == "whole":
+        the_demos_output_is_the_readmes(done.out)
+    return str(done.out)
+
+
+def test_demo_from_network_to_report(fewnode, demo: str, tmp_path: Path) -> None:
+    """One test, because it is one long run."""
     assert max(map(len, demo.splitlines())) <= 80, "it must fit a terminal"
     methods = ["GPN", "Propagation, no search", "GPN+", "GPN+, transductive"]
     rows = dict(re.findall(r"^(\S.*?)  +(?:yes|none) .*?(\d+\.\d ± \d+\.\d)", demo, re.MULTILINE))
@@ -42,7 +51,6 @@ def test_demo_from_network_to_report(fewnode, tmp_path: Path, monkeypatch: pytes
     outside.feed(page)
     assert outside.fetched == []
     assert fewnode("evaluate", "--run", "demo/run", "--tasks", 5, "--json").json["tasks"] == 5
-    the_demos_output_is_the_readmes(demo)
 
 
 def the_demos_output_is_the_readmes(demo: str) -> None:
@@ -58,5 +66,5 @@ def the_demos_output_is_the_readmes(demo: str) -> None:
 
 def test_a_demo_takes_the_place_of_the_last_one(planted: Dataset, tmp_path: Path) -> None:
     for rank in (8, 16):
-        _keep(Estimator("gpn-plus", 3, 3, rank=rank).fit(planted), tmp_path / "run")
+        replace_run(Estimator("gpn-plus", 3, 3, rank=rank).fit(planted), tmp_path / "run")
     assert '"rank": 16' in (tmp_path / "run" / "model.json").read_text()

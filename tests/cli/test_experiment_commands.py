@@ -67,6 +67,7 @@ def test_what_is_wrong_is_one_line(fewnode, grid: Path, dataset_dir: Path, tmp_p
     assert fewnode("experiment", grid, "--out", out, "--data-dir", dataset_dir.parent, *there).code == 2
 
 
+@pytest.mark.usefixtures("small_debian")
 def test_the_example_runs(fewnode, tmp_path: Path) -> None:
     """With a tenth of its training: the whole takes a minute."""
     text = (EXAMPLES / "grid.toml").read_text()

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode import bulk, memory
-from fewnode.represent import blocks
 from graphs import planted
 
+pytestmark = pytest.mark.usefixtures("opened_anew")
 Command = Callable[..., object]
 TRAIN = ("train", "--data", "debian", "--method", "gpn", "--out", "o")
 
@@ -25,14 +24,6 @@ def _npz(tmp_path: Path) -> Path:
     path = tmp_path / "network.npz"
     np.savez(path, edge_index=data.graph.edge_index(), y=data.y, x=data.graph.x.toarray(), **parts)
     return path
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> object:
-    yield
-    memory.keep_within(None)
-    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
-        cached.cache_clear()
 
 
 def test_from_file_to_predictions_within_a_gigabyte(fewnode: Command, npz: Path, tmp_path: Path) -> None:

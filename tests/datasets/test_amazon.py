@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasets.test_dump import changed_after_a_pass
 from fewnode.dataset import Dataset
 from fewnode.datasets import BUILDERS, amazon, dump, literal
 from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
@@ -337,15 +338,9 @@ def test_a_line_that_is_too_long_is_counted(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_dump_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / NAME, crowd("Laces"))
-    look_up = dump._candidates
     for content in (b"", b"{'asin'\n" * 200):
-
-        def change(*given: Any, content: bytes = content) -> Any:
-            path.write_bytes(content)
-            return look_up(*given)
-
         write(path, crowd("Laces"))
-        monkeypatch.setattr(dump, "_candidates", change)
+        monkeypatch.setattr(dump, "stream_lines", changed_after_a_pass(content))
         with pytest.raises(FewnodeError, match="changed while it was read"):
             build_amazon_clothing(path)
 

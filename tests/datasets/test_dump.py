@@ -6,6 +6,7 @@ import gzip
 import io
 import itertools
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fewnode.dataset import ClassSplit
 from fewnode.datasets import dump
 from fewnode.datasets.dump import Entry, Format, build_from_dump, linked_core
 from fewnode.datasets.expected import Expected
+from fewnode.datasets.lines import stream_lines
 from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -113,16 +115,23 @@ def test_nodes_without_any_link_are_no_network(tmp_path: Path) -> None:
         build_from_dump("tiny", path, LAYOUT)
 
 
+def changed_after_a_pass(content: bytes) -> Callable[[Path], Iterator[bytes | None]]:
+    """Reads a dump which, when it is read again, has other content."""
+    passes = itertools.count()
+
+    def read(path: Path) -> Iterator[bytes | None]:
+        if next(passes):
+            path.write_bytes(content)
+        yield from stream_lines(path)
+
+    return read
+
+
 def test_a_dump_that_changes_is_refused_with_what_is_wrong_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, look_up = tmp_path / "dump", dump._candidates
+    path = tmp_path / "dump"
     for content, how in ((b"", "cut"), (b"{\n" * 12, "cut line")):
         write(path, group("owl"))
-
-        def change(*given: Any, content: bytes = content) -> Any:
-            path.write_bytes(content)
-            return look_up(*given)
-
-        monkeypatch.setattr(dump, "_candidates", change)
+        monkeypatch.setattr(dump, "stream_lines", changed_after_a_pass(content))
         with pytest.raises(FewnodeError) as caught:
             build_from_dump("tiny", path, LAYOUT)
         assert str(caught.value) == f"{path}: changed while it was read ({how}); is it being written?"
@@ -146,19 +155,17 @@ def test_a_text_that_cannot_be_read_again_is_refused_with_the_file(tmp_path: Pat
 def test_only_a_compressed_file_is_copied_and_then_it_is_not_read_again(
     tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, read = write(tmp_path / "dump", group("owl"), packed=packed), dump._read_index
-    copied: list[bool] = []
+    path, passes = write(tmp_path / "dump", group("owl"), packed=packed), []
 
-    def spy(path: Path, layout: Format, copy: Any) -> Any:
-        found = read(path, layout, copy)
-        copied.append(copy is not None)
+    def read_once(path: Path) -> Iterator[bytes | None]:
+        passes.append(path)
+        yield from stream_lines(path)
         if packed:
             path.unlink()
-        return found
 
-    monkeypatch.setattr(dump, "_read_index", spy)
+    monkeypatch.setattr(dump, "stream_lines", read_once)
     assert build_from_dump("tiny", path, LAYOUT).graph.n == 10
-    assert copied == [packed]
+    assert len(passes) == (1 if packed else 2)
 
 
 def test_a_class_name_is_kept_to_its_last_character(tmp_path: Path) -> None:

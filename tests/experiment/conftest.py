@@ -6,45 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planted_grid import fill
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
-
-METHODS = '''
-import time
-import numpy as np
-
-
-class Nearest:
-    """Cosine to the class mean, after a while."""
-
-    def __init__(self, wait=0.0, seed=0):
-        self.wait, self.seed = wait, seed
-
-    def fit(self, graph, train, valid):
-        time.sleep(self.wait)
-        return self
-
-    def predict_proba(self, graph, task):
-        x = graph.x.toarray()
-        noise = np.random.default_rng(self.seed).random(x.shape[1])
-        members = [task.support[task.support_y == c] for c in range(task.n_way)]
-        centres = np.stack([x[nodes].mean(axis=0) * noise for nodes in members])
-        score = np.exp(x[task.query] @ centres.T)
-        return (score / score.sum(axis=1, keepdims=True)).astype(np.float32)
-
-
-class Broken(Nearest):
-    def fit(self, graph, train, valid):
-        raise RuntimeError("no luck")
-'''
 
 
 @pytest.fixture(name="folder")
 def _folder(planted: Dataset, tmp_path: Path) -> Path:
-    """A folder with a dataset directory `planted` and `methods.py`."""
-    save_dataset(planted, tmp_path / "planted")
-    (tmp_path / "methods.py").write_text(METHODS)
+    fill(tmp_path, planted)
     return tmp_path
 
 

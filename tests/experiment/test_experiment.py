@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
 from fewnode.files import exclusive
 from fewnode.methods.table import has_option
+from planted_grid import fill
 
 Write = Callable[..., Path]
 
@@ -45,14 +48,38 @@ options = { episodes = 10 }
 """
 
 
+QUICK = GRID.replace('"propagation"', '"methods.py:Other"')
+"""The same without a method that takes most of the time, where any will do."""
+
+
 def run_grid(path: Path, out: Path, **more: object) -> GridProgress:
     return experiment(read_grid(path), out, **more)  # type: ignore[arg-type]
 
 
-def test_a_cell_is_what_evaluate_says(grid_file: Write, planted: Dataset, tmp_path: Path) -> None:
-    done = run_grid(grid_file(GRID), tmp_path / "out")
+@dataclass(frozen=True)
+class Finished:
+    """A grid that was run once, and its results."""
+
+    grid: Path
+    out: Path
+    progress: GridProgress
+
+    def copied(self, to: Path) -> Path:
+        return Path(shutil.copytree(self.out, to))
+
+
+@pytest.fixture(name="finished", scope="module")
+def _finished(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    fill(folder, planted)
+    (folder / "grid.toml").write_text(GRID)
+    return Finished(folder / "grid.toml", folder / "out", run_grid(folder / "grid.toml", folder / "out"))
+
+
+def test_a_cell_is_what_evaluate_says(finished: Finished, planted: Dataset) -> None:
+    done = finished.progress
     assert (done.total, done.done, done.failed, done.impossible) == (12, 12, 0, 0)
-    entry = next(e for e in read_results(tmp_path / "out").sections[0].entries if (e.label, e.way) == ("gpn", 3))
+    entry = next(e for e in read_results(finished.out).sections[0].entries if (e.label, e.way) == ("gpn", 3))
     model = Estimator("gpn", 3, 3, seed=1, episodes=10).fit(planted)
     expected = evaluate(model, planted, 3, 3, tasks=6).per_task["accuracy"][0]
     assert np.allclose(entry.scores["accuracy"][1], expected, atol=1e-4)
@@ -64,21 +91,27 @@ def test_a_cell_is_what_evaluate_says(grid_file: Write, planted: Dataset, tmp_pa
     assert set(record.seconds) == {"fit", "evaluate"}
 
 
-def test_a_finished_cell_is_never_run_twice(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, out = grid_file(GRID), tmp_path / "out"
-    run_grid(path, out)
+def test_a_finished_cell_is_never_run_twice(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = finished.grid, finished.copied(tmp_path / "out")
     lines, table = (out / FILE).read_bytes(), (out / TABLE).read_bytes()
     monkeypatch.setattr(run, "work", lambda group: pytest.fail("run again"))
     again = run_grid(path, out)
     assert (again.kept, (out / FILE).read_bytes(), (out / TABLE).read_bytes()) == (12, lines, table)
     monkeypatch.undo()
-    more = run_grid(grid_file(GRID.replace("seeds = 2", "seeds = 3")), out)
+    more = run_grid(beside(finished.grid, GRID.replace("seeds = 2", "seeds = 3")), out)
     assert (more.kept, more.done) == (12, 18)
 
 
-def test_a_corrupt_line_is_run_again(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(GRID), tmp_path / "out"
-    run_grid(path, out)
+def beside(grid: Path, text: str) -> Path:
+    path = grid.with_name("another.toml")
+    path.write_text(text)
+    return path
+
+
+def test_a_corrupt_line_is_run_again(finished: Finished, tmp_path: Path) -> None:
+    path, out = finished.grid, finished.copied(tmp_path / "out")
     table, lines = (out / TABLE).read_bytes(), (out / FILE).read_bytes().splitlines(keepends=True)
     (out / FILE).write_bytes(b"".join([*lines[:3], lines[3].replace(b"accuracy", b"accurate"), *lines[4:]]))
     again = run_grid(path, out)
@@ -87,7 +120,7 @@ def test_a_corrupt_line_is_run_again(grid_file: Write, tmp_path: Path) -> None:
 
 
 def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, tmp_path: Path) -> None:
-    text = GRID.replace("methods.py:Nearest", "methods.py:Broken").replace("[3, 5]", "[3, 6]")
+    text = QUICK.replace("methods.py:Nearest", "methods.py:Broken").replace("[3, 5]", "[3, 6]")
     path, out = grid_file(text), tmp_path / "out"
     found = run_grid(path, out)
     assert (found.done, found.failed, found.impossible) == (4, 2, 6)
@@ -105,7 +138,7 @@ def test_what_fails_or_cannot_be_is_recorded_and_stops_nobody(grid_file: Write, 
 
 
 def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(GRID.replace("methods.py:Nearest", "methods.py:Broken")), tmp_path / "out"
+    path, out = grid_file(QUICK.replace("methods.py:Nearest", "methods.py:Broken")), tmp_path / "out"
     run_grid(path, out)
     size = (out / FILE).stat().st_size
     assert run_grid(path, out, retry=True).failed == 4
@@ -113,7 +146,7 @@ def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> No
 
 
 def test_two_parts_share_a_cell_and_settings_share_the_walks(grid_file: Write, tmp_path: Path) -> None:
-    twice = GRID + '\n[[sweep]]\nmethods = ["gpn", "deepwalk"]\nway = [3, 4, 5]\nshot = 3\n'
+    twice = QUICK + '\n[[sweep]]\nmethods = ["gpn", "deepwalk"]\nway = [3, 4, 5]\nshot = 3\n'
     twice += "[methods.deepwalk]\noptions = { dimensions = 4, walks = 1, length = 5 }\n"
     progress = run_grid(grid_file(twice), tmp_path / "out")
     assert progress.total == progress.done == 12 + 2 + 6
@@ -123,7 +156,7 @@ def test_two_parts_share_a_cell_and_settings_share_the_walks(grid_file: Write, t
 
 
 def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_path: Path) -> None:
-    slow = GRID + '[methods."methods.py:Nearest"]\noptions = { wait = 0.3 }\n'
+    slow = QUICK + '[methods."methods.py:Nearest"]\noptions = { wait = 0.3 }\n'
     path, once, killed = grid_file(slow), tmp_path / "once", tmp_path / "killed"
     run_grid(path, once)
     command = [sys.executable, "-m", "fewnode", "experiment", path, "--out", killed, "-q"]
@@ -162,9 +195,8 @@ def test_a_second_run_in_the_directory_says_so(grid_file: Write, tmp_path: Path)
         run_grid(grid_file(GRID), tmp_path / "out")
 
 
-def test_a_full_disk_keeps_the_earlier_cells(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(GRID), tmp_path / "out"
-    run_grid(path, out)
+def test_a_full_disk_keeps_the_earlier_cells(finished: Finished, tmp_path: Path) -> None:
+    path, out = finished.grid, finished.copied(tmp_path / "out")
     lines = (out / FILE).read_bytes().splitlines(keepends=True)
     (out / FILE).write_bytes(b"".join(lines[:10]))
     limit = (out / FILE).stat().st_size + 100  # no more room than for half a line
@@ -196,7 +228,7 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
 
 
 def test_a_dry_run_lists_and_estimates(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(GRID.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
+    path, out = grid_file(QUICK.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
     before = dry_run(read_grid(path), out, workers=2)
     assert sorted(state for _, state in before.cells) == ["impossible"] * 6 + ["to run"] * 6
     assert (before.seconds, before.guessed) == (6 * 10 / 2, 6)
@@ -215,7 +247,7 @@ def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkey
 def test_a_process_that_dies_costs_its_own_cell_alone(
     grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, pools = grid_file(GRID), []
+    path, pools = grid_file(QUICK), []
 
     def pool(groups: Mapping[str, run.Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
         pools.append(len(groups))

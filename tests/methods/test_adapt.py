@@ -20,7 +20,7 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.methods.adapt import LENGTH, SGC, Adapt, _length
+from fewnode.methods.adapt import LENGTH, SGC, Adapt, typical_length
 from fewnode.methods.inner import FieldEncoder, Network, Pool, Stack, Support, adapt, support_loss
 from fewnode.represent.attributes import scale
 from fewnode.train import Diverged, History, Journal
@@ -338,8 +338,8 @@ def test_a_network_without_attributes_is_refused_with_advice(planted: Dataset) -
 def test_steps_are_in_units_of_rows_that_are_not_empty(dense: bool) -> None:
     """By hand: rows of length 3, 4 and 5, and any number of empty ones."""
     x = sp.csr_array(np.array([[3, 0], [0, 4], [3, 4], *[[0, 0]] * 50], np.float32))
-    assert _length(x.toarray() if dense else x) == pytest.approx((50 / 3) ** 0.5)
-    assert _length(x[3:].toarray() if dense else x[3:]) == 0
+    assert typical_length(x.toarray() if dense else x) == pytest.approx((50 / 3) ** 0.5)
+    assert typical_length(x[3:].toarray() if dense else x[3:]) == 0
 
 
 def test_nodes_without_attributes_do_not_change_what_is_learned(planted: Dataset) -> None:
@@ -357,6 +357,6 @@ def test_nodes_without_attributes_do_not_change_what_is_learned(planted: Dataset
         train, valid = (EpisodeSampler(data, part, 3, 3) for part in ("train", "valid"))
         learned.append(Adapt(**METHODS["maml"], episodes=10).fit(data.graph, train, valid))
     assert learned[0].unit_ == learned[1].unit_
-    assert learned[0].unit_ * _length(scale(graph.x, "l2")) == pytest.approx(LENGTH)
+    assert learned[0].unit_ * typical_length(scale(graph.x, "l2")) == pytest.approx(LENGTH)
     for name, tensor in learned[0].state().items():
         assert torch.equal(tensor, learned[1].state()[name])

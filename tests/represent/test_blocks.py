@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode import bulk, memory
 from fewnode.bulk import Bulk, classify
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.engine.fields import ReceptiveFields
@@ -22,10 +21,10 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
 from fewnode.predictions import NONE, Predictions
-from fewnode.represent import blocks
 from fewnode.represent.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
 from graphs import planted, random_graph
 
+pytestmark = pytest.mark.usefixtures("opened_anew")
 LAST = 3
 
 
@@ -257,12 +256,3 @@ def test_other_methods_say_that_they_cannot(network: Path, tmp_path: Path) -> No
     Estimator("propagation", 3, 3).fit(load_dataset(network)).save(tmp_path / "run")
     with pytest.raises(FewnodeError, match="gpn, gpn-naive and pn"):
         classify(job(network, tmp_path / "run"), tmp_path / "out.csv")
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> object:
-    """Datasets are opened once in a process, which tests outlive."""
-    yield
-    memory.keep_within(None)
-    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
-        cached.cache_clear()

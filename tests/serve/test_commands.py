@@ -8,8 +8,11 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -89,17 +92,42 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
         client.delete_class("web")
 
 
-def test_the_client_outlives_a_connection(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.classes()
-    client._connection.sock.shutdown(socket.SHUT_RDWR)
-    assert client.classes() == []
+@contextmanager
+def scripted(answers: list[tuple[int, str]]) -> Iterator[str]:
+    """The address of a service that gives these answers, each on a connection that it then closes without a word."""
+    left = iter(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status, body = next(left)
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.send_header("retry-after", "2")
+            self.end_headers()
+            self.wfile.write(body.encode())
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as service:
+        thread = Thread(target=service.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{service.server_port}"
+        service.shutdown()
+        thread.join()
+
+
+def test_the_client_outlives_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("fewnode.client.time.sleep", waited.append)
-    busy = iter([(429, {"retry-after": "2"}, b"{}"), (200, {"content-type": "application/json"}, b'{"a":1}')])
-    monkeypatch.setattr(client, "_send", lambda *_: next(busy))
-    assert client.model() == {"a": 1}
+    with scripted([(200, '{"a":1}'), (429, "{}"), (200, '{"a":2}')]) as url, fewnode.Client(url) as impatient:
+        assert impatient.model() == {"a": 1}
+        assert impatient.model() == {"a": 2}, "the service had closed the connection, and was busy once"
     assert waited == [2]
-    monkeypatch.undo()
     with pytest.raises(fewnode.FewnodeError, match="link that fewnode serve printed"):
         fewnode.Client("ftp://x")
     assert not fewnode.Client("http://127.0.0.1:1").ready()

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.engine.compiled import Compiled
 from fewnode.errors import FewnodeError
+from fewnode.gpn import Networks
 from fewnode.methods.gpn import GPN
 from fewnode.serve import network
 from fewnode.serve.state import State
@@ -313,9 +316,15 @@ def test_every_change_is_in_the_journal(local: Local) -> None:
 
 def test_an_embedding_that_takes_long_is_computed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    embed = GPN._embed
+    embed = Compiled.embed
+
+    def counted(self: Compiled, networks: Networks, *nodes: Any) -> Any:
+        found = embed(self, networks, *nodes)
+        sizes.append(found[0].shape[0])
+        return found
+
     monkeypatch.setattr(GPN, "kept", True)
-    monkeypatch.setattr(GPN, "_embed", lambda self, graph: sizes.append(graph.n) or embed(self, graph))
+    monkeypatch.setattr(Compiled, "embed", counted)
     asked = {"nodes": ["node-9", "node-10"], "support": {"a": ["node-1"], "b": ["node-3"]}}
     answer = start().ask("/api/classify", asked).json
     local = start()

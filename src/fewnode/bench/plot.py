@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fewnode.bench.run import LABELS
 from fewnode.report.figures import INK, axes, svg
 from fewnode.report.names import ACCENT, GREY
-
-LABELS = {
-    "training_episode": "a training episode",
-    "protocol": "300 episodes, validated",
-    "evaluation_500_tasks": "500 tasks",
-    "peak_mb": "peak memory",
-}
 
 
 def draw(found: dict[str, Any]) -> str:

@@ -9,13 +9,6 @@ import typer
 
 from fewnode.cli.output import Json, Quiet, emit, note, table
 
-ROWS = {
-    "training_episode": "a training episode",
-    "protocol": "300 episodes, validated",
-    "evaluation_500_tasks": "500 tasks",
-    "peak_mb": "peak memory",
-}
-
 
 def bench(
     size: str = typer.Option("clothing", "--size", help="clothing, electronics, dblp or tiny: counts of the network."),
@@ -55,13 +48,15 @@ def bench(
     if as_json:
         emit(found)
     else:
-        typer.echo(_table(found))
+        typer.echo(table_of(found))
 
 
-def _table(found: dict[str, Any]) -> str:
+def table_of(found: dict[str, Any]) -> str:
+    from fewnode.bench.run import LABELS
+
     rows = []
     others = list(found["ratio"]["protocol"])
-    for what, title in ROWS.items():
+    for what, title in LABELS.items():
         values, ratio, goal = found[what], found["ratio"][what], found["goals"][what]
         form = _megabytes if what == "peak_mb" else _seconds
         guessed = [f"~{form(values[k])}" if f"{what}.{k}" in found["estimated"] else form(values[k]) for k in values]

@@ -62,7 +62,7 @@ def demo(
     results = {name: evaluate(model, data, 5, 5, tasks=tasks) for name, model in models.items()}
     results["transductive"] = evaluate(plus, data, 5, 5, tasks=tasks, transductive=True)
     example = _example(plus, data)
-    _keep(plus, out / "run")
+    replace_run(plus, out / "run")
     _write_report(out / "report.html", data, gpn, results, example)
     if as_json:
         emit({"results": {name: r.to_json() for name, r in results.items()}, "example": example, "out": str(out)})
@@ -97,7 +97,7 @@ def _example(model: Estimator, data: Dataset) -> dict[str, Any]:
     return {"label": names[0], "others": sorted(set(names) - {names[0]}), "support": support, "answers": answers}
 
 
-def _keep(model: Estimator, run: Path) -> None:
+def replace_run(model: Estimator, run: Path) -> None:
     """Save the model in place of the last demo's."""
     if (run / "model.json").exists():
         shutil.rmtree(run)

@@ -120,7 +120,7 @@ class Adapt:
         need_attributes(graph)
         self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
-        self.unit_ = LENGTH / max(_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
+        self.unit_ = LENGTH / max(typical_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
         self._ready = None
         g = self._prepared(graph)
         self.network_ = network = self._build(graph.n_features)
@@ -283,7 +283,7 @@ def _parts(query: Nodes) -> Iterator[Nodes]:
     return (query[first : first + QUERIES] for first in range(0, max(1, query.size), QUERIES))
 
 
-def _length(x: Attributes) -> float:
+def typical_length(x: Attributes) -> float:
     """Root mean square length of the rows that are not empty: nodes of which nothing is known make no others longer."""
     square = np.asarray((x.multiply(x) if is_sparse(x) else x * x).sum(axis=1, dtype=np.float64)).ravel()
     return float(np.sqrt(square.sum() / max(1, np.count_nonzero(square))))
