@@ -95,5 +95,5 @@ def test_no_base_classes_is_a_sampler_without_tasks() -> None:
     nothing = EpisodeSampler.none()
     assert nothing.members == []
     for ask in (lambda: nothing[0], lambda: nothing.take(1)):
-        with pytest.raises(FewnodeError, match="there are no base classes to learn from; give training"):
+        with pytest.raises(FewnodeError, match="there are no base classes to learn from; choose a method"):
             ask()

@@ -64,7 +64,7 @@ def test_classes_too_small_are_left_out_and_named() -> None:
     sampler = AllClassesSampler(data, 3)
     assert sampler.left_out == ("1", "3")
     assert np.unique(data.y[sampler[0].support]).tolist() == [0, 2]
-    result = fewnode.evaluate_all_classes("nearest-mean", data, shot=3, draws=2, steps=0)
+    result = fewnode.evaluate_all_classes("nearest-mean", data, shot=3, draws=2, options={"steps": 0})
     assert result.provenance["left_out"] == ["1", "3"]
     assert result.provenance["way"] == 2
 
@@ -130,9 +130,9 @@ def test_a_method_that_needs_base_classes_says_so(planted: Dataset) -> None:
     with pytest.raises(FewnodeError, match="no transductive mode"):
         fewnode.evaluate_all_classes("logistic", planted, draws=1, transductive=True)
     with pytest.raises(FewnodeError, match="has no option 'stepps'"):
-        fewnode.evaluate_all_classes("logistic", planted, draws=1, stepps=2)
+        fewnode.evaluate_all_classes("logistic", planted, draws=1, options={"stepps": 2})
     with pytest.raises(FewnodeError, match="a Watched has its own options: leave out steps"):
-        fewnode.evaluate_all_classes(Watched(), planted, draws=1, steps=2)
+        fewnode.evaluate_all_classes(Watched(), planted, draws=1, options={"steps": 2})
 
 
 def test_transductive_mode_and_progress(planted: Dataset) -> None:

@@ -156,8 +156,8 @@ class EpisodeSampler:
     def __getitem__(self, t: int) -> Episode:
         if not self.members:
             raise FewnodeError(
-                "there are no base classes to learn from; give training and validation classes (fewnode data import "
-                "--split), or choose a method that needs none, such as gpn-plus, nearest-mean or logistic"
+                "there are no base classes to learn from; choose a method that needs none, such as gpn-plus, "
+                "nearest-mean or logistic, or give training and validation classes (fewnode data import --split)"
             )
         draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
         chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]

@@ -7,7 +7,7 @@ compared by elsewhere (GraphAny, prompt methods, graph foundation models).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,14 +78,14 @@ def evaluate_all_classes(
     seed: int = 0,
     transductive: bool = False,
     query: int | None = None,
+    options: Mapping[str, Any] | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
-    **options: Any,
 ) -> Result:
     """Fit a method without base classes, then score it on `draws` draws of `shot` labels of every class.
 
     `method` is a name with its `options`, or a method of your own, which is fitted here. It sees no label but those of
-    the support set. The interval is over draws. Classes too small are named in `provenance["left_out"]`. `report` is
-    told how many draws are done.
+    the support set. `seed` is that of the draws and of the method; the interval is over draws. Classes too small are
+    named in `provenance["left_out"]`. `report` is told how many draws are done.
 
     >>> y = np.repeat(range(4), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(4)[y], y)
@@ -97,7 +97,7 @@ def evaluate_all_classes(
     if draws < 1:
         raise FewnodeError(f"at least one draw is needed, not {draws}")
     start = time.perf_counter()
-    fitted = fit_without_base(method, data, seed, **options)
+    fitted = fit_without_base(method, data, seed, options or {})
     fit = time.perf_counter() - start
     start = time.perf_counter()
     result = score_draws(fitted, data, sampler, draws, transductive, report)
@@ -109,7 +109,7 @@ def evaluate_all_classes(
 
 
 def fit_without_base(
-    method: str | type | Plugin | Method | Estimator, data: Dataset, seed: int = 0, **options: Any
+    method: str | type | Plugin | Method | Estimator, data: Dataset, seed: int, options: Mapping[str, Any]
 ) -> Fitted:
     """The method, fitted to the graph alone. One that needs base classes says so."""
     if options and not isinstance(method, str | type | Plugin):

@@ -45,15 +45,42 @@ class Filter(NamedTuple):
         return self._replace(matrix=self.matrix.T)
 
 
-def coordinates(x: Attributes, filtered: Filter, support: Ints) -> Floats:
-    """Every node's row of M X along orthonormal directions V that span the rows of the support: n x rank."""
+def coordinates(x: Attributes, filtered: Filter, support: Ints, rescaling: Rescaling | None = None) -> Floats:
+    """Every node's row of M X, rescaled, along orthonormal directions V that span those of the support: n x rank."""
     marks = np.zeros((x.shape[0], support.size))
     marks[support, np.arange(support.size)] = 1
     rows = (x.T @ filtered.transposed(marks)).T
+    if rescaling is not None:
+        rows = rescaling.scale[support, None] * rows - rescaling.shift[support, None] * rescaling.mean
     _, size, directions = np.linalg.svd(rows, full_matrices=False)
     kept = directions[size > RANK_TOLERANCE * max(float(size.max(initial=0)), 1e-30)]
     found: Floats = filtered(np.asarray(x @ kept.T, np.float64))
-    return found
+    if rescaling is None:
+        return found
+    return rescaling.scale[:, None] * found - rescaling.shift[:, None] * (rescaling.mean @ kept.T)
+
+
+class Rescaling(NamedTuple):
+    """Rows h of M X become scale h - shift mean.
+
+    They are of unit length; if centred, that less their mean, and of unit length again. It is what `represent.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
+    """
+
+    scale: Floats
+    shift: Floats
+    mean: Floats
+
+    @classmethod
+    def of(cls, x: Attributes, filtered: Filter, centre: bool) -> Rescaling:
+        length = row_lengths(x, filtered)
+        scale = np.where(length > 0, 1 / np.maximum(length, 1e-30), 0)
+        mean = x.T @ filtered.transposed(scale[:, None])[:, 0] / max(1, np.count_nonzero(length))
+        if not centre:
+            return cls(scale, np.zeros_like(scale), mean)
+        along = scale * filtered(np.asarray(x @ mean, np.float64)[:, None])[:, 0]
+        left = np.sqrt(np.maximum(1 - 2 * along + mean @ mean, 0))  # the length of a unit row less the mean
+        again = np.where((length > 0) & (left > RANK_TOLERANCE), 1 / np.maximum(left, RANK_TOLERANCE), 0)
+        return cls(scale * again, again, mean)
 
 
 def row_lengths(x: Attributes, filtered: Filter) -> Floats:

@@ -13,21 +13,22 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.methods.linear import Filter, Floats, ScaledAttributes, check_steps, coordinates, row_lengths
+from fewnode.methods.linear import Filter, Floats, Rescaling, ScaledAttributes, check_steps, coordinates
 
 
 class Logistic:
     """SGC (Wu et al., ICML 2019): softmax(Â^steps X W + b), trained on the support set alone, by scikit-learn.
 
     No base class is needed, and none is looked at. Rows of Â^steps X are brought to unit length: a few support nodes
-    would else be told apart by how many neighbours they have. `c` is the inverse strength of the L2 penalty. Classes
-    count alike, however many support nodes each has.
+    would else be told apart by how many neighbours they have. With `centre`, what all nodes have in common is taken
+    off, as in `nearest-mean`. `c` is the inverse strength of the L2 penalty. Classes count alike, however many support
+    nodes each has.
     """
 
-    _seen: tuple[Graph, Filter, Floats] | None = None
+    _seen: tuple[Graph, Filter, Rescaling] | None = None
 
-    def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 100.0) -> None:
-        self.steps, self.scaling, self.c = steps, scaling, c
+    def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 100.0, centre: bool = True) -> None:
+        self.steps, self.scaling, self.c, self.centre = steps, scaling, c, centre
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Logistic:
         """Look at the attributes; no episode is looked at."""
@@ -49,17 +50,17 @@ class Logistic:
 
         if support_y.max() == 0:
             return np.ones((graph.n, 1))
-        filtered, length = self._filter(graph)
-        h = coordinates(self.attributes_.of(graph), filtered, support) / np.maximum(length, 1e-30)[:, None]
+        filtered, rescaling = self._filter(graph)
+        h = coordinates(self.attributes_.of(graph), filtered, support, rescaling)
         # newton-cg, for lbfgs stops three digits short of the optimum
         model = LogisticRegression(C=self.c, class_weight="balanced", solver="newton-cg", tol=1e-6, max_iter=1000)
         found: Floats = model.fit(_wide(h[support]), support_y).predict_proba(_wide(h))
         return found
 
-    def _filter(self, graph: Graph) -> tuple[Filter, Floats]:
+    def _filter(self, graph: Graph) -> tuple[Filter, Rescaling]:
         if self._seen is None or self._seen[0] is not graph:
             filtered = Filter(normalised(graph), self.steps)
-            self._seen = (graph, filtered, row_lengths(self.attributes_.of(graph), filtered))
+            self._seen = (graph, filtered, Rescaling.of(self.attributes_.of(graph), filtered, self.centre))
         return self._seen[1:]
 
     def state(self) -> dict[str, Tensor]:

@@ -44,3 +44,52 @@ def ridge_prototypes(
     second.diagonal().add_(RIDGE)
     p: Tensor = torch.linalg.solve(second, weighted.T @ (label - 1 / label.shape[1]))
     return p
+
+
+SHARES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
+"""Of the structure in z, of which leave-one-out chooses."""
+DOUBT = 6.0
+"""How much less likely the labels must be for each share of the structure, in nats: attributes mostly say more."""
+
+
+def share_factors(share: float, expected: float, width: int, own: int) -> Float[Tensor, " d"]:
+    """What the columns of z are multiplied by, so that the structure has that share of it, not the `expected` one.
+
+    The first `own` of `width` columns are what the attributes say.
+    """
+    first, second = ((1 - share) / (1 - expected)) ** 0.5, (share / expected) ** 0.5
+    return torch.tensor([first] * own + [second] * (width - own))
+
+
+def chosen_factors(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], expected: float, own: int
+) -> Float[Tensor, " d"]:
+    """The factors of the share of the structure that predicts each labelled node best from all others.
+
+    Nodes alone in their class cannot be predicted so. If all are, the share is the `expected` one.
+    """
+    shots = label.sum(dim=0)
+    judged = (label @ shots) > 1
+    plain = torch.ones(z.shape[1])
+    if not 0 < expected < 1 or not judged.any():
+        return plain
+    weight, target = class_weights(label), label.argmax(dim=1)
+    best, found = -float("inf"), plain
+    for share in SHARES:
+        factors = share_factors(share, expected, z.shape[1], own)
+        log_prob = torch.log_softmax(SCALE * left_out(z * factors, label, weight), dim=1)
+        likely = float(log_prob[torch.arange(len(z)), target][judged].sum()) - DOUBT * share
+        if likely > best:
+            best, found = likely, factors
+    return found
+
+
+def left_out(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
+) -> Float[Tensor, "k n"]:
+    """The score of each labelled node by ridge regression on all others: (H y - h y) / (1 - h), h the diagonal of H."""
+    root, target = weight.sqrt()[:, None], label - 1 / label.shape[1]
+    gram = (root * z) @ (root * z).T
+    hat = gram @ torch.linalg.inv(gram + RIDGE * torch.eye(len(z)))
+    own = hat.diagonal()[:, None]
+    return (hat @ (root * target) / root - own * target) / (1 - own).clamp(min=1e-6)
