@@ -38,7 +38,7 @@ def mean(*tokens: str) -> Any:
     [
         ({}, "no encoder that can be read; expected tokenizer.json and model.safetensors with embeddings (model2vec)"),
         ({"pytorch_model.bin": b"", "tokenizer.json": b"{}"}, "no encoder that can be read"),
-        ({"modules.json": b"[]", "pytorch_model.bin": b""}, "weights as pickles are not read"),
+        ({"modules.json": b"[]", "pytorch_model.bin": b""}, "weights in .bin files, which can run code, are not read"),
         ({"tokenizer.json": b"{}", "model.safetensors": b"12345678"}, "not a safetensors file"),
         ({f"{i}.json": b"" for i in range(101)}, "101 files, expected at most 100; this is no encoder"),
     ],

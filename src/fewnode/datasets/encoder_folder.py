@@ -105,7 +105,7 @@ def _opened(folder: Path, files: tuple[str, ...], _sha256: str) -> Callable[[lis
     if modules:
         raise FewnodeError(
             f"{folder}: needs sentence-transformers (pip install sentence-transformers) and model.safetensors, "
-            "or model.onnx and tokenizer.json in it; weights as pickles are not read"
+            "or model.onnx and tokenizer.json in it; weights in .bin files, which can run code, are not read"
         )
     raise FewnodeError(f"{folder}: no encoder that can be read; expected tokenizer.json and {EXPECTED}")
 
