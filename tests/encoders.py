@@ -40,10 +40,15 @@ def static_folder(folder: Path, normalize: bool = False, **more: Any) -> Path:
     return folder
 
 
-def onnx_folder(folder: Path, inputs: tuple[str, ...] = ("input_ids", "attention_mask")) -> Path:
-    """A model that looks up the vector of each token: input_ids -> Gather(TABLE) -> last_hidden_state."""
+def onnx_folder(
+    folder: Path, inputs: tuple[str, ...] = ("input_ids", "attention_mask"), elsewhere: str | None = None
+) -> Path:
+    """A model that looks up the vector of each token: input_ids -> Gather(TABLE) -> last_hidden_state.
+
+    Its table may be said to be in a file elsewhere.
+    """
     write_tokenizer(folder)
-    (folder / "model.onnx").write_bytes(_model(inputs))
+    (folder / "model.onnx").write_bytes(_model(inputs, elsewhere))
     return folder
 
 
@@ -67,11 +72,15 @@ def _value(name: str, kind: int, axes: tuple[str, ...]) -> bytes:
     return _field(1, name) + _field(2, _field(1, _field(1, kind) + _field(2, shape)))
 
 
-def _model(inputs: tuple[str, ...]) -> bytes:
+def _model(inputs: tuple[str, ...], elsewhere: str | None) -> bytes:
     floats, longs = 1, 7
     table = b"".join(_field(1, size) for size in TABLE.shape) + _field(2, floats) + _field(8, "table")
+    table += (
+        _field(9, TABLE.tobytes()) if elsewhere is None else _field(13, _field(1, "location") + _field(2, elsewhere))
+    )
+    table += b"" if elsewhere is None else _field(14, 1)
     gather = _field(1, "table") + _field(1, "input_ids") + _field(2, "last_hidden_state") + _field(4, "Gather")
-    graph = _field(1, gather) + _field(2, "lookup") + _field(5, table + _field(9, TABLE.tobytes()))
+    graph = _field(1, gather) + _field(2, "lookup") + _field(5, table)
     graph += b"".join(_field(11, _value(name, longs, ("batch", "tokens"))) for name in inputs)
     graph += _field(12, _value("last_hidden_state", floats, ("batch", "tokens", "width")))
     return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,26 @@ def test_encoders_that_are_none(encoder: Any, problem: str) -> None:
     with pytest.raises(FewnodeError) as caught:
         read(encoder)
     assert problem in str(caught.value)
+
+
+def test_an_encoding_that_does_not_fit_its_blocks(data: Dataset) -> None:
+    other = replace(data, graph=replace(data.graph, blocks=data.graph.blocks[:1]))
+    with pytest.raises(FewnodeError, match="net: the stored encoding of its columns is not one that fewnode wrote"):
+        describe(other, "mail", encoder=letters)
+
+
+def test_an_error_of_ours_in_an_encoder_is_told_as_it_is() -> None:
+    def refuses(texts: list[str]) -> Any:
+        raise FewnodeError("no")
+
+    with pytest.raises(FewnodeError, match=r"^no$"):
+        read(refuses)
+
+
+def test_a_name_that_says_nothing_is_no_text(data: Dataset) -> None:
+    alone = read(words=Words(min_count=4))
+    with pytest.raises(FewnodeError, match="class 'c17': it has no description"):
+        describe(alone, "", "c17", encoder=letters)
 
 
 @pytest.mark.parametrize(

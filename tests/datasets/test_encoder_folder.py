@@ -190,6 +190,8 @@ def test_onnx_that_is_none_or_asks_for_more(tmp_path: Path) -> None:
     (broken / "model.onnx").write_bytes(b"\x08\x08broken")
     with pytest.raises(FewnodeError, match=r"model.onnx: cannot be read as an encoder"):
         Encoder.of(broken)
+    with pytest.raises(FewnodeError, match="its weights are in other files; save it as one file"):
+        Encoder.of(onnx_folder(tmp_path / "elsewhere", elsewhere="../secret"))
     with pytest.raises(FewnodeError, match="it asks for 'pixels', expected input_ids and attention_mask"):
         Encoder.of(onnx_folder(tmp_path / "pixels", ("input_ids", "pixels")))
 

@@ -33,6 +33,8 @@ _KINDS = (".json", ".txt", ".safetensors", ".onnx", ".model")
 ONNX = ("model.onnx", "onnx/model.onnx")
 EXPECTED = "model.safetensors with embeddings (model2vec), model.onnx, or modules.json (sentence-transformers)"
 _MODULE = re.compile(r"sentence_transformers\.((base|sentence_transformer)\.modules\.|models\.)[\w.]+")
+_ELSEWHERE = b"\x0a\x08location"
+"""How an ONNX file says in which other file, anywhere, a tensor is."""
 _MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -157,7 +159,9 @@ def _onnx(folder: Path, model: str) -> Callable[[list[str]], Vectors]:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = _threads(), 3
     with readable(folder / model) as file:
-        blob = file.read()  # by its bytes: a model that is opened by its name may name other files
+        blob = file.read()
+    if _ELSEWHERE in blob:
+        raise FewnodeError(f"{folder / model}: its weights are in other files; save it as one file")
     with _failing(folder / model):
         session = runtime.InferenceSession(blob, options, providers=["CPUExecutionProvider"])
     asked = [each.name for each in session.get_inputs()]
