@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -245,7 +246,8 @@ def test_what_was_encoded_is_remembered_and_a_damaged_memory_is_not_believed(tmp
     np.testing.assert_array_equal(encoder.vectors(TEXTS, lambda *count: told.append(count)), expected)
     assert told == []  # nothing was encoded
     path = cache_folder() / f"{encoder.sha256}.sqlite"
-    for vector in (b"", b"123", np.full(4, np.nan, "<f4").tobytes(), np.zeros(9, "<f4").tobytes(), "text"):
+    summed = [hashlib.sha256(blob).digest() + blob for blob in (b"123", np.zeros(9, "<f4").tobytes())]
+    for vector in (b"", b"123", np.zeros(12, "<f4").tobytes(), "text", *summed):
         with sqlite3.connect(path) as file:
             file.execute("UPDATE vectors SET vector = ?", (vector,))
         file.close()
