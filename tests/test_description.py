@@ -15,7 +15,7 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.tables import extend, read_tables
 from fewnode.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Block, Graph
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
@@ -116,6 +116,7 @@ def test_names_of_attributes_are_enough_if_they_are_words() -> None:
         (network(np.ones((2, 2), np.float32), ("f1", "f2")), "attributes of net, as 'f1', 'f2', are no words"),
         (network(-np.ones((2, 2), np.float32), ("mail", "filter")), "attributes of net are numbers, not words"),
         (network(None, None), "net has no attributes"),
+        (Dataset.from_scipy(np.eye(2), np.eye(2), blocks=[Block("words", 0, 2)], name="net"), "net have no names"),
         (Dataset.from_scipy(np.eye(2), np.array([[1.5, -1.0]] * 2), name="net"), "attributes of net are vectors"),
         (read_tables({"id": ["a", "b"], "size": [1, 2]}, {"s": ["a"], "t": ["b"]}, name="net"), "net are numbers"),
     ],

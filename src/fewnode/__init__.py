@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Graph
+    from fewnode.graph import Block, Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
     from fewnode.protocols import evaluate_all_classes
@@ -39,11 +39,12 @@ _HOMES = {
     "fewnode.protocols": ["evaluate_all_classes"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.graph": ["Graph"],
+    "fewnode.graph": ["Block", "Graph"],
 }
 
 __all__ = [
     "GPN",
+    "Block",
     "ClassSplit",
     "Client",
     "Dataset",

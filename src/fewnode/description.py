@@ -200,14 +200,13 @@ def _word_block(data: Dataset) -> Block:
     graph = data.graph
     if not graph.n_features:
         raise FewnodeError(f"{data.name} has no attributes, so there is no word to compare; {_INSTEAD}")
-    if block := next((block for block in graph.blocks if block.kind == "words"), None):
-        return block
-    if graph.blocks or (graph.x.data if is_sparse(graph.x) else graph.x).min(initial=0) < 0:
+    block = next((block for block in graph.blocks if block.kind == "words"), None)
+    if block is None and (graph.blocks or (graph.x.data if is_sparse(graph.x) else graph.x).min(initial=0) < 0):
         kinds = sorted({"vectors" if block.kind == "vector" else "numbers" for block in graph.blocks})
         raise FewnodeError(f"attributes of {data.name} are {' and '.join(kinds) or 'numbers'}, not words; {_INSTEAD}")
     if data.feature_names is None:
         raise FewnodeError(f"attributes of {data.name} have no names, so words cannot be compared; {_INSTEAD}")
-    return Block("words", 0, graph.n_features)
+    return block or Block("words", 0, graph.n_features)
 
 
 def _nodes_with(x: Attributes, column: int) -> Ints:

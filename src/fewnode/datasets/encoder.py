@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -50,7 +51,7 @@ class Encoder:
         """The encoder in a folder, whose SHA-256 may be `expected`, or that a function is."""
         if isinstance(source, (str, os.PathLike)):
             opened = open_folder(Path(source), expected)
-            probe = _checked(opened.name, opened.encode, [PROBE])[0]
+            probe = _probe(opened.name, opened.encode)
             return cls(opened.encode, opened.name, opened.sha256, _start(probe), len(probe), str(opened.folder))
         if not callable(source):
             raise FewnodeError(f"the encoder is a {type(source).__name__}, expected a function or a folder")
@@ -99,6 +100,13 @@ class Encoder:
                 f"({found.sha256[:12]}) is another one; give that one, or import the tables again"
             )
         return found
+
+
+@lru_cache(maxsize=4)
+def _probe(name: str, encode: TextEncoder) -> Vectors:
+    """Of a folder's encoder, which is the same object until its files change."""
+    vector: Vectors = _checked(name, encode, [PROBE])[0]
+    return vector
 
 
 def _start(vector: Vectors) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,17 @@ MAX_TOKENS = 512
 _KINDS = (".json", ".txt", ".safetensors", ".onnx", ".model")
 ONNX = ("model.onnx", "onnx/model.onnx")
 EXPECTED = "model.safetensors with embeddings (model2vec), model.onnx, or modules.json (sentence-transformers)"
-_MODULES = "sentence_transformers."
+_MODULE = re.compile(r"sentence_transformers\.((base|sentence_transformer)\.modules\.|models\.)[\w.]+")
+_ELSEWHERE = b"\x0a\x08location"
+"""How an ONNX file says in which other file, anywhere, a tensor is."""
+_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
 _POOLED = {"Transformer", "Pooling", "Normalize"}
 
 
@@ -96,7 +107,7 @@ def _opened(folder: Path, files: tuple[str, ...], _sha256: str) -> Callable[[lis
     if modules:
         raise FewnodeError(
             f"{folder}: needs sentence-transformers (pip install sentence-transformers) and model.safetensors, "
-            "or model.onnx and tokenizer.json in it; weights as pickles are not read"
+            "or model.onnx and tokenizer.json in it; weights in .bin files, which can run code, are not read"
         )
     raise FewnodeError(f"{folder}: no encoder that can be read; expected tokenizer.json and {EXPECTED}")
 
@@ -148,7 +159,9 @@ def _onnx(folder: Path, model: str) -> Callable[[list[str]], Vectors]:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = _threads(), 3
     with readable(folder / model) as file:
-        blob = file.read()  # by its bytes: a model that is opened by its name may name other files
+        blob = file.read()
+    if _ELSEWHERE in blob:
+        raise FewnodeError(f"{folder / model}: its weights are in other files; save it as one file")
     with _failing(folder / model):
         session = runtime.InferenceSession(blob, options, providers=["CPUExecutionProvider"])
     asked = [each.name for each in session.get_inputs()]
@@ -180,13 +193,13 @@ def _pooling(folder: Path) -> tuple[bool, bool]:
     kinds = [_module_kind(folder, each) for each in _modules(folder)]
     if odd := [kind for kind in kinds if kind not in _POOLED]:
         raise FewnodeError(f"{folder / 'modules.json'}: {odd[0]!r} is not known here; it needs sentence-transformers")
-    pooling = _config(folder / "1_Pooling" / "config.json")
-    chosen = [name for name, used in pooling.items() if name.startswith("pooling_mode_") and used is True]
-    if any(name not in ("pooling_mode_cls_token", "pooling_mode_mean_tokens") for name in chosen) or len(chosen) > 1:
-        raise FewnodeError(
-            f"{folder / '1_Pooling' / 'config.json'}: {', '.join(chosen)}: expected the mean or the first"
-        )
-    return chosen == ["pooling_mode_cls_token"], "Normalize" in kinds
+    path = folder / "1_Pooling" / "config.json"
+    pooling = _config(path)
+    chosen = [_MODES.get(name, name) for name, used in pooling.items() if name in _MODES and used is True]
+    chosen = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else chosen or ["mean"]
+    if chosen not in (["mean"], ["cls"]):
+        raise FewnodeError(f"{path}: pooling by {' and '.join(chosen)} needs sentence-transformers; here: mean or cls")
+    return chosen == ["cls"], "Normalize" in kinds
 
 
 def _modules(folder: Path) -> list[Any]:
@@ -198,9 +211,11 @@ def _modules(folder: Path) -> list[Any]:
 
 
 def _module_kind(folder: Path, module: Any) -> str:
-    """The last word of a module's type; only those of the library itself are let in."""
-    kind = str(module.get("type", "")) if isinstance(module, dict) else ""
-    if not kind.startswith(_MODULES):
+    """The last word of a module's type; only those of the library itself are let in, and files of this folder."""
+    kind, place = (str(module.get(key, "")) for key in ("type", "path")) if isinstance(module, dict) else ("", "")
+    if ".." in place or os.path.isabs(place):
+        raise FewnodeError(f"{folder / 'modules.json'}: a module in {place[:60]!r}, which is outside of the folder")
+    if not _MODULE.fullmatch(kind):
         raise FewnodeError(
             f"{folder / 'modules.json'}: a module of type {kind[:60]!r}; only sentence-transformers' own run"
         )

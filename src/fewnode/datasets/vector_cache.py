@@ -34,6 +34,7 @@ class VectorCache:
                 folder = cache_folder()
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self.file = sqlite3.connect(folder / f"{self.sha256}.sqlite", timeout=5)
+                self.file.execute("PRAGMA synchronous = OFF")  # after a power cut a row may be damaged: each has a sum
                 self.file.execute("CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL)")
         return self
 
@@ -58,7 +59,7 @@ class VectorCache:
     def write(self, texts: Sequence[str], vectors: Vectors) -> None:
         if self.file is None:
             return
-        rows = [(_key(text), vector.astype("<f4").tobytes()) for text, vector in zip(texts, vectors, strict=True)]
+        rows = [(_key(text), _blob(vector)) for text, vector in zip(texts, vectors, strict=True)]
         with suppress(sqlite3.Error), self.file:
             self.file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
@@ -72,9 +73,13 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
+def _blob(vector: Vectors) -> bytes:
+    numbers = vector.astype("<f4").tobytes()
+    return hashlib.sha256(numbers).digest() + numbers
+
+
 def _vector(blob: object) -> Vectors | None:
-    """Nothing if the file holds something else."""
-    if not isinstance(blob, bytes) or not blob or len(blob) % 4:
+    """Nothing if the file holds something else than what was written."""
+    if not isinstance(blob, bytes) or hashlib.sha256(blob[32:]).digest() != blob[:32] or len(blob) % 4:
         return None
-    vector: Vectors = np.frombuffer(blob, "<f4").astype(np.float32)
-    return vector if np.isfinite(vector).all() else None
+    return np.frombuffer(blob[32:], "<f4").astype(np.float32)

@@ -30,8 +30,8 @@ from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.recognise.membership import crowding
 from fewnode.recognise.nearness import split_rows
 from fewnode.recognise.prototypes import PreparedSupport, Prototypical
-from fewnode.recognise.ridge import SCALE, class_weights, ridge_prototypes, ridge_weights
-from fewnode.recognise.transductive import rectified_prototypes, rectify
+from fewnode.recognise.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
+from fewnode.recognise.transductive import rectified_prototypes, rectify, trusted_by_rank
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
 from fewnode.represent.prior import prior_weights
@@ -40,6 +40,8 @@ from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection
 
 KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
+DOUBTED = 10
+"""So many known classes, or fewer, are not trusted to weigh views without the prior."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
@@ -50,7 +52,7 @@ class GPNPlus(Prototypical):
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
     """
 
-    distance, learns_classes, kept = "cosine", False, True
+    distance, learns_classes, kept, needs_base = "cosine", False, True, False
 
     def __init__(
         self,
@@ -74,8 +76,7 @@ class GPNPlus(Prototypical):
         """
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
-        mixture = self._weighed(graph, practice)
-        mixture, blocks = mixture.learned(graph)
+        mixture, blocks = self._weighed(graph, practice, len(train.members) + len(valid.members)).learned(graph)
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
             after = {**blocks, "attributes": F.normalize(blocks["attributes"] @ metric)}
@@ -88,7 +89,8 @@ class GPNPlus(Prototypical):
         self._cache = (graph, z, torch.zeros(graph.n))
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
-        self.trust_ = self._trust(z, enough)
+        self.adapts_ = not practice
+        self.trust_ = self._trust(z, enough) if practice else trusted_by_rank(z)
         return self
 
     def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints]) -> bool:
@@ -107,7 +109,7 @@ class GPNPlus(Prototypical):
                 gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
         return min(gain.values()) >= 0
 
-    def _weighed(self, graph: Graph, practice: Sequence[PracticeTasks]) -> MixedViews:
+    def _weighed(self, graph: Graph, practice: Sequence[PracticeTasks], classes: int) -> MixedViews:
         """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`."""
         if self.views not in ("all", "attributes", STRUCTURE):
             raise FewnodeError(f"views are {self.views!r}, expected all, attributes or structure")
@@ -130,7 +132,9 @@ class GPNPlus(Prototypical):
                     z = projection.read(rows, view.rank)
                     closeness[view] = torch.cat([tasks.closeness(z, nodes).flatten(0, 1) for tasks in practice])
         label = torch.cat([tasks.query_y.flatten() for tasks in practice])
-        tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label)
+        expected = np.array([prior.get(view, 0.0) for view in views])
+        penalty = 1e-4 * (1 + (DOUBTED / classes) ** 2)
+        tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, expected, penalty)
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
         kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}
         # as it is saved, to the last bit
@@ -151,10 +155,17 @@ class GPNPlus(Prototypical):
         y, n_way = torch.from_numpy(support_y), plain.prototypes.shape[0]
         with torch.inference_mode():
             label = F.one_hot(y, n_way).float()
-            weight = class_weights(label)
-            own = ridge_weights(plain.z, label, weight)[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
+            weight, factors = class_weights(label), self._factors(plain.z, label)
+            z = plain.z * factors
+            own = ridge_weights(z, label, weight)[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
             beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
-            return replace(plain, beta=beta, ridge=ridge_prototypes(plain.z, label, weight))
+            return replace(plain, beta=beta, ridge=factors[:, None] * ridge_prototypes(z, label, weight))
+
+    def _factors(self, z: Float[Tensor, "k d"], label: Float[Tensor, "k n"]) -> Float[Tensor, " d"]:
+        """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
+        if not self.adapts_:
+            return torch.ones(z.shape[1])
+        return chosen_factors(z, label, self.mixture_.structure_share, self.mixture_.attribute_width)
 
     def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
         if prepared.ridge is None:
@@ -173,7 +184,8 @@ class GPNPlus(Prototypical):
         """Probabilities of a task's queries: each on its own, or all together."""
         y, query = torch.from_numpy(task.support_y), z[torch.from_numpy(task.query)]
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
-        share = None
+        factors, share = self._factors(rows, label), None
+        rows, query = rows * factors, query * factors
         if transductive:
             beta, crowd = 1 / torch.bincount(y)[y], crowding(query, self.landmarks(z))
             share = rectify(rows, beta, y, query, task.n_way, self.distance, self.membership, crowd)
@@ -187,11 +199,11 @@ class GPNPlus(Prototypical):
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""
-        return {**mixture_state(self.mixture_), "trust": torch.tensor([float(self.trust_)])}
+        return {**mixture_state(self.mixture_), "modes": torch.tensor([float(self.trust_), float(self.adapts_)])}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
         self.mixture_ = restored_mixture(state, n_features, self.rank, self.seed)
-        self.trust_ = bool((state["trust"] > 0).any())
+        self.trust_, self.adapts_ = (bool(mode > 0) for mode in state["modes"].tolist())
         self._cache = None
         return self
 

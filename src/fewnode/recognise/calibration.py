@@ -6,7 +6,7 @@ that makes them frequencies on tasks of classes it was not trained on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.graph import Ints
 from fewnode.method import Probabilities
+from fewnode.recognise.membership import MembershipModel
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
+DOUBT = 0.1
+"""What it costs to differ from the prior, by the square of the number of classes."""
 MAX_LOG_POWER = 30.0
 """A power beyond leaves no probability but 0 and 1, or makes all the same."""
 Floats = NDArray[np.floating]
@@ -49,6 +52,9 @@ class Temperature:
         return found
 
 
+NO_TEMPERATURE = Temperature()
+
+
 def mean_shots(support_y: Ints) -> float:
     return float(1 / np.mean(1 / np.bincount(support_y)))
 
@@ -77,14 +83,19 @@ def accuracy_by_shots(answers: Sequence[Probabilities], tasks: Sequence[Episode]
 
 
 def fit_temperature(
-    answers: Sequence[Probabilities], tasks: Sequence[Episode], near: Sequence[Floats] | None = None
+    answers: Sequence[Probabilities],
+    tasks: Sequence[Episode],
+    near: Sequence[Floats] | None = None,
+    prior: Temperature = NO_TEMPERATURE,
+    doubt: float = 1e-3,
 ) -> Temperature:
-    """The temperature that minimises the negative log-likelihood; none if there is no task to learn from.
+    """The temperature that minimises the negative log-likelihood; the prior if there is no task to learn from.
 
-    `near`: of each task, how near its queries are to the labelled node nearest to them, if that is to count.
+    `near`: of each task, how near its queries are to the labelled node nearest to them, if that is to count. `doubt`
+    is how much it costs to differ from the prior: where every answer is right, being ever surer would never end.
     """
     if not tasks:
-        return Temperature()
+        return prior
     width = max(task.n_way for task in tasks)
     padded = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in answers]
     score = np.log(np.maximum(np.concatenate(padded).astype(np.float64), 1e-30))
@@ -94,6 +105,8 @@ def fit_temperature(
     shape = np.concatenate([np.tile(_shape(task.support_y), (task.query.size, 1)) for task in tasks])
     shape = np.column_stack([shape, (closest - middle) / spread])
     rows = np.arange(label.size)
+    slope = prior.by_nearness if near is not None else 0.0
+    start = np.array([prior.level + slope * middle, prior.by_shots, prior.by_ways, slope * spread])
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         scaled = np.exp(shape @ at)[:, None] * score
@@ -102,13 +115,21 @@ def fit_temperature(
         total = p.sum(axis=1)
         by_power = (p * scaled).sum(axis=1) / total - scaled[rows, label]  # of each row, by the logarithm of its power
         value = np.mean(np.log(total) - scaled[rows, label])
-        # where every answer is right, being ever surer would never end
-        return float(value + 1e-3 * at @ at), shape.T @ by_power / label.size + 2e-3 * at
+        away = at - start
+        return float(value + doubt * away @ away), shape.T @ by_power / label.size + 2 * doubt * away
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
     level, by_shots, by_ways, slope = map(
-        float, minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 4).x
+        float, minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 4).x
     )
     by_nearness = slope / float(spread) if near is not None else 0.0
     return Temperature(level - by_nearness * float(middle), by_shots, by_ways, by_nearness)
+
+
+@dataclass(frozen=True)
+class CalibrationPrior:
+    """What other networks taught about being sure, for each mode, and about nodes of none of the classes."""
+
+    temperatures: Mapping[str, Temperature]
+    membership: MembershipModel

@@ -84,9 +84,7 @@ def chosen_factors(
     return found
 
 
-def left_out(
-    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
-) -> Float[Tensor, "k n"]:
+def left_out(z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]) -> Float[Tensor, "k n"]:
     """The score of each labelled node by ridge regression on all others: (H y - h y) / (1 - h), h the diagonal of H."""
     root, target = weight.sqrt()[:, None], label - 1 / label.shape[1]
     gram = (root * z) @ (root * z).T

@@ -122,10 +122,19 @@ class MixedViews:
 
     def joined(self, blocks: Mapping[str, Float[Tensor, "n d"]]) -> Float[Tensor, "n e"]:
         """Blocks side by side, each with its share of the weight in every product of two nodes."""
-        share = {
-            side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks
-        }
+        share = {side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks}
         return F.normalize(torch.cat([share[side] ** 0.5 * block for side, block in blocks.items()], dim=1))
+
+    @property
+    def structure_share(self) -> float:
+        """The share that the structure has in a product of two nodes."""
+        own = sum(tau for view, tau in self.weight.items() if view.source == STRUCTURE)
+        return own / sum(self.weight.values())
+
+    @property
+    def attribute_width(self) -> int:
+        """How many of the first columns of z are what the attributes say."""
+        return 0 if self.fusion is None else self.fusion.projection.shape[1]
 
     def embed(self, graph: Graph) -> Float[Tensor, "n e"]:
         return self.joined(self.blocks(graph))
