@@ -17,6 +17,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, node_rows, refuse_twice, support_rows
+from fewnode.recognise.calibration import MODES as MODES
 from fewnode.recognise.calibration import Temperature
 from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
 
@@ -24,7 +25,6 @@ NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
 """Of a probability that is shown."""
-MODES = ("inductive", "transductive")
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,15 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
-from fewnode.recognise.membership import crowding
+from fewnode.recognise.calibration import MODES, CalibrationPrior, Temperature
+from fewnode.recognise.membership import MembershipModel, crowding
 from fewnode.recognise.nearness import split_rows
 from fewnode.recognise.prototypes import PreparedSupport, Prototypical
 from fewnode.recognise.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
-from fewnode.recognise.transductive import rectified_prototypes, rectify, trusted_by_rank
+from fewnode.recognise.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
-from fewnode.represent.prior import prior_weights
+from fewnode.represent.prior import prior, prior_weights
 from fewnode.represent.sources import STRUCTURE, attribute_sources
 from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection
 
@@ -67,6 +68,13 @@ class GPNPlus(Prototypical):
         self.views, self.mix, self.sharpen, self.metric, self.ridge = views, mix, sharpen, metric, ridge
         self.rank, self.seed = rank, seed
 
+    @property
+    def prior(self) -> CalibrationPrior:
+        """What other networks taught about being sure, and about nodes of none of the classes."""
+        tables = prior()
+        temperatures = {mode: Temperature(**tables["temperature"][mode]) for mode in MODES}
+        return CalibrationPrior(temperatures, MembershipModel(**tables["membership"]))
+
     # --- what is learned ---
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPNPlus:
@@ -90,7 +98,7 @@ class GPNPlus(Prototypical):
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
-        self.trust_ = self._trust(z, enough) if practice else trusted_by_rank(z)
+        self.trust_ = self._trust(z, enough) if practice else True
         return self
 
     def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints]) -> bool:
@@ -116,13 +124,13 @@ class GPNPlus(Prototypical):
         sources = attribute_sources(graph, self.rank, self.seed) if self.views != STRUCTURE else []
         names = [source.name for source in sources]
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
-        prior = prior_weights(names)
+        expected = prior_weights(names)
         views = all_views(names, RANKS if self.sharpen else (AS_IT_IS,))
         every = MixedViews(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
         if not self.mix:
             return every
         if not practice:
-            return replace(every, weight=prior)
+            return replace(every, weight=expected)
         nodes = np.unique(np.concatenate([tasks.nodes for tasks in practice]))
         closeness: dict[View, Tensor] = {}
         for (source, name), h in every.diffused(graph):
@@ -132,9 +140,8 @@ class GPNPlus(Prototypical):
                     z = projection.read(rows, view.rank)
                     closeness[view] = torch.cat([tasks.closeness(z, nodes).flatten(0, 1) for tasks in practice])
         label = torch.cat([tasks.query_y.flatten() for tasks in practice])
-        expected = np.array([prior.get(view, 0.0) for view in views])
-        penalty = 1e-4 * (1 + (DOUBTED / classes) ** 2)
-        tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, expected, penalty)
+        start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / classes) ** 2)
+        tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, start, penalty)
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
         kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}
         # as it is saved, to the last bit
@@ -184,16 +191,32 @@ class GPNPlus(Prototypical):
         """Probabilities of a task's queries: each on its own, or all together."""
         y, query = torch.from_numpy(task.support_y), z[torch.from_numpy(task.query)]
         rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
-        factors, share = self._factors(rows, label), None
+        factors = self._factors(rows, label)
         rows, query = rows * factors, query * factors
-        if transductive:
-            beta, crowd = 1 / torch.bincount(y)[y], crowding(query, self.landmarks(z))
-            share = rectify(rows, beta, y, query, task.n_way, self.distance, self.membership, crowd)
-        if share is None:
-            p = ridge_prototypes(rows, label, class_weights(label))
-        else:
-            p = rectified_prototypes(rows, label, query, share)
-        return _softmax(query, p)
+        p = ridge_prototypes(rows, label, class_weights(label))
+        share = self._share(z, task, rows, query, _softmax(query, p)) if transductive else None
+        return _softmax(query, p if share is None else rectified_prototypes(rows, label, query, share))
+
+    def _share(
+        self,
+        z: Float[Tensor, "n d"],
+        task: Task,
+        rows: Float[Tensor, "k d"],
+        query: Float[Tensor, "q d"],
+        alone: Float[Tensor, "q n"],
+    ) -> Float[Tensor, "q n"] | None:
+        """What each query counts in each class to begin with; None if most of them seem to be in none.
+
+        Known classes showed that expectation-maximisation is a better beginning. Without them it can go wrong, which
+        nobody would notice; the answers that each query gets `alone` cannot go as wrong.
+        """
+        y, shots = torch.from_numpy(task.support_y), torch.bincount(torch.from_numpy(task.support_y)).float()
+        crowd = crowding(z[torch.from_numpy(task.query)], self.landmarks(z))
+        if not self.adapts_:
+            return rectify(rows, 1 / shots[y], y, query, task.n_way, self.distance, self.membership, crowd)
+        mean = torch.zeros(task.n_way, rows.shape[1]).index_add(0, y, rows / shots[y][:, None])
+        familiar = familiarity(query, mean, shots, self.distance, self.membership, crowd)
+        return None if familiar is None else alone * familiar
 
     # --- files ---
 

@@ -22,6 +22,7 @@ DOUBT = 0.1
 """What it costs to differ from the prior, by the square of the number of classes."""
 MAX_LOG_POWER = 30.0
 """A power beyond leaves no probability but 0 and 1, or makes all the same."""
+MODES = ("inductive", "transductive")
 Floats = NDArray[np.floating]
 
 
