@@ -19,9 +19,9 @@ import fewnode
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus
-from fewnode.recognise.calibration import MODES, calibration_tasks, fit_temperature
-from fewnode.recognise.fit_membership import logistic, membership_rows
-from fewnode.recognise.ridge import RIDGE, SCALE
+from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
+from fewnode.recognition.fit_membership import logistic, membership_rows
+from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.prior import prior
 from fewnode.represent.sources import STRUCTURE
 from fewnode.represent.views import ViewProjection
@@ -44,7 +44,7 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     method = GPNPlus(views="attributes", seed=seed)
     tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
     found: list[list[torch.Tensor]] = [[] for _ in tasks]
-    mixture = method._weighed(graph, [], 0)  # noqa: SLF001  # the views themselves, before they are joined
+    mixture = method._weighed(graph, [], 0)  # the views themselves, before they are joined
     for (source, name), h in mixture.diffused(graph):
         z = ViewProjection.of(h).read(h, next(v.rank for v in mixture.weight if v[:2] == (source, name)))
         for place, task in zip(found, tasks, strict=True):
@@ -124,6 +124,7 @@ def written(
     views: dict, learned: dict[str, float], temperatures: dict, outliers: dict[str, float], names: list[str]
 ) -> str:  # fmt: skip
     """The file as people read it."""
+
     def table(values: dict[str, float]) -> str:
         return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
 

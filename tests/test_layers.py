@@ -19,7 +19,7 @@ LAYERS = [
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},
     {"description"},
-    {"recognise"},
+    {"recognition"},
     {"methods"},
     {"card", "hub"},
     {"recogniser"},

@@ -35,7 +35,8 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recognise.calibration import (
+from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.calibration import (
     DOUBT,
     NO_TEMPERATURE,
     TASKS,
@@ -45,10 +46,9 @@ from fewnode.recognise.calibration import (
     calibration_tasks,
     fit_temperature,
 )
-from fewnode.recognise.fit_membership import fit_membership
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.prototypes import Explanation, Prototypical
-from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.fit_membership import fit_membership
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
 from fewnode.team import ALONE, Team
 from fewnode.train import QUIET, Journal

@@ -17,9 +17,9 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, node_rows, refuse_twice, support_rows
-from fewnode.recognise.calibration import MODES as MODES
-from fewnode.recognise.calibration import Temperature
-from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
+from fewnode.recognition.calibration import MODES as MODES
+from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""

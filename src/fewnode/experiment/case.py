@@ -17,7 +17,7 @@ from fewnode.experiment.grid import Cell
 from fewnode.graph import Graph, Ints
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.inner import BIAS, HEAD, ROWS
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40

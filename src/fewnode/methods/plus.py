@@ -27,12 +27,12 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
-from fewnode.recognise.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognise.membership import MembershipModel, crowding
-from fewnode.recognise.nearness import split_rows
-from fewnode.recognise.prototypes import PreparedSupport, Prototypical
-from fewnode.recognise.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
-from fewnode.recognise.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
+from fewnode.recognition.membership import MembershipModel, crowding
+from fewnode.recognition.nearness import split_rows
+from fewnode.recognition.prototypes import PreparedSupport, Prototypical
+from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
+from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
 from fewnode.represent.prior import prior, prior_weights

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, Task
 from fewnode.graph import Graph, Ints
-from fewnode.recognise.calibration import TASKS, calibration_tasks
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.calibration import TASKS, calibration_tasks
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.prototypes import Prototypical
 
 OTHERS, RARE = 200, 0.05
 """What being in none of the classes is learned from: so many nodes of other classes a task; and the share that members

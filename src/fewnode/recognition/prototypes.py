@@ -19,9 +19,9 @@ from fewnode.errors import FewnodeError
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.recognise.membership import SURVEYED, MembershipModel, crowding, landmarks
-from fewnode.recognise.nearness import nearness, split_rows
-from fewnode.recognise.transductive import rectify
+from fewnode.recognition.membership import SURVEYED, MembershipModel, crowding, landmarks
+from fewnode.recognition.nearness import nearness, split_rows
+from fewnode.recognition.transductive import rectify
 
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""

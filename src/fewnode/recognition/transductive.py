@@ -7,9 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.nearness import nearness
-from fewnode.recognise.ridge import SCALE, class_weights, ridge_prototypes
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.nearness import nearness
+from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
 
 STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
 """Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
@@ -89,4 +89,3 @@ def rectified_prototypes(
         )
         share = familiar * torch.softmax(SCALE * (query @ p), dim=1)
     return p
-

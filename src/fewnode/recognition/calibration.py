@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.graph import Ints
 from fewnode.method import Probabilities
-from fewnode.recognise.membership import MembershipModel
+from fewnode.recognition.membership import MembershipModel
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 DOUBT = 0.1
