@@ -89,7 +89,7 @@ def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, flo
         for mode in MODES:
             answers[mode] += method.predict_tasks(data.graph, [task.task for task in own], mode == MODES[1])
         episodes += own
-        near += [method.closest(data.graph, task.support, task.query) for task in own]
+        near += [method.closest(data.graph, task.task) for task in own]
         told = membership_rows(method, data.graph, members, 5)
         if told is not None:
             rows.append(told[0])

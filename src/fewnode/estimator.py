@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from fewnode.card import model_card
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Attributes, Graph
 from fewnode.io import one_line, read_record, write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.method import Probabilities
@@ -35,7 +35,7 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recogniser import MODES, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
 from fewnode.recognition.calibration import (
     DOUBT,
     NO_TEMPERATURE,
@@ -187,7 +187,7 @@ class Estimator:
         tasks = [episode.task for episode in episodes]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         # only where z of all nodes is at hand: else every query would be embedded twice
-        near = [method.closest(graph, task.support, task.query) for task in tasks] if method.kept else None
+        near = [method.closest(graph, task) for task in tasks] if method.kept else None
         expected = prior.temperatures if prior else dict.fromkeys(MODES, NO_TEMPERATURE)
         doubt = 1e-3 + (DOUBT / len(members) ** 2 if prior and members else 0)
         temperature = {
@@ -218,11 +218,20 @@ class Estimator:
         graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
         return self._fitted(graph).predict_tasks(self._read(graph), tasks, transductive)
 
-    def recogniser(self, graph: Network, support: Nodes, support_y: Labels) -> Recogniser:
-        """The model and a support set, read once: then any nodes can be asked about, over and over."""
+    def recogniser(
+        self,
+        graph: Network,
+        support: Nodes,
+        support_y: Labels,
+        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+    ) -> Recogniser:
+        """The model and a support set, read once: then any nodes can be asked about, over and over.
+
+        `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
+        """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

@@ -22,13 +22,14 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognition.membership import MembershipModel, crowding
+from fewnode.recognition.labelled import LabelledRows
+from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
@@ -53,7 +54,7 @@ class GPNPlus(Prototypical):
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
     """
 
-    distance, learns_classes, kept, needs_base = "cosine", False, True, False
+    distance, learns_classes, kept, needs_base, reads_descriptions = "cosine", False, True, False, True
 
     def __init__(
         self,
@@ -98,10 +99,10 @@ class GPNPlus(Prototypical):
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
-        self.trust_ = self._trust(z, enough) if practice else True
+        self.trust_ = self._trust(graph, enough) if practice else True
         return self
 
-    def _trust(self, z: Float[Tensor, "n d"], members: Sequence[Ints]) -> bool:
+    def _trust(self, graph: Graph, members: Sequence[Ints]) -> bool:
         """Whether the transductive mode may differ from the inductive one.
 
         It must lose neither where queries are balanced over classes nor where they are long-tailed, on their tasks.
@@ -113,7 +114,8 @@ class GPNPlus(Prototypical):
                 continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
             for episode in sampler.take(TASKS // 2):
-                alone, together = (self._answer(z, episode.task, mode).numpy().argmax(axis=1) for mode in (False, True))
+                answers = (self._answer(graph, episode.task, mode) for mode in (False, True))
+                alone, together = (answer.numpy().argmax(axis=1) for answer in answers)
                 gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
         return min(gain.values()) >= 0
 
@@ -154,25 +156,37 @@ class GPNPlus(Prototypical):
 
     # --- what a task is answered with ---
 
-    def prepare(self, graph: Graph, support: Ints, support_y: Ints) -> PreparedSupport:
+    def prepare(
+        self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None
+    ) -> PreparedSupport:
         """β is each support node's share in its class's prototype, α of ridge regression where it is positive."""
-        plain = super().prepare(graph, support, support_y)
         if not self.ridge:
-            return plain
-        y, n_way = torch.from_numpy(support_y), plain.prototypes.shape[0]
+            return super().prepare(graph, support, support_y, described)
         with torch.inference_mode():
-            label = F.one_hot(y, n_way).float()
-            weight, factors = class_weights(label), self._factors(plain.z, label)
-            z = plain.z * factors
-            own = ridge_weights(z, label, weight)[torch.arange(y.numel()), y].clamp(min=0) + 1e-9
-            beta = own / torch.zeros(n_way).index_add(0, y, own)[y]
-            return replace(plain, beta=beta, ridge=factors[:, None] * ridge_prototypes(z, label, weight))
+            given = self._labelled(graph, Task(support, support_y, np.zeros(0, np.int64), described))
+            z, weight = given.z * (factors := self._factors(given)), class_weights(given.counted)
+            own = ridge_weights(z, given.label, weight)[torch.arange(given.y.numel()), given.y].clamp(min=0) + 1e-9
+            beta = own / torch.zeros(given.n_way).index_add(0, given.y, own)[given.y]
+            p = factors[:, None] * ridge_prototypes(z, given.label, weight)
+            return PreparedSupport(given.z, beta, given.means, given.shots, p)
 
-    def _factors(self, z: Float[Tensor, "k d"], label: Float[Tensor, "k n"]) -> Float[Tensor, " d"]:
+    def _labelled(self, graph: Graph, task: Task) -> LabelledRows:
+        rows = self.rows(graph, task.support)
+        if task.described is None:
+            return LabelledRows.of(rows, task.support_y)
+        said = self.mixture_.unlinked(task.described.x, rows.shape[1])
+        return LabelledRows.of(rows, task.support_y, said, task.described.y)
+
+    def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
+        return self._labelled(graph, task).z
+
+    def _factors(self, given: LabelledRows) -> Float[Tensor, " d"]:
         """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
         if not self.adapts_:
-            return torch.ones(z.shape[1])
-        return chosen_factors(z, label, self.mixture_.structure_share, self.mixture_.attribute_width)
+            return torch.ones(given.z.shape[1])
+        nodes = given.is_node
+        share, width = self.mixture_.structure_share, self.mixture_.attribute_width
+        return chosen_factors(given.z[nodes], given.label[nodes], share, width)
 
     def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
         if prepared.ridge is None:
@@ -180,42 +194,37 @@ class GPNPlus(Prototypical):
         with torch.inference_mode():
             return _softmax(self.rows(graph, query), prepared.ridge).numpy()
 
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
+        return self.predict_tasks(graph, [task])[0]
+
     def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         if not self.ridge:
             return super().predict_tasks(graph, tasks, transductive)
-        z, _ = self.embedding(graph)
         with torch.inference_mode():
-            return [self._answer(z, task, transductive and self.trust_).numpy() for task in tasks]
+            return [self._answer(graph, task, transductive and self.trust_).numpy() for task in tasks]
 
-    def _answer(self, z: Float[Tensor, "n d"], task: Task, transductive: bool) -> Float[Tensor, "q n"]:
+    def _answer(self, graph: Graph, task: Task, transductive: bool) -> Float[Tensor, "q n"]:
         """Probabilities of a task's queries: each on its own, or all together."""
-        y, query = torch.from_numpy(task.support_y), z[torch.from_numpy(task.query)]
-        rows, label = z[torch.from_numpy(task.support)], F.one_hot(y, task.n_way).float()
-        factors = self._factors(rows, label)
-        rows, query = rows * factors, query * factors
-        p = ridge_prototypes(rows, label, class_weights(label))
-        share = self._share(z, task, rows, query, _softmax(query, p)) if transductive else None
-        return _softmax(query, p if share is None else rectified_prototypes(rows, label, query, share))
+        given = self._labelled(graph, task)
+        factors = self._factors(given)
+        z, query = given.z * factors, self.rows(graph, task.query) * factors
+        p = ridge_prototypes(z, given.label, class_weights(given.counted))
+        share = self._share(graph, task, replace(given, z=z), query, _softmax(query, p)) if transductive else None
+        return _softmax(query, p if share is None else rectified_prototypes(z, given.counted, query, share))
 
     def _share(
-        self,
-        z: Float[Tensor, "n d"],
-        task: Task,
-        rows: Float[Tensor, "k d"],
-        query: Float[Tensor, "q d"],
-        alone: Float[Tensor, "q n"],
+        self, graph: Graph, task: Task, given: LabelledRows, query: Float[Tensor, "q d"], alone: Float[Tensor, "q n"]
     ) -> Float[Tensor, "q n"] | None:
         """What each query counts in each class to begin with; None if most of them seem to be in none.
 
         Known classes showed that expectation-maximisation is a better beginning. Without them it can go wrong, which
         nobody would notice; the answers that each query gets `alone` cannot go as wrong.
         """
-        y, shots = torch.from_numpy(task.support_y), torch.bincount(torch.from_numpy(task.support_y)).float()
-        crowd = crowding(z[torch.from_numpy(task.query)], self.landmarks(z))
-        if not self.adapts_:
-            return rectify(rows, 1 / shots[y], y, query, task.n_way, self.distance, self.membership, crowd)
-        mean = torch.zeros(task.n_way, rows.shape[1]).index_add(0, y, rows / shots[y][:, None])
-        familiar = familiarity(query, mean, shots, self.distance, self.membership, crowd)
+        crowd = self.crowd(graph, task.query)
+        if not self.adapts_ and given.is_node.all():
+            y, beta = given.y, 1 / given.shots[given.y]
+            return rectify(given.z, beta, y, query, given.n_way, self.distance, self.membership, crowd)
+        familiar = familiarity(query, given.means, given.shots, self.distance, self.membership, crowd)
         return None if familiar is None else alone * familiar
 
     # --- files ---
