@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
+    from fewnode.definitions import Class
     from fewnode.delimited import Dialect
     from fewnode.description import describe
     from fewnode.episodes import Episode, EpisodeSampler, Task
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from fewnode.graph import Block, Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
+    from fewnode.predictions import Predictions, recognise
     from fewnode.protocols import evaluate_all_classes
 
 __version__ = "0.1.0"
@@ -30,6 +32,7 @@ _HOMES = {
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
+    "fewnode.definitions": ["Class"],
     "fewnode.delimited": ["Dialect"],
     "fewnode.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
@@ -39,12 +42,14 @@ _HOMES = {
     "fewnode.protocols": ["evaluate_all_classes"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
+    "fewnode.predictions": ["Predictions", "recognise"],
     "fewnode.graph": ["Block", "Graph"],
 }
 
 __all__ = [
     "GPN",
     "Block",
+    "Class",
     "ClassSplit",
     "Client",
     "Dataset",
@@ -55,6 +60,7 @@ __all__ = [
     "FewnodeError",
     "Graph",
     "Method",
+    "Predictions",
     "Result",
     "Task",
     "UnusedInput",
@@ -66,6 +72,7 @@ __all__ = [
     "load",
     "load_model",
     "read_tables",
+    "recognise",
     "suggest",
 ]
 

@@ -8,7 +8,7 @@ Nodes whose class is in doubt have most to gain: each counts by the root of the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,9 @@ from torch.nn import functional as F
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import Ints, is_sparse
-from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
+from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, label_list, node_rows, support_rows
+from fewnode.recogniser import NO_DESCRIPTIONS
 from fewnode.recognition.prototypes import Prototypical
 
 CANDIDATES = 1500
@@ -62,12 +63,13 @@ def suggest(
     count: int = 10,
     among: Nodes | None = None,
     rejected: Nodes = (),
+    described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
 ) -> list[Suggestion]:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
     Nodes whose class training saw count as labelled, unless a support node is one of them. `rejected` nodes were looked
     at and are in none of the classes. They are not suggested again, nor are nodes like them: each counts as a class of
-    its own that needs no label.
+    its own that needs no label. `described`: rows of attributes that stand for classes, too, or alone.
 
     >>> import fewnode
     >>> y = np.repeat(range(12), 20)
@@ -81,9 +83,9 @@ def suggest(
     if count < 1:
         raise FewnodeError(f"count is {count}, expected at least 1")
     data = as_dataset(data)
-    own, own_y = support_rows(data, support, support_y)
-    names, no = classes(support_y), node_rows(data, rejected, "rejected")
-    wanted = model.recogniser(data, own, support_y)
+    names, no = classes([*label_list(support_y), *described]), node_rows(data, rejected, "rejected")
+    own, own_y = support_rows(data, support, support_y, names)
+    wanted = model.recogniser(data, own, support_y, described)
     if len(names) == 1 and wanted.cannot_tell:
         raise FewnodeError(f"there is one class alone, {names[0]!r}: {wanted.cannot_tell}")
     others = list(dict.fromkeys(no[~np.isin(no, own)].tolist()))[-REJECTED:]
@@ -94,7 +96,8 @@ def suggest(
     pool = pool[~np.isin(pool, [*own, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
-    asked = model.recogniser(data, given, label)
+    said = {names.index(name): row for name, row in described.items()}
+    asked = model.recogniser(data, given, label, said)
     probability = torch.from_numpy(asked.among(pool))[:, : len(names)]
     share = probability
     if asked.cannot_tell is None:
@@ -104,8 +107,9 @@ def suggest(
     counted = likeliest(share, max(count, reach(z, data))) * wrong.clamp(min=1e-3).sqrt()
     weight = (counted / counted.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
-    chance = share[kept].sum(dim=1) ** (len(others) / len(given))
-    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count)
+    chance = share[kept].sum(dim=1) ** (len(others) / max(1, len(given)))
+    first = first_looks(share[kept], np.setdiff1d([names.index(name) for name in described], own_y))
+    picked, gains = cover(z[torch.from_numpy(pool)[kept]], z[given], weight, chance, count, first)
     nodes = pool[kept[picked].numpy()].tolist()
     probabilities, member = wanted.judge(nodes)
     likely = [names[c] for c in probabilities.argmax(axis=1)]
@@ -120,7 +124,7 @@ def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:
     All nodes if it saw that of a support node: then the classes asked about cut across those of the dataset.
     """
     seen = np.isin(data.y, data.split.train + data.split.valid)
-    return np.flatnonzero((~seen | seen[support].any()) & may_have_class(data, support)).tolist()
+    return np.flatnonzero((~seen | seen[np.asarray(support, np.int64)].any()) & may_have_class(data, support)).tolist()
 
 
 def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.bool_]:
@@ -128,7 +132,7 @@ def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.b
     x = data.graph.x
     bare: NDArray[np.bool_] = np.diff(x.indptr) == 0 if is_sparse(x) else ~np.any(x, axis=1)
     labelled = np.isin(data.y, data.split.train + data.split.valid)
-    labelled[support] = True
+    labelled[np.asarray(support, np.int64)] = True
     found: NDArray[np.bool_] = ~bare | bare[labelled].any()
     return found
 
@@ -160,6 +164,11 @@ def likeliest(share: Float[Tensor, "q n"], count: int) -> Float[Tensor, "q n"]:
     return torch.zeros_like(share).scatter(0, best, share.gather(0, best))
 
 
+def first_looks(share: Float[Tensor, "q n"], unseen: Ints) -> list[int]:
+    """Of each class that only a description stands for, the likeliest node: it best confirms or refutes that."""
+    return list(dict.fromkeys(int(share[:, c].argmax()) for c in unseen.tolist()))
+
+
 def draw(weight: Float[Tensor, " q"], count: int) -> tuple[Tensor, Float[Tensor, " k"]]:
     """The rows that have a weight, with it or, of too many, some drawn by weight, which then count the same."""
     some = weight.nonzero().flatten() if weight.any() else torch.arange(weight.numel())
@@ -175,21 +184,22 @@ def cover(
     weight: Float[Tensor, " q"],
     chance: Float[Tensor, " q"],
     count: int,
+    first: Sequence[int] = (),
 ) -> tuple[Tensor, list[float]]:
-    """Greedy facility location: each node is stood for by the labelled node most like it.
+    """Greedy facility location: each node is stood for by the labelled node most like it; `first` are chosen before.
 
     A node adds what it improves on that, over all nodes by their weight; it is chosen by that times its chance.
     Where all chances are 1, the greedy choice is within 1 - 1/e of the best (Nemhauser et al., 1978).
     """
     like = (z @ z.T).clamp(min=0)
-    covered = (z @ labelled.T).clamp(min=0).amax(dim=1)
+    covered = (z @ labelled.T).clamp(min=0).amax(dim=1) if len(labelled) else torch.zeros(len(z))
     picked: list[int] = []
     gains: list[float] = []
-    for _ in range(min(count, z.shape[0])):
+    for turn in range(min(count, z.shape[0])):
         gain = weight @ (like - covered[:, None]).clamp(min=0)
         worth = gain * chance
         worth[picked] = -1
-        best = int(worth.argmax())
+        best = first[turn] if turn < len(first) else int(worth.argmax())
         picked.append(best)
         gains.append(float(gain[best]))
         covered = torch.maximum(covered, like[:, best])

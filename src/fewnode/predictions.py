@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,49 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.dataset import Dataset
-from fewnode.errors import FewnodeError
+from fewnode.definitions import Class, Definitions
+from fewnode.errors import FewnodeError, warn_unused
 from fewnode.estimator import Estimator
-from fewnode.io import bare, csv_text, read_table, write_text
+from fewnode.files import write_text
+from fewnode.graph import Attributes
 from fewnode.nodes import Network, Nodes, as_dataset
-from fewnode.recogniser import DIGITS
+from fewnode.recogniser import DIGITS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
+from fewnode.sheets import csv_text
+from fewnode.untrained import untrained
 
+DESCRIPTION = "(description)"
+"""What stands in place of a node where a description is named as the reason of an answer."""
 COLUMNS = ("node", "label", "probability", "member", "nearest")
 """What a table of predictions has beside a column a class."""
-
-
-def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
-    """Nodes and their class names from a table `node,class`; a node in two classes is refused."""
-    seen: dict[int, tuple[int, str]] = {}
-    for line, (name, text) in read_table(path, ["node", "class"]):
-        label = bare(text)
-        node = _node(path, line, name, data)
-        if not label:
-            raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
-        first, before = seen.setdefault(node, (line, label))
-        if before != label:
-            raise FewnodeError(f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}")
-    if not seen:
-        raise FewnodeError(f"{path}: no support node in it")
-    return list(seen), [label for _, label in seen.values()]
-
-
-def read_query(path: Path, data: Dataset) -> list[int]:
-    """Nodes from a table `node`."""
-    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"])]
-    if not nodes:
-        raise FewnodeError(f"{path}: no node in it")
-    return nodes
-
-
-def _node(path: Path, line: int, name: str, data: Dataset) -> int:
-    """The node of that name, which may stand behind the apostrophe that our own tables put before a formula."""
-    try:
-        return data.node_id[bare(name)] if bare(name) in data.node_id else data.node(name)
-    except FewnodeError as error:
-        raise FewnodeError(f"{path}: line {line}: {error}") from None
 
 
 def class_columns(classes: Sequence[str]) -> list[str]:
@@ -111,8 +84,9 @@ class Predictions:
         *,
         closed_set: bool = False,
         threshold: float | None = None,
+        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
     ) -> Predictions:
-        asked = Answerer(model, data, support, labels)
+        asked = Answerer(model, data, support, labels, described)
         return asked.predictions(query, explain, transductive, closed_set=closed_set, threshold=threshold)
 
     def only(self, rows: Sequence[int], why: Explanation | None = None) -> Predictions:
@@ -171,6 +145,17 @@ class Predictions:
         width = max([len(node) for (node, _), _ in rows], default=0)
         return "\n".join(f"  {node.ljust(width)}  β = {weight:.3f}  {label}" for (node, label), weight in rows)
 
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with the columns of `to_csv`."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise FewnodeError("to_pandas needs pandas: pip install pandas") from None
+        columns: dict[str, Any] = {"node": self.nodes, "label": self.labels, "probability": self.probability}
+        columns |= dict(zip(class_columns(self.classes), self.probabilities.T, strict=True))
+        columns["member"] = np.full(len(self.nodes), np.nan) if self.member is None else self.member
+        return pd.DataFrame({**columns, **({"nearest": self.nearest} if self.why else {})})
+
     def write(self, path: Path) -> None:
         write_text(path, self.to_csv())
         if self.why:
@@ -208,14 +193,30 @@ def _shown(probability: float) -> str:
 
 
 class Answerer:
-    """A model and a support set by name; whatever is asked about then, the support set is read once."""
+    """A model and classes by name; whatever is asked about then, the classes are read once."""
 
-    def __init__(self, model: Estimator, data: Network, support: Nodes, labels: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: Estimator,
+        data: Network,
+        support: Nodes,
+        labels: Sequence[str],
+        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+    ) -> None:
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels)
+        self.recogniser = model.recogniser(data, support, labels, described)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
+        self.support += [(DESCRIPTION, str(name)) for name in described]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Descriptions that the labelled nodes of their class disagree with, a sentence each."""
+        return [
+            f"class {str(name)!r}: its description disagrees with its nodes, so it counts little"
+            for name in self.recogniser.disagreeing
+        ]
 
     def predictions(
         self,
@@ -263,3 +264,35 @@ class Answerer:
         if NONE in self.classes:
             raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or use --closed-set")
         return ""
+
+
+def recognise(
+    data: Network,
+    classes: Mapping[str, Nodes | str | Class],
+    query: Nodes | None = None,
+    *,
+    model: Estimator | None = None,
+    explain: bool = False,
+    transductive: bool = False,
+    closed_set: bool = False,
+    threshold: float | None = None,
+) -> Predictions:
+    """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
+
+    No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
+    What it could not use of a description is named by an `UnusedInput` warning.
+
+    >>> import fewnode
+    >>> y = np.repeat(range(4), 20)
+    >>> data = fewnode.Dataset.from_scipy(y[:, None] == y, np.eye(4)[y], y)
+    >>> found = recognise(data, {"mail": [0, 1], "vpn": fewnode.Class(nodes=[25, 26])}, query=[3, 30])
+    >>> found.labels
+    ['mail', 'vpn']
+    """
+    network = as_dataset(data)
+    given = Definitions.of(network, classes)
+    if given.remarks:
+        warn_unused(given.remarks, stacklevel=3)
+    asked = np.arange(network.graph.n) if query is None else query
+    answerer = Answerer(model or untrained(network), network, given.support, given.labels, given.rows)
+    return answerer.predictions(asked, explain, transductive, closed_set=closed_set, threshold=threshold)

@@ -21,6 +21,7 @@ from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
 from fewnode.recognition.calibration import MODES as MODES
 from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
@@ -101,6 +102,15 @@ class Recogniser:
         if not isinstance(self._method, Prototypical):
             return None
         return self._method.prepare(self.graph, self.support, self._support_y, self._described)
+
+    @property
+    def disagreeing(self) -> list[Hashable]:
+        """Classes whose description their labelled nodes disagree with."""
+        prepared = self._prepared
+        if self._described is None or prepared is None or prepared.count is None:
+            return []
+        worth = prepared.count[len(self.support) :]
+        return [self.classes[c] for c, w in zip(self._described.y.tolist(), worth.tolist(), strict=True) if w < DOUBTED]
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,17 @@ if TYPE_CHECKING:
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
 )
-Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
+Run = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote. Not needed with --data.")
+Support = typer.Option(None, "--support", help="Table `node,class`: a few nodes of each class.")
+Classes = typer.Option(None, "--classes", help="Table `class,description`; an empty description: the name speaks.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
-OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
+OtherData = typer.Option(None, "--data", help="A dataset, without any run; with --run, another one than the run's own.")
 
 
 def predict(
     run: Path = Run,
-    support: Path = typer.Option(..., "--support", help="Table `node,class`: a few nodes of each new class."),
+    support: Path = Support,
+    classes: Path = Classes,
     query: Path = typer.Option(None, "--query", help="Table `node`: the nodes to classify."),
     everything: bool = typer.Option(False, "--all", help="Classify every node of the network."),
     out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
@@ -59,7 +63,10 @@ def predict(
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
-    """Find the nodes of new classes, each given by a few support nodes; other nodes are "none of these".
+    """Find the nodes of classes that are given by a few nodes, by a sentence, or by both.
+
+    Other nodes are "none of these". No run is needed: with --data, GPN+ answers from what it learned on other networks
+    and from the dataset's base classes, if it has some. The first answer takes seconds; it is kept for the next ones.
 
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
@@ -78,6 +85,9 @@ def predict(
     Example:
       printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
+      fewnode predict --data debian --support support.csv --all --out p.csv
+      printf 'class,description\\nmail,"send, receive and filter e-mail"\\nvpn,\\n' > classes.csv
+      fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
@@ -86,27 +96,35 @@ def predict(
     same by HTTP and on a page: `fewnode serve`.
     """
     from fewnode.bulk import Bulk
-    from fewnode.predictions import Predictions, read_query, read_support
+    from fewnode.definitions import Definitions, read_query
+    from fewnode.predictions import Answerer
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     set_threads(threads)
     limit = keep_memory(memory)
-    model, dataset = open_run(run, data, method, quiet)
-    nodes, labels = read_support(support, dataset)
+    model, dataset = open_model(run, data, method, quiet)
+    given = Definitions.read(dataset, support, classes)
+    tell(given.remarks, quiet)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
     if everything and (limit or backend is Backend.ray):
-        if not out or transductive or as_json:
-            raise FewnodeError("--all in blocks needs --out, and leaves out --transductive and --json")
+        if not out or transductive or as_json or classes or run is None:
+            raise FewnodeError(
+                "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --json"
+            )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         there = (backend, address, workers)
         prepare_blocks(dataset, limit, resume, quiet, *there)
-        bulk = Bulk(run.resolve(), dataset.graph.home, tuple(nodes), tuple(labels), explain, limit=limit, **mode)
+        bulk = Bulk(
+            run.resolve(), dataset.graph.home, tuple(given.support), tuple(given.labels), explain, limit=limit, **mode
+        )
         _classify_all(bulk, out, resume, quiet, there)
         return
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
-    answer = Predictions.of(model, dataset, nodes, labels, asked, explain, transductive, **mode)
+    answerer = Answerer(model, dataset, given.support, given.labels, given.rows)
+    tell(answerer.remarks, quiet)
+    answer = answerer.predictions(asked, explain, transductive, **mode)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
@@ -156,7 +174,8 @@ def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple
 
 def suggest(
     run: Path = Run,
-    support: Path = typer.Option(..., "--support", help="Table `node,class`: the nodes that are labelled so far."),
+    support: Path = Support,
+    classes: Path = Classes,
     count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
     query: Path = typer.Option(
         None, "--query", help="Table `node`: choose among these; default: all of no known class."
@@ -181,18 +200,21 @@ def suggest(
     \b
     Example:
       printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
+      fewnode suggest --data debian --support support.csv --count 10
       fewnode suggest --run run --support support.csv --count 10
       fewnode predict --run run --support support.csv --all --out p.csv
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
-    from fewnode.io import csv_text, write_text
+    from fewnode.definitions import Definitions, read_query
+    from fewnode.files import write_text
     from fewnode.labelling import suggest as choose
-    from fewnode.predictions import read_query, read_support
+    from fewnode.sheets import csv_text
 
     set_threads(threads)
-    model, dataset = open_run(run, data, method, quiet)
-    nodes, labels = read_support(support, dataset)
+    model, dataset = open_model(run, data, method, quiet)
+    given = Definitions.read(dataset, support, classes)
+    tell(given.remarks, quiet)
     among = None if query is None else read_query(query, dataset)
     none = [] if rejected is None else read_query(rejected, dataset)
     rows = [
@@ -203,10 +225,10 @@ def suggest(
             "member": s.member,
             "covers": round(s.covers, 6),
         }
-        for s in choose(model, dataset, nodes, labels, count, among, none)
+        for s in choose(model, dataset, given.support, given.labels, count, among, none, given.rows)
     ]
     if as_json:
-        emit({"suggestions": rows, "method": model.method, "run": str(run)})
+        emit({"suggestions": rows, "method": model.method, "run": None if run is None else str(run)})
     text = csv_text([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
     if out:
         write_text(out, text)
@@ -217,6 +239,29 @@ def suggest(
 
 def _cell(value: object) -> str:
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def tell(remarks: Sequence[str], quiet: bool) -> None:
+    """What was given and not used, a line each."""
+    for remark in remarks:
+        note(remark, quiet)
+
+
+def open_model(run: Path | None, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
+    """The model of a run and its dataset; without a run, GPN+ for the dataset."""
+    if run is not None:
+        return open_run(run, data, method, quiet)
+    if data is None:
+        raise FewnodeError("give --data D, or --run RUN of a training")
+    if method is not None:
+        raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
+    from fewnode.datasets import load
+    from fewnode.untrained import is_kept, untrained
+
+    dataset = load(data)
+    if not is_kept(dataset):
+        note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
+    return untrained(dataset), dataset
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from fewnode.cli.output import Quiet, Threads, note, set_threads
-from fewnode.cli.run import OtherData, OwnMethod, Run, open_run
+from fewnode.cli.run import OtherData, OwnMethod, Run, open_model
 from fewnode.errors import FewnodeError
 
 STATE = "state.sqlite"
@@ -20,7 +20,9 @@ def serve(
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="0: any that is free."),
     host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
     token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
-    state: Path = typer.Option(None, "--state", help="Where changes are kept; default: RUN/state.sqlite."),
+    state: Path = typer.Option(
+        None, "--state", help="Where changes are kept; default: RUN/state.sqlite, or D.state.sqlite here."
+    ),
     transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
     data: str = OtherData,
     method: str = OwnMethod,
@@ -35,6 +37,7 @@ def serve(
 
     \b
     Example:
+      fewnode serve --data debian
       fewnode serve --run run --port 8000
       fewnode serve --run demo/run
 
@@ -58,8 +61,10 @@ def serve(
     set_threads(threads)
     with bind(host, port) as listener:
         port = listener.getsockname()[1]
-        model, dataset = open_run(run, data, method, quiet)
-        with closing(Store(state or run / STATE, dataset.sha256)) as store:
+        model, dataset = open_model(run, data, method, quiet)
+        with closing(
+            Store(state or (run / STATE if run else Path(f"{dataset.name}.{STATE}")), dataset.sha256)
+        ) as store:
             service = Service(rules(token or secrets.token_hex(24), host, port))
             shown = f"[{host}]" if ":" in host else host
             typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")

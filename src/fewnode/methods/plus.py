@@ -28,7 +28,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognition.labelled import LabelledRows
+from fewnode.recognition.labelled import LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
@@ -168,13 +168,13 @@ class GPNPlus(Prototypical):
             own = ridge_weights(z, given.label, weight)[torch.arange(given.y.numel()), given.y].clamp(min=0) + 1e-9
             beta = own / torch.zeros(given.n_way).index_add(0, given.y, own)[given.y]
             p = factors[:, None] * ridge_prototypes(z, given.label, weight)
-            return PreparedSupport(given.z, beta, given.means, given.shots, p)
+            return PreparedSupport(given.z, beta, given.means, given.shots, p, given.count)
 
     def _labelled(self, graph: Graph, task: Task) -> LabelledRows:
         rows = self.rows(graph, task.support)
         if task.described is None:
             return LabelledRows.of(rows, task.support_y)
-        said = self.mixture_.unlinked(task.described.x, rows.shape[1])
+        said = echoed(self.mixture_.unlinked(task.described.x, rows.shape[1]), self.embedding(graph)[0])
         return LabelledRows.of(rows, task.support_y, said, task.described.y)
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:

@@ -11,10 +11,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.graph import Ints
+from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
 
 WORTH, ODDS = 1.0, 2.0
-"""What a description counts, where a labelled node counts 1; and the odds that it is right, before any label is seen."""
+"""What a description counts, where a labelled node counts 1; and the odds that it is right, before a label is seen."""
+ECHO = 30
+"""Nodes most like a description that speak for it, too, all together as much as it does itself."""
+DOUBTED = 0.3
+"""A description that counts less disagrees with the labelled nodes of its class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,3 +86,10 @@ def agreement(
     own = place[y[judged]]
     told = log_prob[torch.arange(len(own)), own] + math.log(len(said_y))
     return torch.zeros(len(said_y)).index_add(0, own, told)
+
+
+def echoed(said: Float[Tensor, "m d"], z: Float[Tensor, "n d"]) -> Float[Tensor, "m d"]:
+    """Descriptions, each with the nodes that are most like it: these have neighbours and a place in the structure."""
+    like = torch.cat([part @ said.T for part in split_rows(z, z.shape[1])])
+    best = like.topk(min(ECHO, len(z)), dim=0).indices.T
+    return F.normalize(said + F.normalize(z[best].mean(dim=1)))

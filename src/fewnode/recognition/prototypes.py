@@ -45,6 +45,8 @@ class PreparedSupport:
     shots: Float[Tensor, " n"]
     ridge: Float[Tensor, "d n"] | None = None
     """The prototypes of GPN+, which answer in place of the others."""
+    count: Float[Tensor, " k"] | None = None
+    """What each row counts beside the others of its class, where that differs."""
 
 
 class Prototypical(ABC):

@@ -1,0 +1,114 @@
+"""Classes as a person gives them: nodes, a sentence, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fewnode.dataset import Dataset
+from fewnode.description import Description, describe, opaque, read_classes
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes
+from fewnode.nodes import Nodes, node_rows
+from fewnode.sheets import bare, read_table
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class: some of its nodes, a description, or both. An empty description means that the name speaks.
+
+    >>> Class(nodes=["openvpn"], description="tunnels between networks").description
+    'tunnels between networks'
+    """
+
+    nodes: Nodes = ()
+    description: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Definitions:
+    """The classes of a question, read: labelled nodes as rows, and what the network makes of descriptions."""
+
+    support: list[int]
+    labels: list[str]
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    """What was given and not used, a sentence each."""
+
+    @classmethod
+    def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
+        """From names and what each stands for: text is a description, anything else are nodes."""
+        if not given:
+            raise FewnodeError("no class is given, expected at least one with nodes or a description")
+        support: list[int] = []
+        labels: list[str] = []
+        texts: dict[str, str] = {}
+        for name, value in given.items():
+            if not isinstance(name, str) or not name.strip():
+                raise FewnodeError(f"a class is called {name!r}, expected a name")
+            what = value if isinstance(value, Class) else Class((), value) if isinstance(value, str) else Class(value)
+            rows = node_rows(data, what.nodes, f"class {name!r}").tolist()
+            if not rows and what.description is None:
+                raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
+            support, labels = support + rows, labels + [name] * len(rows)
+            if what.description is not None:
+                texts[name] = what.description
+        return cls._described(data, support, labels, texts)
+
+    @classmethod
+    def read(cls, data: Dataset, support: Path | None, classes: Path | None) -> Definitions:
+        """From tables `node,class` and `class,description`, of which one may be missing."""
+        if support is None and classes is None:
+            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
+        nodes, labels = read_support(support, data) if support is not None else ([], [])
+        return cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
+
+    @classmethod
+    def _described(cls, data: Dataset, support: list[int], labels: list[str], texts: Mapping[str, str]) -> Definitions:
+        found: dict[str, Description] = {}
+        remarks: list[str] = []
+        for name, text in texts.items():
+            if name in labels and not text.strip() and opaque(data, name):
+                remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
+                continue
+            found[name] = describe(data, text, name)
+            remarks += [f"class {name!r}: {remark}" for remark in found[name].remarks()]
+        return cls(support, labels, found, tuple(remarks))
+
+    @property
+    def rows(self) -> Mapping[Hashable, Attributes]:
+        """What stands for described classes, as a `Recogniser` takes it."""
+        return {name: description.x for name, description in self.descriptions.items()}
+
+
+def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
+    """Nodes and their class names from a table `node,class`; a node in two classes is refused."""
+    seen: dict[int, tuple[int, str]] = {}
+    for line, (name, text) in read_table(path, ["node", "class"]):
+        label = bare(text)
+        node = _node(path, line, name, data)
+        if not label:
+            raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
+        first, before = seen.setdefault(node, (line, label))
+        if before != label:
+            raise FewnodeError(f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}")
+    if not seen:
+        raise FewnodeError(f"{path}: no support node in it")
+    return list(seen), [label for _, label in seen.values()]
+
+
+def read_query(path: Path, data: Dataset) -> list[int]:
+    """Nodes from a table `node`."""
+    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"])]
+    if not nodes:
+        raise FewnodeError(f"{path}: no node in it")
+    return nodes
+
+
+def _node(path: Path, line: int, name: str, data: Dataset) -> int:
+    """The node of that name, which may stand behind the apostrophe that our own tables put before a formula."""
+    try:
+        return data.node_id[bare(name)] if bare(name) in data.node_id else data.node(name)
+    except FewnodeError as error:
+        raise FewnodeError(f"{path}: line {line}: {error}") from None
