@@ -95,6 +95,11 @@ def row_lengths(x: Attributes, filtered: Filter) -> Floats:
     return np.sqrt(squares)
 
 
+def undirected(graph: Graph) -> Graph:
+    """Every edge both ways."""
+    return Graph(graph.adj.maximum(graph.adj.T), graph.x) if graph.directed else graph
+
+
 def one_hot(y: Ints) -> Floats:
     """A row for each label."""
     return np.eye(int(y.max()) + 1)[y]
