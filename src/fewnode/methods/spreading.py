@@ -92,7 +92,7 @@ class CorrectAndSmooth:
     _seen: tuple[Graph, sp.csr_array] | None = None
 
     def __init__(
-        self, correct: float = 0.5, smooth: float = 0.5, steps: int = 2, scaling: str = "tf-idf", c: float = 100.0
+        self, correct: float = 0.5, smooth: float = 0.5, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0
     ) -> None:
         self.correct, self.smooth = correct, smooth
         self.steps, self.scaling, self.c = steps, scaling, c
