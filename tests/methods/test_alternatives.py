@@ -116,6 +116,7 @@ def test_correct_and_smooth_by_the_equations(graph: Graph) -> None:
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_linear_gnns_by_the_pseudo_inverse(graph: Graph) -> None:
     adj, x = dense(graph)
+    adj, x = np.maximum(adj, adj.T), unit(x)
     task = task_of(graph)
     p = adj / np.maximum(adj.sum(axis=1, keepdims=True), 1)
     high = np.eye(graph.n) - p

@@ -240,12 +240,16 @@ WHOLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "propagation": ({"steps": 1, "teleport": 0.5, "scaling": "l2", "centre": True, "distance": "cosine"}, ("options",)),
     "deepwalk": ({"dimensions": 4, "walks": 1, "length": 5, "workers": 1}, ("options",)),
     "sgc": ({"episodes": 10}, ("options",)),
+    "logistic": ({}, ("options",)),
+    "correct-and-smooth": ({}, ("options",)),
+    "graphany": ({}, ("options",)),
+    "gcn-support": ({"epochs": 5}, ("options",)),
 }
 """Options of a method, and the part of its manifest that is tried: what is not an option is the same for all."""
 
 
 @pytest.mark.parametrize(
-    "method", ["gpn", "propagation", "deepwalk", "sgc", pytest.param("gpn-plus", marks=pytest.mark.check)]
+    "method", [name if name != "gpn-plus" else pytest.param(name, marks=pytest.mark.check) for name in WHOLE]
 )
 def test_any_field_of_a_model_may_be_anything(small: Dataset, tmp_path: Path, figure: Figure, method: str) -> None:
     """It is refused in our words, or its answers are numbers."""
@@ -361,7 +365,8 @@ def test_tensors_with_a_right_checksum_that_are_not_the_models(kept: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param("gpn-plus", marks=pytest.mark.check), "propagation", "deepwalk", "sgc"]
+    "method",
+    [pytest.param("gpn-plus", marks=pytest.mark.check), "propagation", "deepwalk", "sgc", "logistic"],
 )
 def test_the_same_for_other_methods(small: Dataset, tmp_path: Path, method: str) -> None:
     options = {"deepwalk": {"dimensions": 4, "walks": 1, "length": 5}, "sgc": {"episodes": 10}}.get(method, {})

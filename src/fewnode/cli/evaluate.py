@@ -93,8 +93,8 @@ def evaluate(
       fewnode evaluate --run run --shot 1 --transductive --open-set
       fewnode evaluate --run run --save-pool tasks.jsonl
       fewnode evaluate --run other --pool tasks.jsonl --json
-      fewnode evaluate --data debian --protocol all-classes --method logistic --shot 5
-      fewnode evaluate --data debian --protocol all-classes --method nearest-mean --option steps=4
+      fewnode evaluate --data debian --protocol all-classes --shot 5
+      fewnode evaluate --data debian --protocol all-classes --method logistic
 
     To compare methods, networks and settings in one table: `fewnode experiment`.
     """

@@ -119,8 +119,8 @@ def train(
       meta-gnn, maml      adapt to a task, and learn to; with and without graph
       gcn, sgc            adapt to a task, from a classifier of other classes
       deepwalk, node2vec  structure alone
-      nearest-mean, logistic, label-spreading, correct-and-smooth, graphany, gcn-support
-                          need no base classes: see fewnode evaluate --protocol all-classes
+      nearest-mean, logistic, label-spreading, correct-and-smooth, graphany,
+      gcn-support         see no base class: fewnode evaluate --protocol
       FILE.py:CLASS       your own, as in examples/my_method.py
 
     What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).

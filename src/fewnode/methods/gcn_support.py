@@ -21,6 +21,8 @@ from fewnode.method import Probabilities
 from fewnode.methods.linear import ScaledAttributes
 from fewnode.train import Diverged, seeded
 
+MAX_HIDDEN, MAX_EPOCHS = 4096, 100_000
+
 
 class SupportGCN:
     """Kipf & Welling (ICLR 2017): softmax(Â ReLU(Â X W0) W1), with their training.
@@ -54,8 +56,11 @@ class SupportGCN:
         return self
 
     def _check(self) -> None:
-        if self.hidden < 1 or self.epochs < 1:
-            raise FewnodeError(f"hidden is {self.hidden} and epochs {self.epochs}, expected at least 1 of each")
+        if not (1 <= self.hidden <= MAX_HIDDEN and 1 <= self.epochs <= MAX_EPOCHS):
+            raise FewnodeError(
+                f"hidden is {self.hidden} and epochs {self.epochs}, expected at least 1 of each, "
+                f"at most {MAX_HIDDEN} and {MAX_EPOCHS}"
+            )
         if not 0 <= self.dropout < 1:
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1")
         if not (self.lr > 0 and self.weight_decay >= 0):

@@ -13,7 +13,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph
 from fewnode.method import Probabilities
-from fewnode.methods.linear import Filter, Floats, ScaledAttributes, coordinates, one_hot
+from fewnode.methods.linear import Filter, Floats, ScaledAttributes, coordinates, one_hot, undirected
 from fewnode.represent.diffusion import random_walk
 
 CHANNELS = {"x": (0, False), "sgc1": (1, False), "sgc2": (2, False), "hgc1": (1, True), "hgc2": (2, True)}
@@ -21,7 +21,7 @@ CHANNELS = {"x": (0, False), "sgc1": (1, False), "sgc2": (2, False), "hgc1": (1,
 
 
 class LinearGNNs:
-    """Ŷ = F F_L^+ Y_L for each of several filters F = M X, P = D^-1 A, and the mean of their answers.
+    """Ŷ = F F_L^+ Y_L for each of several filters F = M X, and the mean of their answers. P is D^-1 A, edges both ways.
 
     It is not GraphAny itself. There an attention over the five answers, learned on another network, weighs them for
     each node; here each of the `channels` counts alike. Their code too leaves hgc1 and hgc2 to the attention's input.
@@ -31,7 +31,7 @@ class LinearGNNs:
     _seen: tuple[Graph, list[Filter]] | None = None
 
     def __init__(
-        self, channels: Sequence[str] = ("x", "sgc1", "sgc2"), scaling: str = "raw", sharpness: float = 10.0
+        self, channels: Sequence[str] = ("x", "sgc1", "sgc2"), scaling: str = "l2", sharpness: float = 10.0
     ) -> None:
         self.channels, self.scaling, self.sharpness = tuple(channels), scaling, sharpness
 
@@ -60,7 +60,7 @@ class LinearGNNs:
 
     def _filters(self, graph: Graph) -> list[Filter]:
         if self._seen is None or self._seen[0] is not graph:
-            walk = random_walk(graph)
+            walk = random_walk(undirected(graph))
             self._seen = (graph, [Filter(walk, *CHANNELS[name]) for name in self.channels])
         return self._seen[1]
 

@@ -55,15 +55,16 @@ def coordinates(x: Attributes, filtered: Filter, support: Ints, rescaling: Resca
     _, size, directions = np.linalg.svd(rows, full_matrices=False)
     kept = directions[size > RANK_TOLERANCE * max(float(size.max(initial=0)), 1e-30)]
     found: Floats = filtered(np.asarray(x @ kept.T, np.float64))
-    if rescaling is None:
-        return found
-    return rescaling.scale[:, None] * found - rescaling.shift[:, None] * (rescaling.mean @ kept.T)
+    if rescaling is not None:
+        found = rescaling.scale[:, None] * found - rescaling.shift[:, None] * (rescaling.mean @ kept.T)
+    return found
 
 
 class Rescaling(NamedTuple):
     """Rows h of M X become scale h - shift mean.
 
-    They are of unit length; if centred, that less their mean, and of unit length again. It is what `represent.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
+    They are of unit length; if centred, that less their mean, and of unit length again. It is what
+    `represent.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
     """
 
     scale: Floats
@@ -74,7 +75,8 @@ class Rescaling(NamedTuple):
     def of(cls, x: Attributes, filtered: Filter, centre: bool) -> Rescaling:
         length = row_lengths(x, filtered)
         scale = np.where(length > 0, 1 / np.maximum(length, 1e-30), 0)
-        mean = x.T @ filtered.transposed(scale[:, None])[:, 0] / max(1, np.count_nonzero(length))
+        known = int(np.count_nonzero(length))
+        mean: Floats = x.T @ filtered.transposed(scale[:, None])[:, 0] / max(1, known)
         if not centre:
             return cls(scale, np.zeros_like(scale), mean)
         along = scale * filtered(np.asarray(x @ mean, np.float64)[:, None])[:, 0]
@@ -91,6 +93,11 @@ def row_lengths(x: Attributes, filtered: Filter) -> Floats:
         part = columns[:, first : first + COLUMNS]
         squares += np.square(filtered(np.asarray(part.todense() if is_sparse(part) else part, np.float64))).sum(axis=1)
     return np.sqrt(squares)
+
+
+def undirected(graph: Graph) -> Graph:
+    """Every edge both ways."""
+    return Graph(graph.adj.maximum(graph.adj.T), graph.x) if graph.directed else graph
 
 
 def one_hot(y: Ints) -> Floats:

@@ -27,7 +27,7 @@ class Logistic:
 
     _seen: tuple[Graph, Filter, Rescaling] | None = None
 
-    def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 100.0, centre: bool = True) -> None:
+    def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0, centre: bool = True) -> None:
         self.steps, self.scaling, self.c, self.centre = steps, scaling, c, centre
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Logistic:

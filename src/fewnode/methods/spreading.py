@@ -16,7 +16,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
-from fewnode.methods.linear import Floats, one_hot
+from fewnode.methods.linear import Floats, one_hot, undirected
 from fewnode.methods.logistic import Logistic
 
 TOLERANCE = 1e-6
@@ -24,7 +24,7 @@ TOLERANCE = 1e-6
 
 def similarity(graph: Graph) -> sp.csr_array:
     """S = D^-1/2 A D^-1/2 without self-loops. An edge counts both ways: S has to be symmetric."""
-    adj = graph.adj.maximum(graph.adj.T) if graph.directed else graph.adj
+    adj = undirected(graph).adj
     scale = 1 / np.sqrt(np.maximum(np.diff(adj.indptr), 1))
     values = np.repeat(scale, np.diff(adj.indptr)) * scale[adj.indices]
     return sp.csr_array((values, adj.indices, adj.indptr), adj.shape)
@@ -92,7 +92,7 @@ class CorrectAndSmooth:
     _seen: tuple[Graph, sp.csr_array] | None = None
 
     def __init__(
-        self, correct: float = 0.5, smooth: float = 0.5, steps: int = 2, scaling: str = "tf-idf", c: float = 100.0
+        self, correct: float = 0.5, smooth: float = 0.5, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0
     ) -> None:
         self.correct, self.smooth = correct, smooth
         self.steps, self.scaling, self.c = steps, scaling, c
