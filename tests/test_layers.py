@@ -73,6 +73,18 @@ def test_only_the_engine_imports_numba() -> None:
     assert {part(path) for path in MODULES if numba.search(path.read_text())} == {"engine"}
 
 
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_the_core_is_read_in_one_sitting() -> None:
+    assert sum(lines(SOURCE / f"{name}.py") for name in ("graph", "episodes", "gpn", "train", "evaluation")) <= 1000
+
+
+def test_no_file_is_long() -> None:
+    assert {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400} <= {"estimator.py"}
+
+
 def test_no_file_is_a_drawer() -> None:
     assert not [p for p in MODULES if p.stem in {"util", "utils", "helper", "helpers", "common", "misc"}]
 

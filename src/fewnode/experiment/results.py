@@ -109,6 +109,13 @@ class Section:
             if entry.dataset == dataset and label in (None, entry.label) and setting in (None, entry.setting)
         ]
 
+    def entry(self, dataset: str, label: str, setting: str | None = None) -> ResultRow | None:
+        return next(iter(self.of(dataset, label, setting)), None)
+
+    def scored(self, dataset: str, metric: str) -> list[str]:
+        """The settings in which some method has a number on that network."""
+        return [s for s in self.settings if any(entry[metric] for entry in self.of(dataset, setting=s))]
+
 
 @dataclass(frozen=True)
 class Results:
