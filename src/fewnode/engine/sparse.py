@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -31,7 +30,7 @@ class CSR:
 
     @classmethod
     def of(cls, matrix: sp.csr_array, dtype: torch.dtype | None = None) -> CSR:
-        values = matrix.data if dtype is None else matrix.data.astype(_numpy(dtype), copy=False)
+        values = matrix.data if dtype is None else matrix.data.astype(numpy_type(dtype), copy=False)
         return cls(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, values, matrix.shape)
 
     @classmethod
@@ -129,10 +128,5 @@ def as_tensor(array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array)
 
 
-def taken(matrix: CSR | Tensor, nodes: Int[Tensor, " k"] | NDArray[Any]) -> CSR | Tensor:
-    """Rows of either kind of matrix, side by side."""
-    return matrix.copied(np.asarray(nodes)) if isinstance(matrix, CSR) else matrix[nodes]
-
-
-def _numpy(dtype: torch.dtype) -> type[np.floating[Any]]:
+def numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:
     return np.float64 if dtype == torch.float64 else np.float32
