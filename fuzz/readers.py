@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from fewnode.datasets.debian import build_debian
 from fewnode.datasets.literal import BadLineError
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
+from fewnode.description import describe, read_classes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -120,6 +121,15 @@ def readers(folder: Path) -> dict[str, Reader]:
     (folder / "m" / "f_network").write_bytes(b"0\t1\n1\t2\n2\t3\n")
     found["network"] = Reader(at("w/f_network", lambda path: load(path.parent)), (b"0\t1\n1\t2\n",), 4)
     found["support"] = Reader(at("s.csv", lambda path: read_support(path, data)), (b"node,class\nn1,a\nn2,'=b\n",), 8)
+    found["classes"] = Reader(at("k.csv", read_classes), (b"class,description\na,some words\nb,\n",), 8)
+    spoken = replace(data, feature_names=("mail", "send", "wifi", "filter", "library", "email", "open", "run"))
+    found["description"] = Reader(
+        lambda blob: describe(spoken, blob.decode("utf-8", "replace"), "mail"),
+        (b"Filtering e-mails, 3D wi-fi C++",),
+        40,
+    )
+    vectors = at("t/v.npy", lambda path: read_tables(_nodes(folder), edges, vectors=path))
+    found["vectors"] = Reader(vectors, (_npy(),), 4)
     found["query"] = Reader(at("q.csv", lambda path: read_query(path, data)), (b"node\nn1\n\nn2\n",), 8)
     save_pool(folder / "pool", EpisodeSampler(data, "test", 2, 2, 2).take(2), data)
     found["pool"] = Reader(at("p.jsonl", lambda path: read_pool(path, data)), ((folder / "pool").read_bytes(),), 4)
@@ -201,6 +211,12 @@ def _nodes(folder: Path) -> Path:
     if not path.exists():
         path.write_bytes(b"id,label\na,x\nb,y\nc,x\n")
     return path
+
+
+def _npy() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.eye(3))
+    return buffer.getvalue()
 
 
 def _npz(benchmark: bool = False) -> bytes:

@@ -25,6 +25,7 @@ torch.set_num_threads(1)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What is signed in a test is signed with a key of its own, also by the processes that it starts."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("home"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(name="star")

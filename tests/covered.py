@@ -14,8 +14,8 @@ OVERALL, STRICT = 95, 100
 STRICTLY = re.compile(
     r"fewnode/(files|io|sheets|delimited|errors|manifest|plugins|signing|predictions|experiment/(grid|ledger)"
     r"|serve/(auth|bodies|store|admission)"
-    r"|datasets/(arrow|amazon|columns|dblp|decoding|dump|fewshot_mat|lines|literal|npz|reddit|splits|stream|text_tables|bag"
-    r"|tables|nodes|rows|edges|labels|roles|encode|standardise|source))\.py$"
+    r"|datasets/(arrow|amazon|columns|dblp|decoding|dump|beside|fewshot_mat|lines|literal|npz|reddit|splits|stream|text_tables|bag"
+    r"|tables|nodes|rows|edges|labels|roles|encode|standardise|source|vocabulary))\.py$"
 )
 """Readers, model files, limits and authentication."""
 

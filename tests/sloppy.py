@@ -64,6 +64,12 @@ def jsonl(*lines: str) -> File:
     return File("nodes.jsonl", "\n".join(lines))
 
 
+def lengths(texts: list[str]) -> list[list[float]]:
+    """A text encoder."""
+    return [[len(text), text.count(" ")] for text in texts]
+
+
+NAN = float("nan")
 LINKED = "source,target\nn0,n1\nn1,n2\n"
 FOUR = {"nodes": 4, "edges": 3}
 FLOATS = pa.list_(pa.float32())
@@ -321,4 +327,23 @@ SEVERAL = [
     Case("ids of two names", nodes=["id,label\na,x\nb,y\n", "node,label\nc,x\nd,y\n"], gives={"names": tuple("abcd")}),
 ]  # fmt: skip
 
-CASES = [*PLAIN, *WRITTEN, *EMPTY, *IDS, *LABELS, *NUMBERS, *TYPES, *SEVERAL]
+BESIDE = [
+    Case("vectors beside the table", options={"vectors": [[1.0, 2.0]] * 3 + [[5.0, 2.0]]},
+         gives={"columns": {"size": "numeric", "vectors": "vector"}, "features": 3}),
+    Case("vectors beside the table, with a hole", options={"vectors": {"v": [[1.0, 2.0]] * 3 + [[NAN, NAN]]}},
+         gives={"columns": {"v": "vector"}, "missing": {"v": 1}, "features": 4}),
+    Case("too few vectors beside the table", options={"vectors": [[1.0, 2.0]] * 3}, refused="3 vectors for the 4 nodes of"),
+    Case("vectors called like a column", options={"vectors": {"size": [[1.0]] * 4}}, refused="there is a column 'size' already"),
+    Case("vectors that are words", options={"vectors": [["a"]] * 4}, refused="expected numbers, a row for each node"),
+    Case("a vector beside the table with one NaN", options={"vectors": [[1.0, NAN]] * 4}, refused="data row 1, column 'vectors'"),
+    Case("a file of vectors that is not there", options={"vectors": "no/such.npy"}, refused="no/such.npy: no such file"),
+    Case("texts through an encoder", nodes=parquet(about=["red fox", "red den", None, "an owl"]),
+         options={"text": "about", "encoder": lengths}, gives={"missing": {"encoded text": 1}, "features": 4}),
+    Case("an encoder without text", options={"encoder": lengths}, refused="an encoder needs text, and no column is"),
+    Case("an encoder that makes too few rows", nodes=parquet(about=["red fox", "red den", "fox", "an owl"]),
+         options={"text": "about", "encoder": lambda texts: [[1.0]]}, refused="of 4 texts, expected a row of numbers each"),
+    Case("a column called as what an encoder makes", nodes=parquet(about=list("abcd"), **{"encoded text": [1, 2, 3, 4]}),
+         options={"text": "about", "encoder": lengths}, refused="there is a column 'encoded text' already"),
+]  # fmt: skip
+
+CASES = [*PLAIN, *WRITTEN, *EMPTY, *IDS, *LABELS, *NUMBERS, *TYPES, *SEVERAL, *BESIDE]

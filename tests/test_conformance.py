@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,21 +11,39 @@ import pytest
 import torch
 
 from fewnode.dataset import Dataset
-from fewnode.episodes import Task
-from fewnode.estimator import Estimator
+from fewnode.episodes import EpisodeSampler, Task
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.method import predict_tasks
-from fewnode.methods.table import METHODS
+from fewnode.methods.table import METHODS, build_method
 
 QUICK: dict[str, dict[str, Any]] = {
     "propagation": {},
+    "nearest-mean": {},
+    "logistic": {},
+    "label-spreading": {},
+    "correct-and-smooth": {},
+    "graphany": {},
+    "gcn-support": {"epochs": 50},
     "gpn-plus": {"rank": 32},
     "deepwalk": {"dimensions": 32, "length": 20},
     "node2vec": {"dimensions": 32, "length": 20},
 }
 """Options that make a method quick to fit here; any other method is given fewer episodes."""
-TRANSDUCTIVE = ("deepwalk", "node2vec")
-"""Methods whose vectors belong to the nodes of one network and mean nothing in another."""
+NUMBERED = ("deepwalk", "node2vec", "gcn-support")
+"""Methods whose vectors belong to the nodes of one network, or that draw dropout by the numbers of nodes."""
+NEED_NO_BASE = (
+    "nearest-mean",
+    "logistic",
+    "label-spreading",
+    "correct-and-smooth",
+    "graphany",
+    "gcn-support",
+    "deepwalk",
+    "node2vec",
+)
+"""Methods that can be fitted where there are no base classes."""
 
 fitted: dict[str, Estimator] = {}
 
@@ -132,7 +151,7 @@ def test_no_leak_the_same_model_when_test_labels_are_shuffled(model: Estimator, 
 
 def test_renumbering_nodes_permutes_answers(model: Estimator, planted: Dataset) -> None:
     """Inductive methods see no node numbers. The fitted model is asked about the renumbered graph."""
-    if model.method in TRANSDUCTIVE:
+    if model.method in NUMBERED:
         before = model.predict_proba(planted.graph, *task(planted))
         assert np.isfinite(before).all()
         return
@@ -142,3 +161,43 @@ def test_renumbering_nodes_permutes_answers(model: Estimator, planted: Dataset) 
     support, labels, query = task(planted)
     moved = model.predict_proba(graph, place[support], labels, place[query])
     assert np.allclose(model.predict_proba(planted.graph, support, labels, query), moved, atol=1e-4)
+
+
+def test_saved_and_loaded_it_gives_the_same_answers(model: Estimator, planted: Dataset, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert np.array_equal(
+        model.predict_proba(planted.graph, *task(planted)), again.predict_proba(planted.graph, *task(planted))
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "gpn-plus"])
+def test_without_base_classes_it_answers_or_says_that_it_needs_them(name: str, planted: Dataset) -> None:
+    method = build_method(name, 1, QUICK.get(name, {"episodes": 60}))
+    none = EpisodeSampler.none()
+    if name not in NEED_NO_BASE:
+        with pytest.raises(FewnodeError, match="no base classes to learn from"):
+            method.fit(planted.graph, none, none)
+        return
+    method.fit(planted.graph, none, none)
+    p = method.predict_proba(planted.graph, Task(*map(np.array, task(planted))))
+    assert p.shape == (12, 3)
+    assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in NEED_NO_BASE if name != "node2vec"])
+def test_one_class_no_query_and_a_node_of_which_nothing_is_known(name: str, planted: Dataset) -> None:
+    x = planted.graph.x.toarray()
+    x[:5] = 0
+    adj = planted.graph.adj.tolil()
+    adj[:5], adj[:, :5] = 0, 0
+    for attributes in (x, type(planted.graph.x)(x)):
+        graph = type(planted.graph)(adj.tocsr(), attributes)
+        none = EpisodeSampler.none()
+        method = build_method(name, 1, QUICK[name])
+        method.fit(graph, none, none)
+        support = np.array([0, 1, 40, 50])
+        found = method.predict_proba(graph, Task(support, np.array([0, 0, 1, 2]), np.array([2, 3, 60, 0])))
+        assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
+        assert method.predict_proba(graph, Task(support, np.array([0, 0, 1, 1]), np.zeros(0, int))).shape == (0, 2)
+        assert method.predict_proba(graph, Task(support, np.zeros(4, int), np.array([7, 8]))).tolist() == [[1], [1]]

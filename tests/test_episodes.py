@@ -89,3 +89,11 @@ def test_a_malformed_episode_is_refused(support_y: list[int], query_y: list[int]
     support, query = np.arange(len(support_y)), np.arange(len(query_y))
     with pytest.raises(FewnodeError):
         Episode(Task(support, np.array(support_y, int), query), np.array(query_y, int))
+
+
+def test_no_base_classes_is_a_sampler_without_tasks() -> None:
+    nothing = EpisodeSampler.none()
+    assert nothing.members == []
+    for ask in (lambda: nothing[0], lambda: nothing.take(1)):
+        with pytest.raises(FewnodeError, match="there are no base classes to learn from; choose a method"):
+            ask()

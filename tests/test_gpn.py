@@ -29,7 +29,7 @@ from fewnode.gpn import (
 )
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
-from fewnode.recognise.nearness import nearness
+from fewnode.recognition.nearness import nearness
 from graphs import random_graph
 
 

@@ -18,7 +18,7 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns, read_query, read_support
-from fewnode.recognise.prototypes import Explanation
+from fewnode.recognition.prototypes import Explanation
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
 WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from fewnode.datasets.encode import Words
     from fewnode.datasets.tables import extend, read_tables
     from fewnode.delimited import Dialect
+    from fewnode.description import describe
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Graph
+    from fewnode.graph import Block, Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
+    from fewnode.protocols import evaluate_all_classes
 
 __version__ = "0.1.0"
 
@@ -29,17 +31,20 @@ _HOMES = {
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.tables": ["extend", "read_tables"],
     "fewnode.delimited": ["Dialect"],
+    "fewnode.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
+    "fewnode.protocols": ["evaluate_all_classes"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.graph": ["Graph"],
+    "fewnode.graph": ["Block", "Graph"],
 }
 
 __all__ = [
     "GPN",
+    "Block",
     "ClassSplit",
     "Client",
     "Dataset",
@@ -54,7 +59,9 @@ __all__ = [
     "Task",
     "UnusedInput",
     "Words",
+    "describe",
     "evaluate",
+    "evaluate_all_classes",
     "extend",
     "load",
     "load_model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fewnode import memory
 from fewnode.errors import FewnodeError, closest, warn_unused
-from fewnode.graph import Graph, Ints, is_sparse
+from fewnode.graph import Block, Graph, Ints, dense_blocks, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -126,7 +126,8 @@ class Dataset:
         """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
 
         `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
-        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`. Weights of edges are not used;
+        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`, and `blocks` of attributes: a
+        dense `x` is one vector, unless it is told otherwise or looks like counts. Weights of edges are not used;
         an `UnusedInput` warning says so if there are some.
         """
         return cls.from_parts(read_scipy(adj, x, y), split, directed=directed, **more)
@@ -171,7 +172,8 @@ class Dataset:
         **more: Any,
     ) -> Dataset:
         """A dataset from what was read of another library's graph. What was not read is named."""
-        graph = Graph.from_edges(parts.edges, parts.n, parts.x, directed=directed)
+        blocks = _blocks(parts, more.pop("blocks", None))
+        graph = Graph.from_edges(parts.edges, parts.n, parts.x, directed=directed, blocks=blocks)
         ids, names = _class_ids(parts.y, graph.n)
         if split is None:
             split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(ids, seed=seed)
@@ -197,6 +199,7 @@ class Dataset:
             tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
         parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
         names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
+        names |= {"attribute_blocks": [astuple(block) for block in self.graph.blocks]} if self.graph.blocks else {}
         edge_index, y = torch.from_numpy(self.graph.edge_index()), torch.from_numpy(self.y.copy())
         return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names)
 
@@ -246,6 +249,8 @@ class Dataset:
     def sha256(self) -> str:
         """Identity of what a method can see and what is scored: structure, attributes, labels and split."""
         digest = hashlib.sha256(repr((self.split, self.class_names, self.graph.x.shape)).encode())
+        if self.graph.blocks:
+            digest.update(repr([(block.kind, block.start, block.stop) for block in self.graph.blocks]).encode())
         for array in (*_buffers(self.graph), self.y):
             for part in memory.chunks(array):
                 digest.update(np.ascontiguousarray(part).data)
@@ -261,6 +266,15 @@ def _buffers(graph: Graph) -> list[NDArray[Any]]:
     matrices = [graph.adj, graph.x] if is_sparse(graph.x) else [graph.adj]
     arrays = [part for m in matrices for part in (m.indptr, m.indices, m.data)]
     return arrays if is_sparse(graph.x) else [*arrays, graph.x]
+
+
+def _blocks(parts: NetworkParts, told: Iterable[Block] | None) -> tuple[Block, ...]:
+    """As the caller says, as the graph itself says, or as its attributes look."""
+    if told is not None:
+        return tuple(told)
+    if parts.blocks is not None:
+        return tuple(Block(*block) for block in parts.blocks)
+    return dense_blocks(parts.x) if isinstance(parts.x, np.ndarray) and parts.x.ndim == 2 else ()
 
 
 def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:

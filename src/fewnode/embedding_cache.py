@@ -21,7 +21,7 @@ from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.io import Arrays, read_record, write_record
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.signing import is_signed, sign
 
 KIND = "embedding"

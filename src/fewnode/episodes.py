@@ -9,15 +9,23 @@ import numpy as np
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Ints
+from fewnode.graph import Attributes, Ints
 from fewnode.nodes import PyGData, as_labelled
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """Descriptions of classes: rows of attributes, as a node with that text would have them, and their labels."""
+
+    x: Attributes
+    y: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """A question: support nodes of N classes, and query nodes. It holds no answers, so no method can peek.
 
-    Flat lists, so classes may have unequal shots. Labels are 0 … N-1; every class has at least one support node.
+    Flat lists, so classes may have unequal shots. Labels are 0 … N-1; every class has a support node or a description.
 
     >>> task = Task(support=np.array([7, 3, 5]), support_y=np.array([0, 0, 1]), query=np.array([9]))
     >>> task.n_way
@@ -27,17 +35,23 @@ class Task:
     support: Ints
     support_y: Ints
     query: Ints
+    described: Described | None = None
 
     def __post_init__(self) -> None:
         if self.support.shape != self.support_y.shape:
             raise FewnodeError("a task needs one label for each support node")
-        classes = np.unique(self.support_y)
+        classes = np.unique(self.labels)
         if classes.size == 0 or not np.array_equal(classes, np.arange(classes.size)):
             raise FewnodeError("the support labels of a task must be 0 to N-1, each at least once")
 
     @property
+    def labels(self) -> Ints:
+        """Of support nodes, then of descriptions."""
+        return self.support_y if self.described is None else np.concatenate([self.support_y, self.described.y])
+
+    @property
     def n_way(self) -> int:
-        return int(self.support_y.max()) + 1
+        return int(self.labels.max()) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +133,15 @@ class EpisodeSampler:
         sampler._set(members, n_way, k_shot, m_query, seed, long_tail)
         return sampler
 
+    @classmethod
+    def none(cls) -> EpisodeSampler:
+        """No class at all, so no task: what a method is fitted with where there are no base classes.
+
+        >>> EpisodeSampler.none().members
+        []
+        """
+        return cls.among([], n_way=0, k_shot=0)
+
     def _set(
         self, members: Sequence[Ints], n_way: int, k_shot: int, m_query: int | None, seed: int, long_tail: bool
     ) -> None:
@@ -145,6 +168,11 @@ class EpisodeSampler:
                 )
 
     def __getitem__(self, t: int) -> Episode:
+        if not self.members:
+            raise FewnodeError(
+                "there are no base classes to learn from; choose a method that needs none, such as gpn-plus, "
+                "nearest-mean or logistic, or give training and validation classes (fewnode data import --split)"
+            )
         draw = uniform(self.seed, t, self.n_way * (1 + self.k_shot + self.n_way * self.m_query))
         chosen = [self.members[c] for c in choose(draw, len(self.members), self.n_way)]
         counts = [min(m, members.size - self.k_shot) for m, members in zip(self.queries, chosen, strict=True)]

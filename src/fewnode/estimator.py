@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from fewnode.card import model_card
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Attributes, Graph
 from fewnode.io import one_line, read_record, write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.method import Probabilities
@@ -35,17 +35,20 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recognise.calibration import (
+from fewnode.recogniser import MODES, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.calibration import (
+    DOUBT,
+    NO_TEMPERATURE,
     TASKS,
+    CalibrationPrior,
     Temperature,
     accuracy_by_shots,
     calibration_tasks,
     fit_temperature,
 )
-from fewnode.recognise.fit_membership import fit_membership
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.prototypes import Explanation, Prototypical
-from fewnode.recogniser import MODES, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.fit_membership import fit_membership
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
 from fewnode.team import ALONE, Team
 from fewnode.train import QUIET, Journal
@@ -99,10 +102,7 @@ class Estimator:
         Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
         """
         data = as_labelled(data)
-        train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
-        if len(data.split.valid) < 2:
-            raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")
-        valid = EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
+        train, valid = self._base_classes(data)
         start = time.perf_counter()
         graph = self._read(data.graph)
         known = inspect.signature(self.method_.fit).parameters
@@ -145,6 +145,23 @@ class Estimator:
         self.needs_fit = False
         return self
 
+    def _base_classes(self, data: Dataset) -> tuple[EpisodeSampler, EpisodeSampler]:
+        """Tasks of training and of validation classes. Who can do without them takes what there is."""
+        try:
+            train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
+            if len(data.split.valid) < 2:
+                raise FewnodeError(
+                    f"{len(data.split.valid)} validation classes; two are needed to choose by: split again"
+                )
+            return train, EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
+        except FewnodeError:
+            if getattr(self.method_, "needs_base", True) or min(self.way, self.shot, self.query) < 1:
+                raise
+        parts = [[np.flatnonzero(data.y == c) for c in data.split.part(part)] for part in ("train", "valid")]
+        large = [[nodes for nodes in members if nodes.size > 1] for members in parts]
+        samplers = [EpisodeSampler.among(members, len(members), 1, 1) for members in large]
+        return samplers[0], samplers[1]
+
     def check_team(self) -> None:
         """Refuse a method that trains in one process."""
         if "team" not in inspect.signature(self.method_.fit).parameters:
@@ -163,15 +180,22 @@ class Estimator:
             return {"temperature": None, "membership": None, "validated": validated}
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
-        method.membership = fit_membership(method, graph, members, self.way)
+        prior: CalibrationPrior | None = getattr(method, "prior", None)
+        method.membership = fit_membership(method, graph, members, self.way, prior and prior.membership)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
         tasks = [episode.task for episode in episodes]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         # only where z of all nodes is at hand: else every query would be embedded twice
-        near = [method.closest(graph, task.support, task.query) for task in tasks] if method.kept else None
+        near = [method.closest(graph, task) for task in tasks] if method.kept else None
+        expected = prior.temperatures if prior else dict.fromkeys(MODES, NO_TEMPERATURE)
+        doubt = 1e-3 + (DOUBT / len(members) ** 2 if prior and members else 0)
+        temperature = {
+            mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt))
+            for mode, given in answers.items()
+        }
         return {
-            "temperature": {mode: asdict(fit_temperature(given, episodes, near)) for mode, given in answers.items()},
+            "temperature": temperature,
             "membership": asdict(method.membership) if method.membership else None,
             "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
         }
@@ -194,11 +218,20 @@ class Estimator:
         graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
         return self._fitted(graph).predict_tasks(self._read(graph), tasks, transductive)
 
-    def recogniser(self, graph: Network, support: Nodes, support_y: Labels) -> Recogniser:
-        """The model and a support set, read once: then any nodes can be asked about, over and over."""
+    def recogniser(
+        self,
+        graph: Network,
+        support: Nodes,
+        support_y: Labels,
+        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+    ) -> Recogniser:
+        """The model and a support set, read once: then any nodes can be asked about, over and over.
+
+        `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
+        """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

@@ -164,13 +164,21 @@ def score_answers(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> 
     return measure(np.bincount(cell, minlength=len(pool) * n_way**2).reshape(-1, n_way, n_way))
 
 
-def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode], bins: int = 15) -> float:
+BINS = 15
+
+
+def calibration_error(answers: Sequence[Probabilities], pool: Sequence[Episode]) -> float:
     """Expected calibration error (Guo et al., 2017): the mean of |accuracy - confidence| over bins of equal width."""
-    confidence = np.concatenate([p.max(axis=1) for p in answers]).astype(np.float64)
-    right = np.concatenate([p.argmax(axis=1) == task.query_y for p, task in zip(answers, pool, strict=True)])
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(place, confidence - right, minlength=bins)
-    return float(np.abs(gap).sum() / max(1, right.size))
+    gaps = [calibration_gaps(answer, task.query_y) for answer, task in zip(answers, pool, strict=True)]
+    return float(np.abs(np.sum(gaps, axis=0)).sum() / max(1, sum(task.query.size for task in pool)))
+
+
+def calibration_gaps(answer: Probabilities, query_y: Ints) -> NDArray[np.float64]:
+    """Confidence less accuracy, summed over the queries of each bin of confidence: tasks can be added up."""
+    confidence = answer.max(axis=1).astype(np.float64)
+    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    gap: NDArray[np.float64] = confidence - (answer.argmax(axis=1) == query_y)
+    return np.bincount(place, gap, minlength=BINS).astype(np.float64)
 
 
 def measure(confusion: Ints) -> dict[str, NDArray[np.float64]]:

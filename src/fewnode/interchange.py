@@ -5,7 +5,7 @@ None of the libraries is imported: who has such a graph has its library.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from fewnode.errors import FewnodeError, closest
 PARTS = ("train", "valid", "test")
 NAMES = ("class_names", "node_names", "feature_names")
 
-_READ = {"x", "y", "edge_index", "num_nodes", *NAMES, *(f"{part}_classes" for part in PARTS)}
+_READ = {"x", "y", "edge_index", "num_nodes", "attribute_blocks", *NAMES, *(f"{part}_classes" for part in PARTS)}
 """Fields of a PyG `Data` that are read: PyG's own, and those that `Dataset.to_pyg` writes beside them."""
 
 
@@ -33,6 +33,8 @@ class NetworkParts:
     fields: dict[str, Any] = field(default_factory=dict)
     """Of a `Dataset`: names."""
     split: tuple[tuple[int, ...], ...] | None = None
+    blocks: tuple[tuple[str, int, int, str], ...] | None = None
+    """Kind, first column, end and name of each `Block` of attributes, if the graph tells."""
     unused: tuple[str, ...] = ()
 
 
@@ -60,10 +62,11 @@ def read_networkx(network: Any, label: str | None, attributes: Sequence[str], di
     unused += [f"edge attribute {key!r}" for key in dict.fromkeys(key for *_, data in found for key in data)]
     if network.is_directed() and not directed and found:
         unused.append("direction of edges (directed=True keeps it)")
-    x = np.concatenate([_vectors(network, key) for key in attributes], axis=1) if attributes else None
+    values = {key: _vectors(network, key) for key in attributes}
+    x = np.concatenate(list(values.values()), axis=1) if attributes else None
     y = [network.nodes[node].get(label) for node in row] if label is not None else None
     names = {"node_names": tuple(str(node) for node in row)}
-    return NetworkParts(edges, len(row), x, y, names, unused=tuple(unused))
+    return NetworkParts(edges, len(row), x, y, names, blocks=_side_by_side(values), unused=tuple(unused))
 
 
 def is_pyg(source: object) -> bool:
@@ -89,7 +92,10 @@ def read_pyg(source: Any) -> NetworkParts:
     x, y = plain_array(source.x), plain_array(source.y)
     y = y.reshape(-1) if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
     unused = tuple(name for name in held if name not in _READ)
-    return NetworkParts(plain_array(source.edge_index), int(source.num_nodes), x, y, fields, split, unused)
+    blocks = tuple(map(tuple, held["attribute_blocks"])) if "attribute_blocks" in held else None
+    return NetworkParts(
+        plain_array(source.edge_index), int(source.num_nodes), x, y, fields, split, blocks=blocks, unused=unused
+    )
 
 
 def plain_array(tensor: Any) -> Any:
@@ -102,6 +108,15 @@ def plain_array(tensor: Any) -> Any:
         return tensor.numpy()
     coo = (tensor if layout == "torch.sparse_coo" else tensor.to_sparse_coo()).coalesce()
     return sp.coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(tensor.shape)).tocsr()
+
+
+def _side_by_side(values: Mapping[str, NDArray[np.float32]]) -> tuple[tuple[str, int, int, str], ...]:
+    """A block for each attribute: single numbers mean something by themselves, rows of several are vectors."""
+    blocks, end = [], 0
+    for key, rows in values.items():
+        start, end = end, end + rows.shape[1]
+        blocks += [("numbers" if rows.shape[1] == 1 else "vector", start, end, key)] if end > start else []
+    return tuple(blocks)
 
 
 def _vectors(network: Any, key: str) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,14 @@ from torch import Tensor
 from fewnode import memory
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.files import atomic_write, read_text
+from fewnode.files import atomic_write
 from fewnode.files import exclusive as exclusive
 from fewnode.files import one_line as one_line
 from fewnode.files import read_lines as read_lines
+from fewnode.files import read_text as read_text
 from fewnode.files import readable as readable
 from fewnode.files import write_text as write_text
-from fewnode.graph import Graph, is_sparse
+from fewnode.graph import Block, Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
 from fewnode.sheets import bare as bare
 from fewnode.sheets import csv_text as csv_text
@@ -208,7 +209,12 @@ def save_dataset(data: Dataset, directory: Path) -> None:
         "info": data.info,
         "encoding": data.encoding,
     }
-    write_record(directory, "dataset", meta, arrays)
+    write_record(directory, "dataset", {**meta, **stored_blocks(graph.blocks)}, arrays)
+
+
+def stored_blocks(blocks: Sequence[Block]) -> dict[str, Any]:
+    """What a manifest says of blocks of attributes: nothing if there are none."""
+    return {"blocks": [asdict(block) for block in blocks]} if blocks else {}
 
 
 def load_dataset(directory: Path, check: bool = True) -> Dataset:
@@ -224,7 +230,7 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
         if x is None:
             x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
         return Dataset(
-            graph=Graph(adj, x, directory.resolve()),
+            graph=Graph(adj, x, directory.resolve(), tuple(Block(**block) for block in meta.get("blocks", ()))),
             y=arrays["y"],
             split=ClassSplit(**{part: tuple(ids) for part, ids in meta["split"].items()}),
             class_names=tuple(meta["class_names"]),

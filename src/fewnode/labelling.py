@@ -23,7 +23,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Ints, is_sparse
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, node_rows, support_rows
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""

@@ -197,11 +197,13 @@ def check_options(method: type, options: Mapping[str, Any]) -> None:
 _IDS = listed(whole(high=1 << 20))
 _ENCODING = {"id?": maybe(TEXT), "label?": maybe(TEXT), "directed?": FLAG}
 """The rest is checked by `Encoding`, when new rows are to be encoded."""
+_BLOCK = {"kind": one_of("words", "numbers", "vector"), "start": whole(), "stop": whole(), "name": TEXT}
 _DATASET = {
     "format": TEXT,
     "sha256": table(DIGEST),
     "name": TEXT,
     "x_shape": listed(whole(high=1 << 40), 2),
+    "blocks?": listed(record(_BLOCK), 10_000),
     "class_names": NAMES,
     "split": record({"train": _IDS, "valid": _IDS, "test": _IDS}),
     "info": record({"extended?": listed(IS_TABLE)}, more=True),

@@ -64,6 +64,8 @@ def predict_tasks(
     method: Fitted, graph: Graph, tasks: Sequence[Task], transductive: bool = False
 ) -> list[Probabilities]:
     """The answers of a fitted method, in whatever way it gives them."""
+    if any(task.described is not None for task in tasks) and not getattr(method, "reads_descriptions", False):
+        raise FewnodeError(f"{type(method).__name__} cannot read descriptions of classes; gpn-plus can")
     if transductive:
         if not isinstance(method, Transductive):
             raise FewnodeError(f"{type(method).__name__} answers each query on its own: no transductive mode")

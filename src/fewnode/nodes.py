@@ -132,13 +132,18 @@ def _row(network: Graph | Dataset, node: Any, what: str) -> int:
         raise FewnodeError(f"{what}: {error}") from None
 
 
-def support_rows(network: Graph | Dataset, support: Nodes, support_y: Labels) -> tuple[Ints, Ints]:
-    """Support nodes as rows and their labels as 0 … N-1, in the order of `classes`: each node once, with one label."""
+def support_rows(
+    network: Graph | Dataset, support: Nodes, support_y: Labels, names: Sequence[Hashable] | None = None
+) -> tuple[Ints, Ints]:
+    """Support nodes as rows and their labels as 0 … N-1, in the order of `classes`: each node once, with one label.
+
+    With `names`, classes are numbered in that order, and some of them may have no node.
+    """
     rows, labels = node_rows(network, support, "support"), label_list(support_y)
-    if len(rows) != len(labels) or len(rows) == 0:
+    if len(rows) != len(labels) or not (labels or names):
         hint = "; with a mask, give the labels of the marked nodes alone" if len(labels) == as_graph(network).n else ""
         raise FewnodeError(f"{len(rows)} support nodes and {len(labels)} labels; expected one label a node{hint}")
-    index = {name: i for i, name in enumerate(classes(labels))}
+    index = {name: i for i, name in enumerate(classes(labels) if names is None else names)}
     y = np.array([index[name] for name in labels], np.int64)
     refuse_twice(network, rows, labels)
     return rows, y

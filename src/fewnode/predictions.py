@@ -16,9 +16,9 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.io import bare, csv_text, read_table, write_text
 from fewnode.nodes import Network, Nodes, as_dataset
-from fewnode.recognise.prototypes import Explanation
 from fewnode.recogniser import DIGITS
 from fewnode.recogniser import NONE as NONE
+from fewnode.recognition.prototypes import Explanation
 
 COLUMNS = ("node", "label", "probability", "member", "nearest")
 """What a table of predictions has beside a column a class."""

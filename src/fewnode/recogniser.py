@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
-from fewnode.episodes import Task
+from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities, predict_tasks
-from fewnode.nodes import Labels, Nodes, classes, node_rows, refuse_twice, support_rows
-from fewnode.recognise.calibration import Temperature
-from fewnode.recognise.prototypes import Explanation, PreparedSupport, Prototypical
+from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
+from fewnode.recognition.calibration import MODES as MODES
+from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
+NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
 """Of a probability that is shown."""
-MODES = ("inductive", "transductive")
 
 
 @dataclass(frozen=True)
@@ -50,21 +53,44 @@ class FittedMethod:
             return finite(answer)
         near: Any = 0.0
         if temperature.by_nearness:
-            near = self.method.closest(graph, task.support, task.query)
-        return finite(temperature(answer, task.support_y, near))
+            near = self.method.closest(graph, task)
+        return finite(temperature(answer, task, near))
 
 
 class Recogniser:
     """A model and a support set, made ready once: then any nodes can be asked about, over and over."""
 
     def __init__(
-        self, fitted: FittedMethod, network: Graph | Dataset, graph: Graph, support: Nodes, support_y: Labels
+        self,
+        fitted: FittedMethod,
+        network: Graph | Dataset,
+        graph: Graph,
+        support: Nodes,
+        support_y: Labels,
+        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
     ) -> None:
-        """`network` is what the caller means by nodes, `graph` the same as the method reads it."""
+        """`network` is what the caller means by nodes, `graph` the same as the method reads it.
+
+        `described` are rows of attributes that stand for classes, too, or alone.
+        """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
-        self.support, self._support_y = support_rows(self.network, support, support_y)
-        self.classes = classes(support_y)
+        if described and not getattr(self._method, "reads_descriptions", False):
+            raise FewnodeError(f"{fitted.name} cannot read descriptions of classes; gpn-plus can")
+        self.classes = classes([*label_list(support_y), *described])
+        self.support, self._support_y = support_rows(self.network, support, support_y, self.classes)
+        self._described = self._rows_of(described)
+
+    def _rows_of(self, described: Mapping[Hashable, Attributes]) -> Described | None:
+        if not described:
+            return None
+        rows = list(described.values())
+        x = sp.vstack(rows, format="csr") if is_sparse(rows[0]) else np.concatenate(rows)
+        return Described(x, np.array([self.classes.index(name) for name in described], np.int64))
+
+    def task(self, query: Ints) -> Task:
+        """The question about these nodes."""
+        return Task(self.support, self._support_y, query, self._described)
 
     def rows(self, query: Nodes) -> Ints:
         """The rows of the nodes that are asked about."""
@@ -74,7 +100,7 @@ class Recogniser:
     def _prepared(self) -> PreparedSupport | None:
         if not isinstance(self._method, Prototypical):
             return None
-        return self._method.prepare(self.graph, self.support, self._support_y)
+        return self._method.prepare(self.graph, self.support, self._support_y, self._described)
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""
@@ -83,7 +109,7 @@ class Recogniser:
     def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         asked = self.rows(query)
-        task = Task(self.support, self._support_y, asked)
+        task = self.task(asked)
         if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
             return self.fitted.predict_tasks(self.graph, [task], transductive)[0]
         return self.fitted.tempered(self.graph, self._method.answer(self.graph, self._prepared, asked), task)
@@ -158,7 +184,7 @@ def task_rows(network: Graph | Dataset, task: Task) -> Task:
     """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
     support, support_y = _rows(network, task.support, task.support_y, "support")
     refuse_twice(network, support, support_y.tolist())
-    return Task(support, support_y, node_rows(network, task.query, "query"))
+    return Task(support, support_y, node_rows(network, task.query, "query"), task.described)
 
 
 def _rows(network: Graph | Dataset, nodes: Ints, y: Ints, what: str) -> tuple[Ints, Ints]:

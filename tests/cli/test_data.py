@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from encoders import static_folder
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import load
 from fewnode.io import load_dataset
@@ -285,6 +286,45 @@ def test_vectors_and_what_may_be_the_answer(fewnode: Fewnode, tables: Path, tmp_
     told = fewnode("data", "import", "--nodes", nodes, *edges, *named, "--out", tmp_path / "e", "--json").json
     assert told["source"]["columns"] == {"id": "id", "label": "label", "v": "vector", "shelf": "category"}
     assert told["source"]["warnings"] == []
+
+
+def test_vectors_of_a_file_beside_the_table(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    for name, n in (("faces", 180), ("more", 18)):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).normal(size=(n, 3)))
+    start = ["data", "import", "--nodes", tables / "nodes.csv", "--edges", tables / "edges.csv", *roles()]
+    shown = fewnode(*start, "--vector", tmp_path / "faces.npy", "--out", tmp_path / "d").err
+    assert "faces        vector (beside the table)" in shown
+    data = load_dataset(tmp_path / "d")
+    assert [block.name for block in data.graph.blocks] == ["words", "numbers", "faces", "missing"]
+    (tmp_path / "more.npy").rename(tmp_path / "faces.npy")
+    new = ["data", "extend", tmp_path / "d", "--nodes", tables / "new.csv", "--out", tmp_path / "e"]
+    assert "no column 'faces'" in fewnode(*new).err
+    fewnode(*new, "--vector", tmp_path / "faces.npy")
+    assert load_dataset(tmp_path / "e").graph.blocks == data.graph.blocks
+    short = fewnode(*start, "--vector", tmp_path / "faces.npy", "--out", tmp_path / "f").err
+    assert "faces: 18 vectors for the 180 nodes" in short
+    assert not (tmp_path / "f").exists()
+
+
+def test_texts_through_an_encoder(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    folder = static_folder(tmp_path / "tiny")
+    start = ["data", "import", "--nodes", tables / "nodes.csv", "--edges", tables / "edges.csv", *roles()]
+    shown = fewnode(*start, "--encoder", folder, "--out", tmp_path / "d").err
+    assert "180 of 180 texts encoded" in shown
+    assert "summary, description through tiny" in " ".join(shown.split())
+    new = ["data", "extend", tmp_path / "d", "--nodes", tables / "new.csv", "--out", tmp_path / "e"]
+    assert "of 18 texts encoded" not in fewnode(*new, "-q").err
+    static_folder(folder, normalize=True)
+    refused = fewnode(*new[:-1], tmp_path / "f").err
+    assert "texts of d went through tiny, which cannot be opened" in refused
+    assert "another encoder" in refused
+
+
+def test_an_encoder_is_a_folder_here(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
+    start = ["data", "import", "--nodes", tables / "nodes.csv", "--edges", tables / "edges.csv", *roles()]
+    refused = fewnode(*start, "--encoder", "sentence-transformers/any", "--out", tmp_path / "d").err
+    assert "no such folder; an encoder is a folder on this machine, nothing is downloaded" in refused
 
 
 def test_a_cut_gzip_leaves_nothing_behind(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:

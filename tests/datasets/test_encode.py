@@ -54,7 +54,7 @@ def test_no_words_are_chosen_where_there_is_no_text() -> None:
 def test_every_row_is_one_document_however_many_there_are() -> None:
     n = 40_000
     rows = table(a=[str(i) if i % 3 else None for i in range(n)], b=["x"] * n)
-    documents = list(encode._documents(rows, ["a", "b"]))
+    documents = list(encode.documents(rows, ["a", "b"]))
     assert documents == [f"{i}\nx" if i % 3 else "x" for i in range(n)]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from planted_grid import fill
 
 from fewnode.dataset import Dataset
+from planted_grid import fill
 
 
 @pytest.fixture(name="folder")

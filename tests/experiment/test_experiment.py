@@ -30,6 +30,8 @@ from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
 from fewnode.files import exclusive
 from fewnode.methods.table import has_option
+from fewnode.protocols import evaluate_all_classes
+from fewnode.report.grid import write_report
 from planted_grid import fill
 
 Write = Callable[..., Path]
@@ -263,3 +265,56 @@ def test_a_process_that_dies_costs_its_own_cell_alone(
     assert (found.done, found.failed) == (11, 1)
     assert pools == [12, 7]  # trainings left: 3 were done, 2 tried alone
     assert "its process died" in (tmp_path / "out" / TABLE).read_text()
+
+
+ALL_CLASSES = """
+[defaults]
+datasets = "planted"
+tasks = 4
+[[compare]]
+title = "A graph and a handful of labels"
+protocol = "all-classes"
+methods = ["logistic", "far", "pn"]
+shot = [1, 3, 24]
+[[compare]]
+methods = ["logistic"]
+way = 3
+shot = 3
+[methods.far]
+method = "nearest-mean"
+mode = "transductive"
+options = { steps = 4 }
+"""
+
+
+def test_all_classes_in_a_grid_are_those_of_evaluate(grid_file: Write, tmp_path: Path, planted: Dataset) -> None:
+    path, out = grid_file(ALL_CLASSES), tmp_path / "out"
+    progress = run_grid(path, out)
+    assert (progress.done, progress.failed, progress.impossible) == (5, 2, 3)
+    records = read_ledger(out)[0].values()
+    named = {record.name: record for record in records}
+    assert "no base classes" in str(named["planted pn all classes 1-shot seed 0"].reason)
+    assert "0 of 15 classes have more than 24" in str(named["planted logistic all classes 24-shot seed 0"].reason)
+    far = named["planted nearest-mean all classes 3-shot seed 0"]
+    found = evaluate_all_classes("nearest-mean", planted, 3, 4, transductive=True, options={"steps": 4})
+    assert far.per_task["accuracy"] == found.per_task["accuracy"][0].round(4).tolist()
+    assert far.cell["way"] == 15
+    assert sum(record.provenance.get("shared_training", False) for record in records) == 2, "one fit for all shots"
+    assert run_grid(path, out).kept == 7
+    first, second = read_results(out).sections
+    assert first.settings == ["all classes 1-shot", "all classes 3-shot", "all classes 24-shot"]
+    assert second.settings == ["3-way 3-shot"]
+
+
+def test_cells_of_episodes_are_named_as_before_there_was_another_protocol(grid_file: Write, tmp_path: Path) -> None:
+    """Their identity has no protocol in it: results on disk stay valid."""
+    run_grid(grid_file(GRID), tmp_path / "out")
+    assert not any("protocol" in record.cell for record in read_ledger(tmp_path / "out")[0].values())
+
+
+def test_a_report_of_all_classes(grid_file: Write, tmp_path: Path) -> None:
+    run_grid(grid_file(ALL_CLASSES), tmp_path / "out")
+    write_report(read_results(tmp_path / "out"), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "all classes 3-shot" in page
+    assert "Logistic" in page

@@ -67,7 +67,7 @@ def test_several_files_are_one_grid(grid_file: Write, tmp_path: Path) -> None:
     assert [number["source"] for number in whole.reported] == ["paper", "below/thesis"]
 
 
-KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, queries"
+KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, queries, protocol"
 
 
 @pytest.mark.parametrize(
@@ -345,3 +345,50 @@ def test_published_numbers_that_are_wrong(tmp_path: Path, before: str, after: st
     with pytest.raises(FewnodeError) as refused:
         read_reported(path)
     assert str(refused.value) == f"{path}: {message}"
+
+
+ALL_CLASSES = """
+[defaults]
+datasets = "a"
+way = 5
+queries = "long-tail"
+[[compare]]
+methods = ["gpn", "logistic"]
+protocol = "all-classes"
+shot = [1, 5]
+[[sweep]]
+methods = "gpn"
+shot = [1, 3]
+"""
+
+
+def test_the_protocol_all_classes_has_shots_alone(grid_file: Write) -> None:
+    """Ways and queries of the defaults are those of the other parts."""
+    compare, sweep = read_grid(grid_file(ALL_CLASSES)).parts
+    cell = compare.rows[0].cells[0]
+    assert [str(row.cells[0]) for row in compare.rows[:2]] == [
+        "a gpn all classes 1-shot seed 0",
+        "a gpn all classes 5-shot seed 0",
+    ]
+    assert (cell.protocol, cell.tasks, cell.query, cell.queries) == ("all-classes", 30, 0, "balanced")
+    assert str(sweep.rows[0].cells[0]) == "a gpn 5-way 1-shot long-tail seed 0"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('protocol = "all-classes"', 'protocol = "all"', "protocol is 'all' .*, expected episodes or all-classes"),
+        ("shot = [1, 5]", "shot = 1\nway = 3", "way: by the protocol all-classes every class"),
+        ("shot = [1, 5]", "shot = 1\nquery = 3", "query: by the protocol all-classes every class"),
+        ("shot = [1, 5]", "", "shot is missing"),
+        ("[[compare]]", "[[sweep]]\nseeds = 1\ntitle = 'no list'", None),
+        ("[[compare]]", "[[case]]", "a case study is of one task of test classes; leave out protocol"),
+    ],
+)
+def test_what_a_part_of_all_classes_cannot_say(grid_file: Write, old: str, new: str, message: str | None) -> None:
+    path = grid_file(ALL_CLASSES.replace(old, new, 1))
+    if message is None:
+        assert read_grid(path).parts[0].along == "shot"
+        return
+    with pytest.raises(FewnodeError, match=message):
+        read_grid(path)

@@ -16,8 +16,8 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods import plus
-from fewnode.recognise.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
-from fewnode.recognise.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
+from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
+from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
 from fewnode.represent.mix import mix_weights, within_class_metric
 from fewnode.represent.views import read_along
 

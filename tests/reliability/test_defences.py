@@ -212,7 +212,7 @@ DEFENCES = [
     ),
     Defence(
         "powers of a temperature",
-        "recognise/calibration.py",
+        "recognition/calibration.py",
         "np.exp(np.clip(power, -MAX_LOG_POWER, MAX_LOG_POWER))",
         "np.exp(power)",
         "reliability/test_files.py::test_a_forged_temperature_gives_no_answer_that_is_not_a_number",

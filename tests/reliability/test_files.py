@@ -44,7 +44,7 @@ from fewnode.experiment.results import read_results
 from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool
 from fewnode.predictions import read_support
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.tune import read_options
 from graphs import planted as make
 from sizes import Figure, in_child, sizes

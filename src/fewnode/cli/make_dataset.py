@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, emit, note
+from fewnode.cli.output import Json, Quiet, counting, emit, note
 from fewnode.cli.scale import Memory, keep_memory
 from fewnode.errors import FewnodeError, closest
 
@@ -42,6 +42,9 @@ Encoding = typer.Option(None, "--encoding", help="Of files of text, as latin-1 o
 Missing = typer.Option(
     [], "--missing", metavar="WORD", help="One more word for a missing value. Repeatable. '': only empty cells are."
 )
+EncoderFolder = typer.Option(
+    None, "--encoder", metavar="FOLDER", help="A text encoder on this machine; its vectors join the words of the text."
+)
 Multiline = typer.Option(False, "--multiline", help="Quoted cells may have several lines.")
 NoHeader = typer.Option(False, "--no-header", help="The first line of the edges is an edge, not names of columns.")
 NoNodeHeader = typer.Option(
@@ -68,8 +71,9 @@ def import_(
         [], "--category", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
     ),
     vector: list[str] = typer.Option(
-        [], "--vector", metavar="COLUMN", help="A column of lists of numbers, scaled as a whole. Repeatable."
+        [], "--vector", metavar="COLUMN", help="Lists of numbers, scaled as a whole, or a FILE.npy. Repeatable."
     ),
+    encoder: Path = EncoderFolder,
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
     unknown_ends: str = UnknownEnds,
@@ -122,7 +126,7 @@ def import_(
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
     chosen = _split(split, lists)
     if source is not None:
-        columns = (id_column, label, *text, *numeric, *category, *vector, source_column, target_column)
+        columns = (id_column, label, *text, *numeric, *category, *vector, encoder, source_column, target_column)
         said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
         if nodes or edges or any(columns) or any(said):
             raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
@@ -139,6 +143,7 @@ def import_(
         from fewnode.datasets.tables import read_tables
 
         written = _dialect(separator, decimal, encoding, missing, multiline)
+        vector, beside = _columns_and_files(vector)
         data = read_tables(
             nodes,
             _kinds(edges),
@@ -148,6 +153,9 @@ def import_(
             numeric=numeric,
             category=category,
             vector=vector,
+            vectors=beside or None,
+            encoder=encoder,
+            progress=counting("texts encoded", quiet or as_json),
             source=source_column,
             target=target_column,
             directed=directed,
@@ -252,6 +260,10 @@ def extend(
     multiline: bool = Multiline,
     no_header: bool = NoHeader,
     no_node_header: bool = NoNodeHeader,
+    vector: list[Path] = typer.Option(
+        [], "--vector", metavar="FILE", help="Vectors of the new nodes, where D has such a FILE.npy. Repeatable."
+    ),
+    encoder: Path = EncoderFolder,
     alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -283,6 +295,9 @@ def extend(
         dialect=replace(written, header=not no_node_header),
         edge_dialect=replace(written, header=not no_header),
         alone=alone,
+        vectors=vector or None,
+        encoder=encoder,
+        progress=counting("texts encoded", quiet or as_json),
     )
     _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
 
@@ -318,6 +333,11 @@ def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
     if given and split is not None:
         raise FewnodeError("--split deals the classes and --train-classes, --valid-classes, --test-classes list them")
     return given or split
+
+
+def _columns_and_files(vector: Sequence[str]) -> tuple[list[str], list[str]]:
+    files = [given for given in vector if given.lower().endswith(".npy")]
+    return [given for given in vector if given not in files], files
 
 
 def _kinds(edges: Sequence[str]) -> list[Path | dict[str, Path]]:

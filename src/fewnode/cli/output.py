@@ -69,6 +69,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return visible("\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]))
 
 
+def counting(what: str, quiet: bool) -> Callable[[int, int], None]:
+    """Says how many of all are done, ten times at most."""
+    said = [0]
+
+    def report(done: int, total: int) -> None:
+        if 10 * done // max(1, total) > said[0]:
+            said[0] = 10 * done // max(1, total)
+            note(f"{done:,} of {total:,} {what}", quiet)
+
+    return report
+
+
 @contextmanager
 def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Report]:
     """A bar with loss, validation accuracy and time left; plain lines where there is no terminal.

@@ -1,4 +1,4 @@
-"""`fewnode evaluate`, `predict` and `suggest`: what a trained run is asked."""
+"""`fewnode predict` and `suggest`: what a trained run is asked about nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show, starting, table, training_bar
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -20,7 +20,7 @@ from fewnode.cli.scale import (
     keep_memory,
     prepare_blocks,
 )
-from fewnode.errors import FewnodeError, visible
+from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.bulk import Bulk
@@ -31,98 +31,9 @@ if TYPE_CHECKING:
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
 )
-OpenSet = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes.")
 Run = typer.Option(..., "--run", help="The directory that `fewnode train --out` wrote.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
 OtherData = typer.Option(None, "--data", help="Another dataset with the same attributes; default: the run's own.")
-
-MEASURED = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro-F1",
-    "weighted_f1": "weighted F1",
-    "auroc": "AUROC of being in a class",
-    "known": "members taken for members",
-    "unknown": "strangers taken for strangers",
-}
-
-
-def evaluate(
-    run: Path = Run,
-    way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
-    shot: int = typer.Option(None, "--shot", help="K; default: as trained."),
-    query: int = typer.Option(None, "--query", help="M; default: as many as --shot."),
-    tasks: int = typer.Option(None, "--tasks", min=1, help="Tasks; default 50 as in the paper, 500 for less chance."),
-    repeats: int = typer.Option(1, "--repeats", min=1, help="Trainings with other seeds, on the same tasks."),
-    pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
-    save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
-    pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
-    transductive: bool = Transductive,
-    queries: str = typer.Option(
-        "balanced",
-        "--queries",
-        help="Spread over the classes: balanced, or long-tail.",
-        autocompletion=starting("balanced", "long-tail"),
-    ),
-    open_set: bool = OpenSet,
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Score a model on few-shot tasks from the test classes: accuracy, macro- and weighted F1, 95 % intervals.
-
-    Also how far its probabilities are from frequencies (expected calibration error) and, with --open-set, how well
-    it tells nodes of other classes: AUROC, and the shares told right at its own threshold.
-
-    The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
-    method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
-
-    \b
-    Example:
-      fewnode evaluate --run run --way 5 --shot 3 --tasks 500
-      fewnode evaluate --run run --shot 1 --transductive --open-set
-      fewnode evaluate --run run --save-pool tasks.jsonl
-      fewnode evaluate --run other --pool tasks.jsonl --json
-
-    To compare methods, networks and settings in one table: `fewnode experiment`.
-    """
-    from fewnode import evaluation, pools
-
-    set_threads(threads)
-    model, dataset = open_run(run, data, method, quiet)
-    chosen = pools.read_pool(pool, dataset) if pool else None
-    shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": queries}
-    asking = {
-        **shape,
-        "tasks": tasks,
-        "pool": chosen,
-        "transductive": transductive,
-        "open_set": open_set,
-    }
-    if save_pool:
-        drawn = chosen or evaluation.test_tasks(model, dataset, **shape).take(tasks or evaluation.TASKS)
-        pools.save_pool(save_pool, drawn, dataset)
-    results = [evaluation.evaluate(model, dataset, **asking)]
-    for extra in range(1, repeats):
-        again = model.fresh(model.seed + extra)
-        with training_bar(again.method_.episodes if hasattr(again.method_, "episodes") else 0, quiet) as report:
-            again.fit(dataset, _journal(report, f"repeat {extra + 1}/{repeats}"))
-        results.append(evaluation.evaluate(again, dataset, **asking))
-    result = evaluation.join(results)
-    drawn_from = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
-    if as_json:
-        emit({**result.to_json(), **drawn_from, "method": model.method, "run": str(run), "seed": model.seed})
-        return
-    of = result.provenance
-    what = f"tasks of {pool}" if pool else f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
-    count = result.per_task["accuracy"].shape[1]
-    heading = f"{Path(model.method).name} on {dataset.name}: {what}, {count} tasks, {repeats} training(s)"
-    typer.echo(visible(heading))
-    mode = "transductive" if transductive else "inductive"
-    typer.echo(f"{mode}, {queries} queries" if not pool else mode)
-    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
-    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
 
 
 def predict(
@@ -306,12 +217,6 @@ def suggest(
 
 def _cell(value: object) -> str:
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def _journal(report: Any, part: str) -> Any:
-    from fewnode.checkpoint import Checkpoints
-
-    return Checkpoints(listener=report, part=part)
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:

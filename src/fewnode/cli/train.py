@@ -36,6 +36,12 @@ METHODS = (
     "sgc",
     "deepwalk",
     "node2vec",
+    "nearest-mean",
+    "logistic",
+    "label-spreading",
+    "correct-and-smooth",
+    "graphany",
+    "gcn-support",
 )
 
 
@@ -113,6 +119,8 @@ def train(
       meta-gnn, maml      adapt to a task, and learn to; with and without graph
       gcn, sgc            adapt to a task, from a classifier of other classes
       deepwalk, node2vec  structure alone
+      nearest-mean, logistic, label-spreading, correct-and-smooth, graphany, gcn-support
+                          need no base classes: see fewnode evaluate --protocol all-classes
       FILE.py:CLASS       your own, as in examples/my_method.py
 
     What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
@@ -132,7 +140,7 @@ def train(
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
-        **_options(option),
+        **method_options(option),
         "episodes": episodes,
         "encoder": encoder,
         "hidden": _widths(hidden),
@@ -299,7 +307,7 @@ def _tuned(path: Path, method: str) -> dict[str, Any]:
     return options
 
 
-def _options(given: list[str]) -> dict[str, Any]:
+def method_options(given: list[str]) -> dict[str, Any]:
     """NAME=VALUE pairs; a value is a JSON value or, failing that, text."""
     options: dict[str, Any] = {}
     for pair in given:

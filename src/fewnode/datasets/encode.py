@@ -31,7 +31,7 @@ from fewnode.datasets.standardise import (
     vector_scale,
 )
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, no_attributes
+from fewnode.graph import Attributes, Block, no_attributes
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000
@@ -96,7 +96,7 @@ class Encoding:
             flags += [name] * bool(missing_rows(block).any())
         return cls(
             text=tuple(columns["text"]),
-            vocabulary=words.choose(_documents(table, columns["text"])) if columns["text"] else (),
+            vocabulary=words.choose(documents(table, columns["text"])) if columns["text"] else (),
             numeric=numeric,
             category={name: _categories(table, name) for name in columns["category"]},
             vector=vector,
@@ -128,6 +128,17 @@ class Encoding:
             *(f"{name} (missing)" for name in self.flags),
         )
 
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Which attributes belong together: words, numbers (with categories), each vector, flags."""
+        numbers = len(self.numeric) + sum(map(len, self.category.values()))
+        widths = [("words", "words", len(self.vocabulary)), ("numbers", "numbers", numbers)]
+        widths += [("vector", name, len(scale.mean)) for name, scale in self.vector.items()]
+        widths.append(("numbers", "missing", len(self.flags)))
+        ends = np.cumsum([width for *_, width in widths]).tolist()
+        found = zip(widths, ends, strict=True)
+        return tuple(Block(kind, end - width, end, name) for (kind, name, width), end in found if width)
+
     def encode(self, table: Rows) -> tuple[Attributes, dict[str, int]]:
         """The attributes of each row, and how many cells of each column were empty or of an unknown category.
 
@@ -137,7 +148,7 @@ class Encoding:
         blocks: list[Any] = []
         flags = np.zeros((len(table), len(self.flags)), np.float32)
         if self.text:
-            blocks.append(count_words(_documents(table, self.text), self.vocabulary))
+            blocks.append(count_words(documents(table, self.text), self.vocabulary))
         for name, (mean, deviation) in self.numeric.items():
             values = table.numbers(name)
             missing = np.isnan(values)
@@ -224,7 +235,7 @@ def _vector(values: object) -> tuple[float, ...]:
     return tuple(map(_finite, values))
 
 
-def _documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
+def documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
     """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
     cells = [table.labels(column) for column in columns]
     for start in range(0, len(table), 1 << 14):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Graph, dense_blocks
 from fewnode.io import checked_csr, one_line, readable
 
 FREE_INFLATION = 64 << 20
@@ -148,7 +148,8 @@ def _own_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
     _require(arrays, "edge_index", "y")
     y = _labels(arrays["y"])
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
-    return Graph.from_edges(arrays["edge_index"], y.size, x, directed=directed), y
+    blocks = dense_blocks(x) if isinstance(x, np.ndarray) else ()
+    return Graph.from_edges(arrays["edge_index"], y.size, x, directed=directed, blocks=blocks), y
 
 
 def _benchmark_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
@@ -158,7 +159,8 @@ def _benchmark_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any
     x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     edges = np.stack([adj.row, adj.col])[:, adj.data != 0]
-    return Graph.from_edges(edges, y.size, x, directed=directed), y
+    blocks = dense_blocks(x) if isinstance(x, np.ndarray) else ()
+    return Graph.from_edges(edges, y.size, x, directed=directed, blocks=blocks), y
 
 
 def _require(arrays: Arrays, *names: str) -> None:

@@ -28,7 +28,7 @@ from fewnode.datasets.lines import Skipped, chunks, find_raw
 from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line, readable
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph, Ints, dense_blocks
 
 MAX_MAP = 1 << 28
 MAX_ELEMENT = 1 << 24
@@ -45,7 +45,7 @@ def build_reddit(raw: Path) -> Dataset:
     y, class_names = _read_classes(find_raw(folder, "reddit-class_map.json"), row)
     x = _read_attributes(find_raw(folder, "reddit-feats.npy"), len(names))
     edges, skipped = _read_links(graph_file, row)
-    graph = Graph.from_edges(edges, len(names), x)
+    graph = Graph.from_edges(edges, len(names), x, blocks=dense_blocks(x))
     expected = EXPECTED["reddit"]
     split = ClassSplit.random(y, expected.split, seed=0)
     info: dict[str, Any] = {

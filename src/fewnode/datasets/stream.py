@@ -22,7 +22,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
 from fewnode.engine import loops
 from fewnode.errors import FewnodeError
-from fewnode.io import Stream, load_dataset, one_line, write_record
+from fewnode.graph import SAMPLE, dense_blocks
+from fewnode.io import Stream, load_dataset, one_line, stored_blocks, write_record
 
 LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")
 SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "info")
@@ -84,6 +85,7 @@ def _import(
             "split": {part: list(split.part(part)) for part in ("train", "valid", "test")},
             "info": {"source": path.name, "note": str(small.get("info", ""))},
             "encoding": None,
+            **_blocks(columns),
         }
         arrays = {"adj.indptr": indptr.astype(index), "adj.indices": indices, "y": y, **x}
         write_record(out, "dataset", meta, arrays)
@@ -160,6 +162,16 @@ def _attributes(
     streams["x.data"] = Stream(np.dtype(np.float32), data.shape, _finite(data))
     rows, width = (int(each) for each in small["x_shape"])
     return streams, (rows, width)
+
+
+def _blocks(columns: dict[str, Column]) -> dict[str, Any]:
+    """What the first of the dense attributes look like, as `read_dataset_npz` sees them."""
+    if "x" not in columns or not math.prod(columns["x"].shape):
+        return {}
+    width = columns["x"].shape[1]
+    rows = max(1, min(columns["x"].shape[0], -(-SAMPLE // width)))
+    first = np.concatenate(list(columns["x"].pieces(0, rows * width))).reshape(rows, width)
+    return stored_blocks(dense_blocks(first))
 
 
 def _finite(column: Column) -> Iterator[NDArray[np.float32]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -126,6 +127,11 @@ def as_tensor(array: NDArray[Any]) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
+
+
+def taken(matrix: CSR | Tensor, nodes: Int[Tensor, " k"] | NDArray[Any]) -> CSR | Tensor:
+    """Rows of either kind of matrix, side by side."""
+    return matrix.copied(np.asarray(nodes)) if isinstance(matrix, CSR) else matrix[nodes]
 
 
 def numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:

@@ -15,7 +15,7 @@ from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell
 from fewnode.graph import Ints
 from fewnode.methods.adapt import Adapt
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40

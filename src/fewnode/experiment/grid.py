@@ -20,10 +20,13 @@ from fewnode.files import one_line, read_text
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")
-PART_KEYS = ("title", "datasets", "methods", *SHAPE, "seeds", "tasks", "pool_seed", "queries")
+PART_KEYS = ("title", "datasets", "methods", *SHAPE, "seeds", "tasks", "pool_seed", "queries", "protocol")
 DEFAULT_KEYS = PART_KEYS[1:]
 METHOD_KEYS = ("method", "options", "seeds", "mode")
 MODES, QUERIES = ("inductive", "transductive"), ("balanced", "long-tail")
+PROTOCOLS = ("episodes", "all-classes")
+DRAWS = 30
+"""Of the protocol all-classes, unless `tasks` says otherwise."""
 GRID_KEYS = ("title", "reported", "defaults", "methods", *KINDS)
 TAKEN = ("method", "seed", *SHAPE)
 """What an option of a method cannot be called: the grid itself says these."""
@@ -35,7 +38,8 @@ MAX_BYTES = 1 << 18
 class Cell:
     """One training and its score on a pool of test tasks; of kind `case`, a close look at one of those tasks.
 
-    `query` is M, the queries a class in training; test tasks ask for as many as `shot` (Deviation D5).
+    `query` is M, the queries a class in training; test tasks ask for as many as `shot` (Deviation D5). By the protocol
+    all-classes there is no training: `tasks` are draws, `query` is 0, and `way` is known once the network is.
     """
 
     dataset: str
@@ -50,13 +54,21 @@ class Cell:
     mode: str = MODES[0]
     queries: str = QUERIES[0]
     kind: str = "score"
+    protocol: str = PROTOCOLS[0]
 
     def __str__(self) -> str:
         options = "".join(f" {name}={value}" for name, value in self.options.items())
-        queries = "" if self.query == self.shot else f" {self.query}-query"
+        queries = "" if self.query in (0, self.shot) else f" {self.query}-query"
         what = " case study" if self.kind == "case" else f" seed {self.seed}"
         queries += "".join(f" {each}" for each in (self.mode, self.queries) if each not in (MODES[0], QUERIES[0]))
-        return f"{self.dataset} {self.method}{options} {self.way}-way {self.shot}-shot{queries}{what}"
+        return (
+            f"{self.dataset} {self.method}{options} {setting_text(self.way, self.shot, self.protocol)}{queries}{what}"
+        )
+
+
+def setting_text(way: int, shot: int, protocol: str) -> str:
+    """N and K in words."""
+    return f"{way}-way {shot}-shot" if protocol == PROTOCOLS[0] else f"all classes {shot}-shot"
 
 
 @dataclass(frozen=True)
@@ -154,28 +166,42 @@ def read_reported(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _part(kind: str, table: TomlTable, methods: Mapping[str, TomlTable]) -> GridPart:
-    axes = {name: table.numbers(name, 2 if name == "way" else 1) for name in SHAPE if name in table.values}
-    for name in ("way", "shot"):
+    asked = _shape(kind, table)
+    axes = {name: table.numbers(name, 2 if name == "way" else 1) for name in asked if name in table.values}
+    for name in asked[:-1] or asked:
         if name not in axes:
             table.wrong(f"{name} is missing")
-    lists = [name for name in SHAPE if isinstance(table.values.get(name), list)]
+    lists = [name for name in asked if isinstance(table.values.get(name), list)]
     if kind == "sweep" and len(lists) != 1:
-        table.wrong(f"one of {', '.join(SHAPE)} must be a list, the axis of the sweep; {len(lists)} are")
+        table.wrong(f"one of {', '.join(asked)} must be a list, the axis of the sweep; {len(lists)} are")
     if kind in ("ablation", "case") and lists:
         table.wrong(f"{lists[0]} is a list, expected one number")
-    axes.setdefault("query", [0])
+    for name in SHAPE:
+        axes.setdefault(name, [0])
     datasets, labels = table.names("datasets"), table.names("methods")
     seeds = sum(len(_seeds(kind, table, methods.get(label))) for label in labels)
     if math.prod(map(len, axes.values())) * len(datasets) * seeds > MAX_CELLS:  # before any of them is made
         table.wrong(f"more than {MAX_CELLS:,} cells")
     settings = list(product(axes["way"], axes["shot"], axes["query"]))
     rows = [
-        _row(kind, table, methods, dataset, label, setting)
+        _row(kind, table, methods, dataset, label, numbers)
         for dataset in datasets
         for label in labels
-        for setting in settings
+        for numbers in settings
     ]
     return GridPart(kind, table.text("title", kind), tuple(rows), lists[0] if kind == "sweep" else None)
+
+
+def _shape(kind: str, table: TomlTable) -> Sequence[str]:
+    """What of N, K and M a part may say: by the protocol all-classes, K alone."""
+    if table.choice("protocol", PROTOCOLS) == PROTOCOLS[0]:
+        return SHAPE
+    if kind == "case":
+        table.wrong("a case study is of one task of test classes; leave out protocol")
+    for name in ("way", "query", "queries"):
+        if name in table.own:
+            table.wrong(f"{name}: by the protocol all-classes every class and node is asked about; leave it out")
+    return ("shot",)
 
 
 def _row(
@@ -184,7 +210,7 @@ def _row(
     methods: Mapping[str, TomlTable],
     dataset: str,
     label: str,
-    setting: tuple[int, int, int],
+    numbers: tuple[int, int, int],
 ) -> GridRow:
     own = methods.get(label)
     method = own.text("method", label) if own else label
@@ -192,20 +218,23 @@ def _row(
     for name in options:
         if own and name in TAKEN:
             own.wrong(f"options: {name!r} is not an option of a method; the parts of the grid say it")
-    way, shot, query = setting
+    way, shot, query = numbers
+    protocol = table.choice("protocol", PROTOCOLS)
+    episodes = protocol == PROTOCOLS[0]
     cell = Cell(
         dataset=dataset,
         method=method,
         way=way,
         shot=shot,
-        query=query or shot,
+        query=query or (shot if episodes else 0),
         seed=0,
-        tasks=table.number("tasks", 2, 50),
+        tasks=table.number("tasks", 2, 50 if episodes else DRAWS),
         pool_seed=table.number("pool_seed", 0, 0),
         options=options,
         mode=own.choice("mode", MODES) if own else MODES[0],
-        queries=table.choice("queries", QUERIES),
+        queries=table.choice("queries", QUERIES) if episodes else QUERIES[0],
         kind="case" if kind == "case" else "score",
+        protocol=protocol,
     )
     return GridRow(label, tuple(replace(cell, seed=seed) for seed in _seeds(kind, table, own)))
 

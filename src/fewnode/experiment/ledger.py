@@ -46,7 +46,8 @@ class Record:
         cell = self.cell
         method = str(cell["method"]).split(" ")[0]
         what = "case study" if cell["kind"] == "case" else f"seed {cell['seed']}"
-        return f"{cell['dataset']} {method} {cell['way']}-way {cell['shot']}-shot {what}"
+        ways = "all classes" if cell.get("protocol") else f"{cell['way']}-way"
+        return f"{cell['dataset']} {method} {ways} {cell['shot']}-shot {what}"
 
     @property
     def scores(self) -> dict[str, NDArray[np.float64]]:

@@ -17,13 +17,23 @@ from fewnode.datasets import BUILDERS, BUILT_IN, load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
-from fewnode.experiment.grid import Cell, Grid
+from fewnode.experiment.grid import PROTOCOLS, Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.methods.table import METHODS
 from fewnode.plugins import Plugin, is_plugin, read
+from fewnode.protocols import AllClassesSampler
 
-ANY_TASK = ("deepwalk", "node2vec", "gpn-plus")
-"""Walks look at no task, and GPN+ draws its own from the nodes of a class: a test holds them to it."""
+ANY_TASK = (
+    "deepwalk",
+    "node2vec",
+    "gpn-plus",
+    "logistic",
+    "label-spreading",
+    "correct-and-smooth",
+    "graphany",
+    "gcn-support",
+)
+"""They look at no task, or GPN+ draws its own from the nodes of a class: a test holds them to it."""
 GUESS = 10.0
 """Seconds that a training is taken to need while nothing like it has been measured."""
 
@@ -46,8 +56,16 @@ class PlannedCell:
 
         What some methods learn is the same for every N, K and M.
         """
-        shape = () if self.method in ANY_TASK else ("way", "shot", "query")
+        if self.without_base:
+            shape: tuple[str, ...] = ("protocol",)
+        else:
+            shape = () if self.method in ANY_TASK else ("way", "shot", "query")
         return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
+
+    @property
+    def without_base(self) -> bool:
+        """Whether the method is fitted to the graph alone."""
+        return self.cell.protocol != PROTOCOLS[0]
 
 
 def plan(grid: Grid, data_dir: Path | None = None) -> list[PlannedCell]:
@@ -72,7 +90,7 @@ class Planner:
         self._sources: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._methods: dict[str, tuple[str | Plugin, str, dict[str, Any]]] = {}
-        self._reasons: dict[tuple[str, int, int, int, str], str | None] = {}
+        self._reasons: dict[tuple[str, int, int, int, str, str], tuple[str | None, int]] = {}
 
     def plan(self, cell: Cell) -> PlannedCell:
         if cell.dataset not in self._sources:
@@ -82,11 +100,15 @@ class Planner:
         if self._names.setdefault(data.name, data.sha256) != data.sha256:
             raise FewnodeError(f"{cell.dataset}: another dataset of the grid is called {data.name!r} too; rename one")
         method, name, options = self._method(cell)
+        reason, way = self._reason(source, cell)
+        cell = replace(cell, way=way)
         identity = {**asdict(cell), "dataset": data.name, "data_sha256": data.sha256, "method": name}
         identity["options"] = options
+        if cell.protocol == PROTOCOLS[0]:
+            del identity["protocol"]  # what was measured before there were two keeps its identity
         hashed = {key: value for key, value in identity.items() if key != "dataset"}
         found = replace(cell, dataset=data.name)
-        return PlannedCell(short_hash(hashed), found, source, method, identity, self._reason(source, cell))
+        return PlannedCell(short_hash(hashed), found, source, method, identity, reason)
 
     def _find(self, name: str) -> str:
         """A built-in name, or a dataset directory or file in one of the folders; `.npz` may be left out."""
@@ -119,10 +141,15 @@ class Planner:
                 return str(folder / name)
         return name
 
-    def _reason(self, source: str, cell: Cell) -> str | None:
-        key = (source, cell.way, cell.shot, cell.query, cell.queries)
+    def _reason(self, source: str, cell: Cell) -> tuple[str | None, int]:
+        """Why the cell cannot be, or None; and N, which is what the network has if all classes are asked about."""
+        key = (source, cell.way, cell.shot, cell.query, cell.queries, cell.protocol)
         if key not in self._reasons:
-            self._reasons[key] = impossible(open_dataset(source), *key[1:])
+            data = open_dataset(source)
+            if cell.protocol == PROTOCOLS[0]:
+                self._reasons[key] = impossible(data, cell.way, cell.shot, cell.query, cell.queries), cell.way
+            else:
+                self._reasons[key] = _all_classes(data, cell.shot)
         return self._reasons[key]
 
 
@@ -136,6 +163,13 @@ def impossible(data: Dataset, way: int, shot: int, query: int, queries: str = "b
     except FewnodeError as error:
         return str(error)
     return None
+
+
+def _all_classes(data: Dataset, shot: int) -> tuple[str | None, int]:
+    try:
+        return None, len(AllClassesSampler(data, shot).members)
+    except FewnodeError as error:
+        return str(error), 0
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ from scipy import stats
 
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import METRICS
-from fewnode.experiment.grid import KINDS, SHAPE, Grid
+from fewnode.experiment.grid import KINDS, PROTOCOLS, SHAPE, Grid, setting_text
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
 from fewnode.files import readable, write_text
@@ -47,6 +47,7 @@ class ResultRow:
     shot: int
     query: int
     records: tuple[Record | None, ...]
+    protocol: str = PROTOCOLS[0]
 
     @cached_property
     def done(self) -> list[Record]:
@@ -72,7 +73,8 @@ class ResultRow:
 
     @property
     def setting(self) -> str:
-        return f"{self.way}-way {self.shot}-shot" + (f" {self.query}-query" if self.query != self.shot else "")
+        queries = f" {self.query}-query" if self.query not in (0, self.shot) else ""
+        return setting_text(self.way, self.shot, self.protocol) + queries
 
     @property
     def seconds(self) -> float | None:
@@ -133,7 +135,9 @@ class Results:
         return list(shown.values())
 
     def paper(self, entry: ResultRow, metric: str) -> float | None:
-        """The number that was published for the entry, in percent."""
+        """The number that was published for the entry, in percent; all of them are of test classes."""
+        if entry.protocol != PROTOCOLS[0]:
+            return None
         key = {"dataset": entry.dataset, "way": entry.way, "shot": entry.shot, "method": entry.label, "metric": metric}
         return next((r["value"] for r in self.reported if all(r[k] == v for k, v in key.items())), None)
 
@@ -153,7 +157,8 @@ def write_layout(directory: Path, grid: Grid, planned: Sequence[PlannedCell]) ->
 
 def _place(planned: PlannedCell) -> dict[str, Any]:
     cell = planned.cell
-    shape = {"way": cell.way, "shot": cell.shot, "query": cell.query}
+    shape: dict[str, Any] = {"way": cell.way, "shot": cell.shot, "query": cell.query}
+    shape |= {"protocol": cell.protocol} if planned.without_base else {}
     return {"id": planned.id, "dataset": cell.dataset, "method": Path(cell.method).name, **shape}
 
 
@@ -188,9 +193,13 @@ def read_results(directory: Path) -> Results:
 
 def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> ResultRow:
     first = row["cells"][0]
-    shape = {key: int(first[key]) for key in ("way", "shot", "query")}
+    shape: dict[str, Any] = {key: int(first[key]) for key in ("way", "shot", "query")}
     found = tuple(records.get(cell["id"]) for cell in row["cells"])
-    return ResultRow(str(row["label"]), str(first["dataset"]), str(first["method"]), **shape, records=found)
+    protocol = first.get("protocol", PROTOCOLS[0])
+    if protocol not in PROTOCOLS:
+        raise KeyError
+    names = (str(row["label"]), str(first["dataset"]), str(first["method"]))
+    return ResultRow(*names, **shape, records=found, protocol=protocol)
 
 
 # --- significance -------------------------------------------------------------------------------------------------

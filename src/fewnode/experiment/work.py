@@ -7,16 +7,19 @@ import platform
 import resource
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import fewnode
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import METRICS, evaluate
@@ -24,7 +27,9 @@ from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.files import one_line
+from fewnode.method import Fitted
 from fewnode.methods.table import has_option
+from fewnode.protocols import AllClassesSampler, fit_without_base, score_draws
 
 THREADS = 1
 
@@ -57,7 +62,7 @@ def work(group: Sequence[PlannedCell]) -> list[Record]:
         try:
             data = open_dataset(first.source)
             start, cpu = time.perf_counter(), time.process_time()
-            model = _model(first).fit(data)
+            model = _fit(first, data)
         except Exception as error:
             spent = time.perf_counter() - start
             return [_failed(planned, error, spent) for planned in group]
@@ -71,26 +76,28 @@ def work(group: Sequence[PlannedCell]) -> list[Record]:
     return records
 
 
-def _model(planned: PlannedCell) -> Estimator:
+def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
+    """On the classes of the split or, by the protocol all-classes, on the graph alone."""
     cell = planned.cell
     options = dict(cell.options)
     if "workers" not in options and has_option(planned.method, "workers"):
         options["workers"] = THREADS  # it changes no bit, and processes are what the grid runs on
-    return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options)
+    if planned.without_base:
+        return fit_without_base(planned.method, data, cell.seed, options)
+    return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options).fit(data)
 
 
-def _finish(planned: PlannedCell, model: Estimator, fit: tuple[float, float], shared: bool) -> Record:
+def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], shared: bool) -> Record:
     cell, data = planned.cell, open_dataset(planned.source)
     start = time.perf_counter()
-    if cell.kind == "case":
+    if cell.kind == "case" and isinstance(model, Estimator):
         found: dict[str, Any] = {"case": look(model, data, cell)}
     else:
-        asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
-        asked |= {"transductive": True} if cell.mode == "transductive" else {}
-        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
-        found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
+        found = {
+            "per_task": {metric: scores.round(DIGITS).tolist() for metric, scores in _scores(planned, model, data)}
+        }
     seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
-    history = getattr(model.method_, "history_", None)
+    history = getattr(getattr(model, "method_", model), "history_", None)
     provenance = {
         **_versions(),
         "fit_cpu_seconds": round(fit[1], 3),
@@ -99,6 +106,19 @@ def _finish(planned: PlannedCell, model: Estimator, fit: tuple[float, float], sh
         "episodes": history.done if history else None,
     }
     return Record(planned.id, planned.identity, "done", seconds=seconds, provenance=provenance, **found)
+
+
+def _scores(planned: PlannedCell, model: Fitted, data: Dataset) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Of each metric, the scores of all tasks."""
+    cell, transductive = planned.cell, planned.cell.mode == "transductive"
+    if planned.without_base:
+        sampler = AllClassesSampler(data, cell.shot, cell.pool_seed)
+        result = score_draws(model, data, sampler, cell.tasks, transductive)
+    else:
+        asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
+        asked |= {"transductive": True} if transductive else {}
+        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
+    return ((metric, result.per_task[metric][0]) for metric in METRICS)
 
 
 def died(group: Sequence[PlannedCell]) -> list[Record]:

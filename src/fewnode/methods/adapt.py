@@ -160,7 +160,7 @@ class Adapt:
         of_node = torch.from_numpy(label)
         network.eval()
         with torch.no_grad():
-            width = network(network.encoder.read(g, train.members[0][:1])).shape[1]
+            width = network(network.encoder.read(g, train[0].support[:1])).shape[1]
         with seeded(self.seed, 1):
             network.classes = classes = nn.Linear(width, len(train.members))
 

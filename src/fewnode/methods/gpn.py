@@ -29,7 +29,7 @@ from fewnode.gpn import (
 )
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.recognise.prototypes import NumberedTasks, Prototypical, answer_tasks
+from fewnode.recognition.prototypes import NumberedTasks, Prototypical, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared
 from fewnode.seeds import seeded, stream

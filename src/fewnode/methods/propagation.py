@@ -22,7 +22,7 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
 from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
 from fewnode.represent.diffusion import Axes, Diffusion, Operators, centred, mean_direction

@@ -9,9 +9,13 @@ from typing import Any
 from fewnode.errors import FewnodeError, closest
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
+from fewnode.methods.gcn_support import SupportGCN
 from fewnode.methods.gpn import GPN
+from fewnode.methods.graphany import LinearGNNs
+from fewnode.methods.logistic import Logistic
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
+from fewnode.methods.spreading import CorrectAndSmooth, LabelSpreading
 from fewnode.methods.walks import Walks
 from fewnode.plugins import Plugin, check_class, is_plugin, read
 
@@ -21,7 +25,12 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
         (GPN, ("gpn", "gpn-naive", "pn")),
         (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
         (Walks, ("deepwalk", "node2vec")),
-        (Propagation, ("propagation",)),
+        (Propagation, ("propagation", "nearest-mean")),
+        (Logistic, ("logistic",)),
+        (LabelSpreading, ("label-spreading",)),
+        (CorrectAndSmooth, ("correct-and-smooth",)),
+        (LinearGNNs, ("graphany",)),
+        (SupportGCN, ("gcn-support",)),
         (GPNPlus, ("gpn-plus",)),
     )
     for name in names

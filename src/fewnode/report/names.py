@@ -15,6 +15,12 @@ METHODS = {
     "gpn": "GPN",
     "gpn-naive": "GPN-naive",
     "propagation": "Propagation",
+    "nearest-mean": "Nearest mean",
+    "logistic": "Logistic",
+    "label-spreading": "Label spreading",
+    "correct-and-smooth": "Correct & Smooth",
+    "graphany": "Linear GNNs",
+    "gcn-support": "GCN on support",
     "gpn-plus": "GPN+",
 }
 METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}

@@ -63,9 +63,16 @@ def practice_tasks(members: Sequence[Ints], seed: int) -> list[PracticeTasks]:
 
 
 def mix_weights(
-    closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"], penalty: float = 1e-4
+    closeness: Float[Tensor, "q n m"],
+    label: Int[Tensor, " q"],
+    prior: NDArray[np.float64] | None = None,
+    penalty: float = 1e-4,
 ) -> NDArray[np.float64]:
-    """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of τ²."""
+    """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of |τ - prior|².
+
+    Without a prior that is of τ².
+    """
+    expects = torch.zeros(closeness.shape[2]) if prior is None else torch.from_numpy(prior).float()
     row = torch.arange(label.numel())
     told = closeness[row, label].mean(dim=0)
 
@@ -73,8 +80,9 @@ def mix_weights(
         tau = torch.from_numpy(weights).float()
         log_prob = torch.log_softmax(closeness @ tau, dim=1)
         expected = torch.einsum("qn,qnm->m", log_prob.exp(), closeness) / label.numel()
-        value = -log_prob[row, label].mean() + penalty * tau.square().sum()
-        return float(value), (expected - told + 2 * penalty * tau).double().numpy()
+        away = tau - expects
+        value = -log_prob[row, label].mean() + penalty * away.square().sum()
+        return float(value), (expected - told + 2 * penalty * away).double().numpy()
 
     m = closeness.shape[2]
     start, bounds = np.full(m, 10 / m), [(0, 100)] * m

@@ -1,40 +1,34 @@
-"""Views of a node: its attributes and its place in the structure, each diffused in several ways."""
+"""Views of a node: what it says itself and its place in the structure, each diffused in several ways."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.graph import Attributes, is_sparse
-from fewnode.represent.diffusion import Axes, Diffusion, centred, mean_direction
+from fewnode.represent.diffusion import Diffusion, centred, mean_direction
 
-VIEWS: dict[str, Diffusion] = {
-    "attributes": Diffusion(0),
-    "attributes, two steps": Diffusion(2),
-    "attributes, near": Diffusion(6, 0.5),
-    "attributes, far": Diffusion(10, 0.15),
-    "attributes, neighbours' neighbours": Diffusion(2, walk=True),
-    "structure": Diffusion(0),
-    "structure, near": Diffusion(10, 0.15),
-    "structure, far": Diffusion(20, 0.05, walk=True),
-    "structure, farther": Diffusion(40, 0.02, walk=True),
+ATTRIBUTE_VIEWS: dict[str, Diffusion] = {
+    "itself": Diffusion(0),
+    "two steps": Diffusion(2),
+    "near": Diffusion(6, 0.5),
+    "far": Diffusion(10, 0.15),
+    "farther": Diffusion(20, 0.05),
+    "neighbours' neighbours": Diffusion(2, walk=True),
 }
-POWERS = (0.0, 0.2, 0.4)
-"""An axis of a view is stretched by its variance to this power: the more, the less the small axes count."""
-
-
-def read_along(x: Attributes, rank: int, seed: int) -> Axes:
-    """Counts and flags as logarithmic tf-idf; numbers that are hardly ever zero in units of their deviation."""
-    filled = np.count_nonzero(x.data if is_sparse(x) else x) / max(1, x.shape[0] * x.shape[1])
-    if is_sparse(x) or filled < 0.5:
-        return Axes.of(x, "log-tf-idf", rank, seed)
-    deviation = x.std(axis=0, dtype=np.float64)
-    return Axes.of(x, "tf-idf", rank, seed, (1 / np.where(deviation > 0, deviation, 1)).astype(np.float32))
+STRUCTURE_VIEWS: dict[str, Diffusion] = {
+    "itself": Diffusion(0),
+    "near": Diffusion(10, 0.15),
+    "far": Diffusion(20, 0.05, walk=True),
+    "farther": Diffusion(40, 0.02, walk=True),
+}
+AS_IT_IS = 0
+RANKS = (AS_IT_IS, 64, 32, 16, 8)
+"""A view as it is, or with its leading axes stressed until its effective rank is this."""
+LEAST_POWER, MOST_POWER = -0.4, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +46,28 @@ class ViewProjection:
         variance, axes = principal_axes(centred(h, mean))
         return cls(mean, axes.float(), (variance / variance.max().clamp(min=1e-30)).clamp(min=1e-4).float())
 
-    def read(self, h: Float[Tensor, "k d"], power: float) -> Float[Tensor, "k d"]:
+    def read(self, h: Float[Tensor, "k d"], rank: int = AS_IT_IS) -> Float[Tensor, "k d"]:
+        """Unit rows. Axis i is stretched by its variance to a power, so that the effective rank is about `rank`.
+
+        Few labels fix few directions. How many directions of a view matter differs between networks by far more than
+        how many tell classes apart: a common effective rank is what makes views of different networks alike.
+        """
         z = centred(h, self.mean)
-        return z if power == 0 else F.normalize(z @ (self.axes * self.variance**power))
+        return z if rank == AS_IT_IS else F.normalize(z @ (self.axes * self.variance ** self.power(rank)))
+
+    def power(self, rank: int) -> float:
+        """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""
+        low, high = LEAST_POWER, MOST_POWER
+        for _ in range(30):
+            middle = (low + high) / 2
+            stretched = self.variance.double() ** (1 + 2 * middle)
+            low, high = (middle, high) if effective_rank(stretched) > rank else (low, middle)
+        return (low + high) / 2
+
+
+def effective_rank(variance: Float[Tensor, " d"]) -> float:
+    """How many axes share the variance: its participation ratio (Σ v)² / Σ v²."""
+    return float(variance.sum() ** 2 / variance.square().sum().clamp(min=1e-300))
 
 
 @dataclass(frozen=True, eq=False)

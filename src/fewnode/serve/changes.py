@@ -87,7 +87,7 @@ class BaseDataset:
         gone = gone if self.directed else np.concatenate([gone, gone[:, ::-1]])
         left = ~np.isin(source * n + target, gone[:, 0] * n + gone[:, 1])
         every = np.stack([np.append(source[left], added[:, 0]), np.append(target[left], added[:, 1])])
-        return Graph.from_edges(every, n, x, directed=self.directed)
+        return Graph.from_edges(every, n, x, directed=self.directed, blocks=self.data.graph.blocks)
 
 
 def linked(graph: Graph, source: int, target: int) -> bool:

@@ -18,7 +18,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import is_sparse
 from fewnode.predictions import Answerer
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
 
 WORDS, NEIGHBOURS = 12, 30

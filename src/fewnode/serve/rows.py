@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from fewnode.dataset import UNKNOWN, Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
+from fewnode.datasets.encoder import COLUMN
 from fewnode.datasets.roles import NOT_USED
 from fewnode.datasets.tables import as_imported, extend
 from fewnode.delimited import AS_USUAL
@@ -104,6 +105,8 @@ class RowReader:
     def __init__(self, data: Dataset, stored: Mapping[str, Any]) -> None:
         self.data, self.encoding, self.dialect = data, Encoding.from_json(stored), as_imported(AS_USUAL, stored)
         self.id, self.label = str(stored.get("id")), stored.get("label")
+        made = {COLUMN} if stored.get("encoder") else set()  # from the text, so no row has it
+        self.used = [column for column in self.encoding.columns if column not in made]
         self.categories = {column: set(values) for column, values in self.encoding.category.items()}
         columns = data.info.get("columns")
         uses = columns if isinstance(columns, dict) else {}
@@ -111,7 +114,7 @@ class RowReader:
 
     @property
     def columns(self) -> list[str]:
-        return [*self.encoding.columns, *filter(None, [self.label])]
+        return [*self.used, *filter(None, [self.label])]
 
     def content(self, name: str, given: Content | None) -> Content:
         there = f"there are {', '.join(self.columns)}"
@@ -168,7 +171,7 @@ class RowReader:
         report = CellReport()
         for name, content in nodes.items():
             row = content["row"]
-            if missing := [column for column in self.encoding.columns if self._is_missing(row.get(column))]:
+            if missing := [column for column in self.used if self._is_missing(row.get(column))]:
                 report.missing[name] = missing
             given = {column: row[column] for column in self.categories if not self._is_missing(row.get(column))}
             if unknown := {column: v for column, v in given.items() if _text(v) not in self.categories[column]}:

@@ -20,8 +20,8 @@ from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
-from fewnode.recognise.prototypes import Prototypical
 from fewnode.recogniser import MODES
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import (

@@ -10,19 +10,37 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, Task
 from fewnode.graph import Graph, Ints
-from fewnode.recognise.calibration import TASKS, calibration_tasks
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.prototypes import Prototypical
+from fewnode.recognition.calibration import TASKS, calibration_tasks
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.prototypes import Prototypical
 
 OTHERS, RARE = 200, 0.05
 """What being in none of the classes is learned from: so many nodes of other classes a task; and the share that members
 have of the weight."""
+DOUBT = 0.05
+"""What it costs to differ from the prior, by the square of the number of classes: of three, little can be learned."""
 
 
-def fit_membership(method: Prototypical, graph: Graph, members: Sequence[Ints], way: int) -> MembershipModel | None:
+def fit_membership(
+    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int, prior: MembershipModel | None = None
+) -> MembershipModel | None:
     """Logistic regression of being in a task on closeness, over its queries and nodes of the classes left out.
 
-    Tasks of one class, of two and of `way`: of several prototypes one is near sooner.
+    With too few classes to leave any out, it is the prior's.
+    """
+    found = membership_rows(method, graph, members, way)
+    if found is None:
+        return prior
+    size = float(np.mean([nodes.size for nodes in members]))
+    return logistic(*found, size / graph.n, prior, 1e-5 + DOUBT / len(members) ** 2 if prior else 1e-5)
+
+
+def membership_rows(
+    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Rows of closeness, crowd, log K, log N and 1, and their weights, which are negative for strangers.
+
+    Of tasks of one class, of two and of `way`: of several prototypes one is near sooner. None with too few classes.
     """
     if len(members) < 3:
         return None
@@ -43,8 +61,7 @@ def fit_membership(method: Prototypical, graph: Graph, members: Sequence[Ints], 
         weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
     if not rows:
         return None
-    size = float(np.mean([nodes.size for nodes in members]))
-    return _logistic(np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows), size / graph.n)
+    return np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows)
 
 
 def _membership_tasks(members: Sequence[Ints], way: int) -> list[Episode]:
@@ -62,8 +79,14 @@ def _first_class(task: Episode) -> Episode:
     return Episode(Task(task.support[own], task.support_y[own], task.query[asked]), task.query_y[asked])
 
 
-def _logistic(rows: NDArray[np.float64], weight: NDArray[np.float64], class_share: float) -> MembershipModel:
-    """From rows of closeness, crowd, log K, log N and 1, and their weights, which are negative for strangers.
+def logistic(
+    rows: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    class_share: float,
+    prior: MembershipModel | None = None,
+    doubt: float = 1e-5,
+) -> MembershipModel:
+    """From what `membership_rows` gives; `doubt` is how much it costs to differ from the prior.
 
     Members have `RARE` of the weight of every task: most nodes of a network are strangers, so it is the nearest of them
     that have to be told from members. The odds are then taken back to those of as many members as strangers.
@@ -71,16 +94,20 @@ def _logistic(rows: NDArray[np.float64], weight: NDArray[np.float64], class_shar
     middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
     columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])
     sign, weight = np.sign(weight), np.abs(weight)
+    start, odds = np.zeros(5), np.log(RARE / (1 - RARE))
+    if prior is not None:
+        near = np.array([prior.slope, prior.by_crowd])
+        start = np.array([*(near * spread), prior.by_shots, prior.by_ways, prior.intercept + near @ middle + odds])
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = sign * (columns @ at)
+        margin, away = sign * (columns @ at), at - start
         slope = -weight * sign * np.exp(-np.logaddexp(0, margin))
-        value = weight @ np.logaddexp(0, -margin) + 1e-5 * at @ at
-        return float(value), columns.T @ slope + 2e-5 * at
+        value = weight @ np.logaddexp(0, -margin) + doubt * away @ away
+        return float(value), columns.T @ slope + 2 * doubt * away
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found = minimize(loss, np.zeros(5), jac=True, method="L-BFGS-B").x
+    found = minimize(loss, start, jac=True, method="L-BFGS-B").x
     slope, by_crowd = map(float, found[:2] / spread)
-    intercept = float(found[4] - found[:2] @ (middle / spread) - np.log(RARE / (1 - RARE)))
+    intercept = float(found[4] - found[:2] @ (middle / spread) - odds)
     return MembershipModel(slope, float(found[2]), intercept, by_crowd, float(found[3]), class_share)

@@ -7,9 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.recognise.membership import MembershipModel
-from fewnode.recognise.nearness import nearness
-from fewnode.recognise.ridge import SCALE, class_weights, ridge_prototypes
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.nearness import nearness
+from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
 
 STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
 """Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
@@ -36,16 +36,29 @@ def rectify(
     shots = torch.bincount(y, minlength=n_way).to(z.dtype)
     base = z.new_zeros(n_way, z.shape[1]).index_add(0, y, (beta * shots[y])[:, None] * z)
     p, log_share = base / shots[:, None], z.new_zeros(n_way)
-    familiar = z.new_ones(query.shape[0], 1)
-    if membership is not None:
-        familiar = membership.among(nearness(query, p, distance), shots, crowd)[:, None]
-        if familiar.mean() < LEAST:
-            return None
+    familiar = familiarity(query, p, shots, distance, membership, crowd)
+    if familiar is None:
+        return None
     for _ in range(STEPS):
         share = torch.softmax(nearness(query, p, distance) + log_share, dim=1) * familiar
         p = (base + share.T @ query) / (shots + share.sum(dim=0))[:, None]
         log_share = torch.log((share.sum(dim=0) + IMAGINED) / (share.sum() + n_way * IMAGINED))
     return share
+
+
+def familiarity(
+    query: Float[Tensor, "q d"],
+    p: Float[Tensor, "n d"],
+    shots: Float[Tensor, " n"],
+    distance: str,
+    membership: MembershipModel | None,
+    crowd: Float[Tensor, " q"] | None,
+) -> Float[Tensor, "q 1"] | None:
+    """P(a query is in any of the classes), 1 if nobody can tell; None if most of them are in none."""
+    if membership is None:
+        return query.new_ones(query.shape[0], 1)
+    familiar = membership.among(nearness(query, p, distance), shots, crowd)[:, None]
+    return None if familiar.mean() < LEAST else familiar
 
 
 QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3

@@ -18,11 +18,11 @@ from fewnode.gpn import closeness
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.open_set import strangers
-from fewnode.recognise import nearness
-from fewnode.recognise.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
-from fewnode.recognise.fit_membership import fit_membership
-from fewnode.recognise.membership import MembershipModel, crowding, landmarks
-from fewnode.recognise.transductive import rectify
+from fewnode.recognition import nearness
+from fewnode.recognition.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
+from fewnode.recognition.fit_membership import fit_membership
+from fewnode.recognition.membership import MembershipModel, crowding, landmarks
+from fewnode.recognition.transductive import rectify
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:

@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.engine.door import Engine
-from fewnode.episodes import Task
+from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.recognise.membership import SURVEYED, MembershipModel, crowding, landmarks
-from fewnode.recognise.nearness import nearness, split_rows
-from fewnode.recognise.transductive import rectify
+from fewnode.recognition.membership import SURVEYED, MembershipModel, crowding, landmarks
+from fewnode.recognition.nearness import nearness, split_rows
+from fewnode.recognition.transductive import rectify
 
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""
@@ -55,6 +55,8 @@ class Prototypical(ABC):
     """Tells a node of no given class, once that is calibrated on validation classes."""
     learns_classes = True
     """Whether weights are trained on the training classes, so that these come out better than others ever will."""
+    reads_descriptions = False
+    """Whether a class may be given by a description."""
     kept = False
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
@@ -78,8 +80,12 @@ class Prototypical(ABC):
         """Take what `embedding` gave for this graph before, perhaps in another process, for what it gives now."""
         self._cache = (graph, z, importance)
 
-    def prepare(self, graph: Graph, support: Ints, support_y: Ints) -> PreparedSupport:
+    def prepare(
+        self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None
+    ) -> PreparedSupport:
         """What the answers to any query need of a support set: Eqs. (11)-(12)."""
+        if described is not None:
+            raise FewnodeError(f"{type(self).__name__} cannot read descriptions of classes; gpn-plus can")
         z, importance = self.valued_rows(graph, support)
         y, n_way = torch.from_numpy(support_y).to(z.device), int(support_y.max()) + 1
         with torch.inference_mode():
@@ -119,11 +125,15 @@ class Prototypical(ABC):
         with torch.inference_mode():
             return nearness(self.rows(graph, query), prepared.prototypes, self.distance)
 
-    def closest(self, graph: Graph, support: Ints, query: Ints) -> NDArray[np.float32]:
+    def closest(self, graph: Graph, task: Task) -> NDArray[np.float32]:
         """How near each query is to the support node nearest to it: what being sure depends on."""
         with torch.inference_mode():
-            near = nearness(self.rows(graph, query), self.rows(graph, support), self.distance)
+            near = nearness(self.rows(graph, task.query), self.stands_for(graph, task), self.distance)
             return near.amax(dim=1).cpu().numpy()
+
+    def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
+        """z of what stands for the classes of a task."""
+        return self.rows(graph, task.support)
 
     def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
         """How close nodes lie around each query; None where z of all nodes is not at hand."""

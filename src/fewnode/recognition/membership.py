@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewnode.recognise.nearness import nearness, split_rows
+from fewnode.recognition.nearness import nearness, split_rows
 
 LANDMARKS, CLOSE = 500, 10
 """Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""

@@ -1,0 +1,148 @@
+"""Make `represent/prior.toml` again: what several networks teach GPN+ about weights of views, being sure, and outliers.
+
+    python benchmarks/prior.py --data-dir ../shared/data --out src/fewnode/represent/prior.toml
+    python benchmarks/prior.py --data-dir ../shared/data --without cora_ml citeseer     what the others teach
+
+Of networks with base classes only those are looked at, so that no test class decides anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import fewnode
+from fewnode.episodes import EpisodeSampler
+from fewnode.graph import Graph, Ints
+from fewnode.methods.plus import GPNPlus
+from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
+from fewnode.recognition.fit_membership import logistic, membership_rows
+from fewnode.recognition.ridge import RIDGE, SCALE
+from fewnode.represent.prior import prior
+from fewnode.represent.sources import STRUCTURE
+from fewnode.represent.views import ViewProjection
+
+NETWORKS = (
+    "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",
+    "debian",
+)  # fmt: skip
+WAYS, TASKS, STEPS = (2, 5, 10, 20), 12, 150
+
+
+def known_classes(data: fewnode.Dataset) -> list[Ints]:
+    """The nodes of each base class, or of every class where the network has no base classes."""
+    chosen = data.split.train + data.split.valid or tuple(range(len(data.class_names)))
+    return [nodes for c in chosen if (nodes := np.flatnonzero(data.y == c)).size >= 6]
+
+
+def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Of some tasks: cosines of support and queries with the support in each view of the prior, and both labels."""
+    method = GPNPlus(views="attributes", seed=seed)
+    tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
+    found: list[list[torch.Tensor]] = [[] for _ in tasks]
+    mixture = method._weighed(graph, [], 0)  # the views themselves, before they are joined
+    for (source, name), h in mixture.diffused(graph):
+        z = ViewProjection.of(h).read(h, next(v.rank for v in mixture.weight if v[:2] == (source, name)))
+        for place, task in zip(found, tasks, strict=True):
+            rows = z[torch.from_numpy(np.concatenate([task.support, task.query]))]
+            place.append(rows @ rows[: task.support.size].T)
+    return [
+        (torch.stack(place), torch.from_numpy(task.support_y), torch.from_numpy(task.query_y))
+        for place, task in zip(found, tasks, strict=True)
+    ]
+
+
+def learn_weights(networks: list[list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]]) -> list[float]:
+    """Shares of the views that make the answers of ridge regression likeliest; each network counts the same."""
+    level = torch.zeros(networks[0][0][0].shape[0], requires_grad=True)
+    optimiser = torch.optim.Adam([level], lr=0.05)
+    for _ in range(STEPS):
+        loss = torch.zeros(())
+        for tasks in networks:
+            for kernels, y, query_y in tasks[:: max(1, len(tasks) // 12)]:
+                k = torch.einsum("m,mij->ij", torch.softmax(level, 0), kernels)
+                target = torch.nn.functional.one_hot(y).float() - 1 / (int(y.max()) + 1)
+                alpha = torch.linalg.solve(k[: y.numel()] + RIDGE * torch.eye(y.numel()), target)
+                score = SCALE * k[y.numel() :] @ alpha
+                loss = loss + torch.nn.functional.cross_entropy(score, query_y) / len(tasks) / len(networks)
+        loss = loss + 0.01 * level.square().sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return torch.softmax(level.detach(), 0).tolist()
+
+
+def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, float]], dict[str, float], list[float]]:
+    """Temperatures of both modes, the sense for outliers and the shares of views, over all these networks."""
+    answers: dict[str, list[np.ndarray]] = {mode: [] for mode in MODES}
+    episodes, near, rows, weights, shares, kernels = [], [], [], [], [], []
+    for name in names:
+        data = fewnode.load(name if name == "debian" else data_dir / f"{name}.npz")
+        members = known_classes(data)
+        method = GPNPlus().fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
+        ways = [way for way in WAYS if way <= len(members)]
+        own = [task for way in ways for task in calibration_tasks(members, way, count=TASKS)]
+        for mode in MODES:
+            answers[mode] += method.predict_tasks(data.graph, [task.task for task in own], mode == MODES[1])
+        episodes += own
+        near += [method.closest(data.graph, task.task) for task in own]
+        told = membership_rows(method, data.graph, members, 5)
+        if told is not None:
+            rows.append(told[0])
+            weights.append(told[1])
+        shares.append(float(np.mean([nodes.size for nodes in members])) / data.graph.n)
+        kernels.append(view_kernels(data.graph, members, 0))
+        print(name, len(own), "tasks", flush=True)
+    temperatures = {mode: asdict(fit_temperature(answers[mode], episodes, near)) for mode in MODES}
+    outliers = logistic(np.concatenate(rows), np.concatenate(weights) / len(rows), float(np.median(shares)))
+    return temperatures, asdict(outliers), learn_weights(kernels)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--data-dir", type=Path, required=True)
+    arguments.add_argument("--without", nargs="*", default=[])
+    arguments.add_argument("--out", type=Path)
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    names = [name for name in NETWORKS if name not in given.without]
+    temperatures, outliers, shares = calibrate(names, given.data_dir)
+    views = prior()["views"]
+    total = sum(views["attributes"].values())
+    learned = {name: round(total * share, 2) for name, share in zip(views["attributes"], shares, strict=True)}
+    text = written(views, learned, temperatures, outliers, names)
+    print(text)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+
+
+def written(
+    views: dict, learned: dict[str, float], temperatures: dict, outliers: dict[str, float], names: list[str]
+) -> str:  # fmt: skip
+    """The file as people read it."""
+
+    def table(values: dict[str, float]) -> str:
+        return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
+
+    lines = [
+        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; docs/research.md says how it was",
+        f"# judged. From {', '.join(names)}.",
+        "",
+        "[views] # the weight τ of each view, and the effective rank it is read at",
+        f"rank = {views['rank']}",
+        f"attributes = {table(learned)}",
+        f"structure = {table(views[STRUCTURE])}",
+        f"structure_rank = {views['structure_rank']}",
+    ]
+    for mode in MODES:
+        lines += ["", f"[temperature.{mode}]", *(f"{name} = {value:.4g}" for name, value in temperatures[mode].items())]
+    lines += ["", "[membership]", *(f"{name} = {value:.4g}" for name, value in outliers.items())]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""`fewnode evaluate`: a run on tasks of its test classes, or a method on a graph and a handful of labels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, table, training_bar
+from fewnode.cli.run import Transductive, open_run
+from fewnode.cli.train import METHODS, method_options
+from fewnode.errors import FewnodeError, visible
+
+if TYPE_CHECKING:
+    from fewnode.dataset import Dataset
+    from fewnode.estimator import Estimator
+    from fewnode.evaluation import Result
+
+ALL_CLASSES = "all-classes"
+MEASURED = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "weighted_f1": "weighted F1",
+    "auroc": "AUROC of being in a class",
+    "known": "members taken for members",
+    "unknown": "strangers taken for strangers",
+}
+
+
+def evaluate(
+    run: Path = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote."),
+    data: str = typer.Option(
+        None, "--data", help="With --protocol: the network. With --run: another one with the same attributes."
+    ),
+    protocol: str = typer.Option(
+        None,
+        "--protocol",
+        help="all-classes: no base classes; --shot labels of every class, all other labelled nodes are asked about.",
+        autocompletion=starting(ALL_CLASSES),
+    ),
+    method: str = typer.Option(
+        None,
+        "--method",
+        help="With --protocol: its name (default gpn-plus) or FILE.py:CLASS. With --run: the file of a method that "
+        "somebody else trained with.",
+        autocompletion=starting(*METHODS),
+    ),
+    option: list[str] = typer.Option(
+        [], "--option", metavar="NAME=VALUE", help="With --protocol: an option of the method; repeatable."
+    ),
+    draws: int = typer.Option(None, "--draws", min=1, help="With --protocol: how often labels are drawn; default 30."),
+    way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
+    shot: int = typer.Option(None, "--shot", help="K; default: as trained; with --protocol 5."),
+    query: int = typer.Option(
+        None, "--query", help="M a class; default: as many as --shot; with --protocol all other nodes."
+    ),
+    tasks: int = typer.Option(None, "--tasks", min=1, help="Tasks; default 50 as in the paper, 500 for less chance."),
+    repeats: int = typer.Option(None, "--repeats", min=1, help="Trainings with other seeds, same tasks; default 1."),
+    pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
+    save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
+    pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
+    transductive: bool = Transductive,
+    queries: str = typer.Option(
+        None,
+        "--queries",
+        help="Spread over the classes: balanced (default), or long-tail.",
+        autocompletion=starting("balanced", "long-tail"),
+    ),
+    open_set: bool = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes."),
+    threads: int = Threads,
+    quiet: bool = Quiet,
+    as_json: bool = Json,
+) -> None:
+    """Score a model on few-shot tasks from the test classes: accuracy, macro- and weighted F1, 95 % intervals.
+
+    Also how far its probabilities are from frequencies (expected calibration error) and, with --open-set, how well
+    it tells nodes of other classes: AUROC, and the shares told right at its own threshold.
+
+    The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
+    method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
+
+    With --protocol all-classes no run and no base classes are needed: a method is fitted to the graph alone, gets
+    --shot labels of every class, and is asked about every other labelled node; --draws times, for other labels.
+    Classes with too few labels are left out, and named.
+
+    \b
+    Example:
+      fewnode evaluate --run run --way 5 --shot 3 --tasks 500
+      fewnode evaluate --run run --shot 1 --transductive --open-set
+      fewnode evaluate --run run --save-pool tasks.jsonl
+      fewnode evaluate --run other --pool tasks.jsonl --json
+      fewnode evaluate --data debian --protocol all-classes --method logistic --shot 5
+      fewnode evaluate --data debian --protocol all-classes --method nearest-mean --option steps=4
+
+    To compare methods, networks and settings in one table: `fewnode experiment`.
+    """
+    if protocol not in (None, ALL_CLASSES):
+        raise FewnodeError(f"--protocol {protocol!r}: expected {ALL_CLASSES}")
+    for_run = {
+        "--run": run,
+        "--way": way,
+        "--tasks": tasks,
+        "--repeats": repeats,
+        "--pool": pool,
+        "--save-pool": save_pool,
+        "--queries": queries,
+        "--open-set": open_set or None,
+    }
+    if protocol:
+        _refuse(for_run, f"--protocol {protocol}")
+        if data is None:
+            raise FewnodeError(f"--protocol {protocol} needs --data D, the network")
+        set_threads(threads)
+        asked = {"shot": 5 if shot is None else shot, "query": query, "seed": pool_seed, "transductive": transductive}
+        _all_classes(data, method or "gpn-plus", method_options(option), draws, asked, quiet, as_json)
+        return
+    _refuse({"--option": option or None, "--draws": draws}, "--run")
+    if run is None:
+        raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
+    set_threads(threads)
+    model, dataset = open_run(run, data, method, quiet)
+    spread = queries or "balanced"
+    shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
+    result = _test_tasks(model, dataset, shape, tasks, pool, save_pool, transductive, open_set, repeats or 1, quiet)
+    if as_json:
+        drawn_from = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
+        emit({**result.to_json(), **drawn_from, "method": model.method, "run": str(run), "seed": model.seed})
+        return
+    of = result.provenance
+    what = f"tasks of {pool}" if pool else f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
+    count = result.per_task["accuracy"].shape[1]
+    heading = f"{Path(model.method).name} on {dataset.name}: {what}, {count} tasks, {repeats or 1} training(s)"
+    _say(result, heading, transductive, "" if pool else f", {spread} queries")
+
+
+def _refuse(given: dict[str, Any], beside: str) -> None:
+    """Options that mean nothing here are named, not ignored."""
+    if unused := [name for name, value in given.items() if value is not None]:
+        raise FewnodeError(f"{', '.join(unused)}: not used with {beside}; leave it out")
+
+
+def _say(result: Result, heading: str, transductive: bool, more: str) -> None:
+    typer.echo(visible(heading))
+    typer.echo(f"{'transductive' if transductive else 'inductive'}{more}")
+    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
+    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
+
+
+# --- a run on its test classes ------------------------------------------------------------------------------------
+
+
+def _test_tasks(
+    model: Estimator,
+    dataset: Dataset,
+    shape: dict[str, Any],
+    tasks: int | None,
+    pool: Path | None,
+    save_pool: Path | None,
+    transductive: bool,
+    open_set: bool,
+    repeats: int,
+    quiet: bool,
+) -> Result:
+    from fewnode import evaluation, pools
+    from fewnode.checkpoint import Checkpoints
+
+    chosen = pools.read_pool(pool, dataset) if pool else None
+    asking = {**shape, "tasks": tasks, "pool": chosen, "transductive": transductive, "open_set": open_set}
+    if save_pool:
+        drawn = chosen or evaluation.test_tasks(model, dataset, **shape).take(tasks or evaluation.TASKS)
+        pools.save_pool(save_pool, drawn, dataset)
+    results = [evaluation.evaluate(model, dataset, **asking)]
+    for extra in range(1, repeats):
+        again = model.fresh(model.seed + extra)
+        with training_bar(getattr(again.method_, "episodes", 0), quiet) as report:
+            again.fit(dataset, Checkpoints(listener=report, part=f"repeat {extra + 1}/{repeats}"))
+        results.append(evaluation.evaluate(again, dataset, **asking))
+    return evaluation.join(results)
+
+
+# --- a graph and a handful of labels ------------------------------------------------------------------------------
+
+
+def _all_classes(
+    data: str,
+    method: str,
+    options: dict[str, Any],
+    draws: int | None,
+    asked: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from fewnode.datasets import load
+    from fewnode.protocols import DRAWS, AllClassesSampler, evaluate_all_classes
+
+    dataset, draws = load(data), DRAWS if draws is None else draws
+    if left_out := AllClassesSampler(dataset, asked["shot"]).left_out:
+        note(f"left out, at most {asked['shot']} labelled nodes: {', '.join(left_out)}", quiet)
+    with _draw_bar(quiet) as report:
+        result = evaluate_all_classes(method, dataset, draws=draws, options=options, report=report, **asked)
+    if as_json:
+        emit({**result.to_json(), "options": options})
+        return
+    of = result.provenance
+    queries = "every other labelled node" if of["query"] is None else f"at most {of['query']} others a class"
+    heading = (
+        f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {queries} asked "
+        f"about, {draws} draws"
+    )
+    _say(result, heading, asked["transductive"], ", no base classes")
+
+
+@contextmanager
+def _draw_bar(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Draws done of all: a bar, or a line for each fifth of them where there is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: note(f"{done}/{total} draws", quiet) if done % max(1, total // 5) == 0 else None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("draws"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("draws", total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)

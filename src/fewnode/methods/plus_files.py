@@ -1,0 +1,125 @@
+"""What GPN+ learned, as named tensors for a file, and back with every shape checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from fewnode.checkpoint import need_shapes
+from fewnode.graph import KINDS as BLOCK_KINDS
+from fewnode.represent.attributes import SCALINGS
+from fewnode.represent.diffusion import Axes
+from fewnode.represent.mixture import MixedViews, View, diffusions
+from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
+from fewnode.represent.views import RANKS, ViewFusion, ViewProjection
+
+KINDS = ("", *BLOCK_KINDS)
+_PARTS = ("mean", "axes", "variance")
+
+
+def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
+    """A tensor a name. `views` has a row a view: its source (-1: structure), its diffusion and its effective rank."""
+    names = [source.name for source in mixture.sources]
+    views = [
+        [names.index(view.source) if view.source != STRUCTURE else -1, _place(view), RANKS.index(view.rank)]
+        for view in mixture.weight
+    ]
+    found = {
+        "views": torch.tensor(views, dtype=torch.int64).reshape(-1, 3),
+        "tau": torch.tensor(list(mixture.weight.values()), dtype=torch.float32),
+    }
+    for i, source in enumerate(mixture.sources):
+        found |= {f"source.{i}.{name}": tensor for name, tensor in _source_state(source).items()}
+    for (name, view), projection in mixture.projections.items():
+        place = f"projection.{names.index(name)}.{list(diffusions(name)).index(view)}"
+        found |= {
+            f"{place}.mean": projection.mean,
+            f"{place}.axes": projection.axes,
+            f"{place}.variance": projection.variance,
+        }
+    if mixture.fusion is not None:
+        found |= {"fusion.mean": mixture.fusion.mean, "fusion.projection": mixture.fusion.projection}
+        if mixture.fusion.metric is not None:
+            found["fusion.metric"] = mixture.fusion.metric
+    return {name: tensor.contiguous() for name, tensor in found.items()}
+
+
+def _place(view: View) -> int:
+    return list(diffusions(view.source)).index(view.name)
+
+
+def _source_state(source: AttributeSource) -> dict[str, Tensor]:
+    numbers = [KINDS.index(source.kind), source.start, source.stop, SCALINGS.index(source.axes.scaling)]
+    found = {
+        "columns": torch.tensor(numbers),
+        "directions": torch.from_numpy(source.axes.directions),
+        "mean": source.mean,
+    }
+    return found if source.axes.idf is None else {**found, "idf": torch.from_numpy(source.axes.idf)}
+
+
+def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, seed: int) -> MixedViews:
+    """The mixture that `mixture_state` was given; tensors of other shapes or with other numbers are refused."""
+    counted = [name for name in state if name.startswith("source.") and name.endswith(".columns")]
+    numbers = [_whole(state[f"source.{i}.columns"], (4,)) for i in range(len(counted))]
+    shapes: dict[str, tuple[int, ...]] = {"modes": (2,)}
+    kinds = [KINDS[kind] for kind, *_ in numbers]
+    sources, end = [], 0
+    for i, (name, (_, start, stop, scaling)) in enumerate(zip(source_names(kinds), numbers, strict=True)):
+        if not end <= start < stop <= n_features:
+            raise ValueError(f"source {i} is columns {start} to {stop} of {n_features}")
+        end, part = stop, {each: state[f"source.{i}.{each}"] for each in ("directions", "mean")}
+        d = part["mean"].numel()
+        shapes |= {f"source.{i}.columns": (4,), f"source.{i}.directions": (stop - start, d), f"source.{i}.mean": (d,)}
+        idf = state.get(f"source.{i}.idf")
+        if idf is not None:
+            shapes[f"source.{i}.idf"] = (stop - start,)
+        axes = Axes(SCALINGS[scaling], part["directions"].numpy(), None if idf is None else idf.numpy())
+        sources.append(AttributeSource(name, kinds[i], start, stop, axes, part["mean"]))
+    views = _views(state["views"], [source.name for source in sources])
+    shapes |= {"views": (len(views), 3), "tau": (len(views),)}
+    weight = {view: float(tau) for view, tau in zip(views, state["tau"].tolist(), strict=True)}
+    if not weight or min(weight.values()) < 0 or len(weight) < len(views):
+        raise ValueError("views are there twice, or have no weight")
+    projections = {}
+    for i, source in enumerate(sources):
+        d = source.mean.numel()
+        for j, name in enumerate(diffusions(source.name)):
+            if any((view.source, view.name) == (source.name, name) for view in views):
+                at = f"projection.{i}.{j}"
+                shapes |= {f"{at}.mean": (d,), f"{at}.axes": (d, d), f"{at}.variance": (d,)}
+                projections[source.name, name] = ViewProjection(*(state[f"{at}.{p}"] for p in _PARTS))
+    fusion = None
+    if any(view.source != STRUCTURE for view in views):
+        width = {source.name: source.mean.numel() for source in sources}
+        joined = sum(width[view.source] for view in views if view.source != STRUCTURE)
+        kept = state["fusion.projection"].shape[-1]
+        shapes |= {"fusion.mean": (joined,), "fusion.projection": (joined, kept)}
+        if "fusion.metric" in state:
+            shapes["fusion.metric"] = (kept, kept)
+        fusion = ViewFusion(state["fusion.mean"], state["fusion.projection"], state.get("fusion.metric"))
+    need_shapes(state, shapes)
+    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion)
+
+
+def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:
+    found = []
+    for source, place, rank in rows.tolist():
+        name = STRUCTURE if source == -1 else sources[_index(source, len(sources))]
+        names = list(diffusions(name))
+        found.append(View(name, names[_index(place, len(names))], RANKS[_index(rank, len(RANKS))]))
+    return found
+
+
+def _whole(numbers: Tensor, shape: tuple[int, ...]) -> list[int]:
+    if tuple(numbers.shape) != shape or numbers.dtype != torch.int64 or int(numbers.min()) < 0:
+        raise ValueError(f"numbers are {numbers.dtype} {tuple(numbers.shape)}, expected int64 {shape} from 0 on")
+    return [int(number) for number in numbers.tolist()]
+
+
+def _index(number: int, size: int) -> int:
+    if not 0 <= number < size:
+        raise ValueError(f"number {number} of {size}")
+    return int(number)

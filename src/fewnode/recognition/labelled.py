@@ -1,0 +1,83 @@
+"""What stands for the classes of a task: rows of z of labelled nodes, and of descriptions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from fewnode.graph import Ints
+from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
+
+WORTH, ODDS = 1.0, 2.0
+"""What a description counts, where a labelled node counts 1; and the odds that it is right, before any label is seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows of z, the class of each, and how much it counts beside the others of its class."""
+
+    z: Float[Tensor, "k d"]
+    y: Int[Tensor, " k"]
+    count: Float[Tensor, " k"]
+    is_node: Bool[Tensor, " k"]
+
+    @classmethod
+    def of(
+        cls, z: Float[Tensor, "k d"], y: Ints, said: Float[Tensor, "m d"] | None = None, said_y: Ints | None = None
+    ) -> LabelledRows:
+        """Labelled nodes and, if there are some, descriptions, each by how well it agrees with the nodes."""
+        label, nodes = torch.from_numpy(y), torch.ones(len(y), dtype=torch.bool)
+        if said is None or said_y is None:
+            return cls(z, label, torch.ones(len(y)), nodes)
+        said_label = torch.from_numpy(said_y)
+        worth = WORTH * torch.sigmoid(agreement(z, label, said, said_label) + math.log(ODDS))
+        unlabelled = torch.bincount(label, minlength=int(said_label.max()) + 1)[said_label] == 0
+        worth = torch.where(unlabelled, 1.0, worth)  # nothing else stands for the class
+        return cls(
+            torch.cat([z, said]),
+            torch.cat([label, said_label]),
+            torch.cat([torch.ones(len(y)), worth]),
+            torch.cat([nodes, torch.zeros(len(said), dtype=torch.bool)]),
+        )
+
+    @property
+    def n_way(self) -> int:
+        return int(self.y.max()) + 1
+
+    @property
+    def label(self) -> Float[Tensor, "k n"]:
+        return F.one_hot(self.y, self.n_way).float()
+
+    @property
+    def counted(self) -> Float[Tensor, "k n"]:
+        return self.label * self.count[:, None]
+
+    @property
+    def shots(self) -> Float[Tensor, " n"]:
+        """How many labelled nodes a class has; a description alone counts as one."""
+        return torch.zeros(self.n_way).index_add(0, self.y, self.is_node.float()).clamp(min=1)
+
+    @property
+    def means(self) -> Float[Tensor, "n d"]:
+        return (self.counted / self.counted.sum(dim=0)).T @ self.z
+
+
+def agreement(
+    z: Float[Tensor, "k d"], y: Int[Tensor, " k"], said: Float[Tensor, "m d"], said_y: Int[Tensor, " m"]
+) -> Float[Tensor, " m"]:
+    """How much likelier the labels of a class's nodes are by the descriptions than by chance; the logarithm."""
+    n_way = max(int(y.max()) if len(y) else 0, int(said_y.max())) + 1
+    if len(y) == 0 or len(said_y) < 2:
+        return torch.zeros(len(said_y))
+    place = torch.full((n_way,), -1).index_copy(0, said_y, torch.arange(len(said_y)))
+    judged = place[y] >= 0
+    label = torch.eye(len(said_y))
+    log_prob = torch.log_softmax(SCALE * z[judged] @ ridge_prototypes(said, label, class_weights(label)), dim=1)
+    own = place[y[judged]]
+    told = log_prob[torch.arange(len(own)), own] + math.log(len(said_y))
+    return torch.zeros(len(said_y)).index_add(0, own, told)

@@ -1,0 +1,93 @@
+"""Prototypes by ridge regression: what several support nodes agree on counts once, what tells classes apart most."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+RIDGE, SCALE = 1.0, 15.0
+"""Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
+
+
+def class_weights(counted: Float[Tensor, "k n"]) -> Float[Tensor, " k"]:
+    """A weight for each node, so that classes count the same; all 1 with equal shots.
+
+    Row i is what node i counts in each class: a labelled one 1 in its own.
+    """
+    mass = counted.sum(dim=0)
+    return (counted / mass).sum(dim=1) * mass.mean()
+
+
+def ridge_weights(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
+) -> Float[Tensor, "k n"]:
+    """α of ridge regression in its dual form: prototypes are zᵀ α."""
+    if z.shape[0] > z.shape[1]:  # by the normal equations of the primal form: a system of d, not of k
+        return weight[:, None] / RIDGE * (label - 1 / label.shape[1] - z @ ridge_prototypes(z, label, weight))
+    root = weight.sqrt()[:, None]
+    gram = (root * z) @ (root * z).T
+    gram.diagonal().add_(RIDGE)
+    target = label - 1 / label.shape[1]
+    alpha: Tensor = root * torch.linalg.solve(gram, root * target)
+    return alpha
+
+
+def ridge_prototypes(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
+) -> Float[Tensor, "d n"]:
+    """p that minimise Σ_i weight_i |z_i p - (label_i - 1/N)|² + |p|²; label_i are probabilities."""
+    if z.shape[0] <= z.shape[1]:
+        return z.T @ ridge_weights(z, label, weight)
+    weighted = weight[:, None] * z
+    second = weighted.T @ z
+    second.diagonal().add_(RIDGE)
+    p: Tensor = torch.linalg.solve(second, weighted.T @ (label - 1 / label.shape[1]))
+    return p
+
+
+SHARES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
+"""Of the structure in z, of which leave-one-out chooses."""
+DOUBT = 6.0
+"""How much less likely the labels must be for each share of the structure, in nats: attributes mostly say more."""
+
+
+def share_factors(share: float, expected: float, width: int, own: int) -> Float[Tensor, " d"]:
+    """What the columns of z are multiplied by, so that the structure has that share of it, not the `expected` one.
+
+    The first `own` of `width` columns are what the attributes say.
+    """
+    first, second = ((1 - share) / (1 - expected)) ** 0.5, (share / expected) ** 0.5
+    return torch.tensor([first] * own + [second] * (width - own))
+
+
+def chosen_factors(
+    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], expected: float, own: int
+) -> Float[Tensor, " d"]:
+    """The factors of the share of the structure that predicts each labelled node best from all others.
+
+    Nodes alone in their class cannot be predicted so. If all are, the share is the `expected` one.
+    """
+    shots = label.sum(dim=0)
+    judged = (label @ shots) > 1
+    plain = torch.ones(z.shape[1])
+    if not 0 < expected < 1 or not judged.any():
+        return plain
+    weight, target = class_weights(label), label.argmax(dim=1)
+    best, found = -float("inf"), plain
+    for share in SHARES:
+        factors = share_factors(share, expected, z.shape[1], own)
+        log_prob = torch.log_softmax(SCALE * left_out(z * factors, label, weight), dim=1)
+        likely = float(log_prob[torch.arange(len(z)), target][judged].sum()) - DOUBT * share
+        if likely > best:
+            best, found = likely, factors
+    return found
+
+
+def left_out(z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]) -> Float[Tensor, "k n"]:
+    """The score of each labelled node by ridge regression on all others: (H y - h y) / (1 - h), h the diagonal of H."""
+    root, target = weight.sqrt()[:, None], label - 1 / label.shape[1]
+    gram = (root * z) @ (root * z).T
+    hat = gram @ torch.linalg.inv(gram + RIDGE * torch.eye(len(z)))
+    own = hat.diagonal()[:, None]
+    return (hat @ (root * target) / root - own * target) / (1 - own).clamp(min=1e-6)

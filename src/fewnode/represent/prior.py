@@ -1,0 +1,29 @@
+"""What other networks taught (`prior.toml`): where GPN+ begins, and where it stays without base classes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from fewnode.represent.mixture import View
+from fewnode.represent.sources import STRUCTURE
+
+
+@cache
+def prior() -> Mapping[str, Any]:
+    """The tables of the file."""
+    return tomllib.loads(resources.files("fewnode.represent").joinpath("prior.toml").read_text(encoding="utf-8"))
+
+
+def prior_weights(sources: Sequence[str]) -> dict[View, float]:
+    """The weight τ of each view that counts, for a network with these sources; blocks of attributes share theirs."""
+    views, own = prior()["views"], [source for source in sources if source != STRUCTURE]
+    found = {
+        View(source, name, views["rank"]): tau / len(own) for source in own for name, tau in views["attributes"].items()
+    }
+    if STRUCTURE in sources:
+        found |= {View(STRUCTURE, name, views["structure_rank"]): tau for name, tau in views[STRUCTURE].items()}
+    return found

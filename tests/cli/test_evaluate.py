@@ -1,0 +1,84 @@
+"""`fewnode evaluate --protocol all-classes`; what it says of a run is in `test_run.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.dataset import Dataset
+from fewnode.io import save_dataset
+from fewnode.protocols import evaluate_all_classes
+
+ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
+
+
+def test_json_is_one_object_with_the_numbers_of_python(fewnode, dataset_dir: Path, planted: Dataset) -> None:
+    done = fewnode("evaluate", "--data", dataset_dir, *ASK, "--option", "steps=1", "--shot", 2, "--draws", 4, "--json")
+    found = evaluate_all_classes("nearest-mean", planted, 2, 4, options={"steps": 1})
+    assert done.code == 0
+    assert done.json["per_task"] == found.to_json()["per_task"]
+    for metric in ("accuracy", "macro_f1", "weighted_f1"):
+        assert done.json[metric] == {"mean": found[metric].mean, "ci95": found[metric].ci95}
+    assert done.json["ece"] == pytest.approx(found.ece)
+    said = {
+        key: done.json[key] for key in ("draws", "shot", "way", "method", "options", "protocol", "left_out", "data")
+    }
+    assert said == {
+        "draws": 4,
+        "shot": 2,
+        "way": 15,
+        "method": "nearest-mean",
+        "options": {"steps": 1},
+        "protocol": "all-classes",
+        "left_out": [],
+        "data": "planted",
+    }
+
+
+def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
+    done = fewnode("evaluate", "--data", dataset_dir, *ASK, "--draws", 10, "--query", 3, "--transductive")
+    first = done.out.splitlines()[0]
+    assert first == (
+        "nearest-mean on planted: 5 labels of each of 15 classes, at most 3 others a class asked about, 10 draws"
+    )
+    assert "transductive, no base classes" in done.out
+    assert "calibration error" in done.out
+    assert "4/10 draws" in done.err
+    assert fewnode("evaluate", "--data", dataset_dir, *ASK, "--draws", 2, "-q").err == ""
+
+
+def test_small_classes_are_named(fewnode, planted: Dataset, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    y = planted.y.copy()
+    y[np.flatnonzero(y == 3)[2:]] = -1
+    save_dataset(replace(planted, y=y), tmp_path / "data")
+    done = fewnode("evaluate", "--data", tmp_path / "data", *ASK, "--shot", 2, "--draws", 1, "--json")
+    assert "left out, at most 2 labelled nodes: class d" in done.err
+    assert done.json["left_out"] == ["class d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give --run RUN, what fewnode train wrote, or --data D --protocol all-classes"),
+        (("--protocol", "all"), "--protocol 'all': expected all-classes"),
+        (("--protocol", "all-classes"), "--protocol all-classes needs --data D"),
+        (("--protocol", "all-classes", "--data", "D", "--way", 3, "--tasks", 9), "--way, --tasks: not used with"),
+        (("--protocol", "all-classes", "--data", "D", "--run", "R"), "--run: not used with --protocol all-classes"),
+        (("--run", "R", "--draws", 3, "--option", "steps=2"), "--option, --draws: not used with --run"),
+        (("--data", "{data}", *ASK, "--shot", 0), "must be at least 1"),
+        (("--data", "{data}", *ASK, "--shot", 24), "0 of 15 classes have more than 24 labelled nodes"),
+        (("--data", "{data}", *ASK, "--option", "seed=2"), "has no option 'seed'"),
+        (("--data", "{data}", *ASK[:3], "pn"), "there are no base classes to learn from"),
+        (("--data", "{data}", *ASK[:3], "nearest-men"), "did you mean 'nearest-mean'"),
+    ],
+)
+def test_what_cannot_be_is_refused(fewnode, dataset_dir: Path, arguments: tuple[object, ...], message: str) -> None:
+    done = fewnode("evaluate", *(str(word).replace("{data}", str(dataset_dir)) for word in arguments))
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""

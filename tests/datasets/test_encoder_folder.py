@@ -1,0 +1,276 @@
+"""Encoders in a folder: what they make of texts, that they are known again, and that a stranger's folder is data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from encoders import TABLE, TOKENS, onnx_folder, static_folder, write_tokenizer
+from fewnode.dataset import Dataset
+from fewnode.datasets import encoder_folder
+from fewnode.datasets.encode import Words
+from fewnode.datasets.encoder import Encoder
+from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.vector_cache import cache_folder
+from fewnode.description import describe
+from fewnode.errors import FewnodeError
+from fewnode.io import load_dataset, save_dataset
+
+TEXTS = ["send the mail", "mail", "VPN unheard-of", "", "unheard"]
+
+
+def mean(*tokens: str) -> Any:
+    return np.mean([TABLE[TOKENS.index(token)] for token in tokens], axis=0)
+
+
+# --- a folder as such: no library is needed -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({}, "no encoder that can be read; expected tokenizer.json and model.safetensors with embeddings (model2vec)"),
+        ({"pytorch_model.bin": b"", "tokenizer.json": b"{}"}, "no encoder that can be read"),
+        ({"modules.json": b"[]", "pytorch_model.bin": b""}, "weights in .bin files, which can run code, are not read"),
+        ({"tokenizer.json": b"{}", "model.safetensors": b"12345678"}, "not a safetensors file"),
+        ({f"{i}.json": b"" for i in range(101)}, "101 files, expected at most 100; this is no encoder"),
+    ],
+)
+def test_folders_that_are_no_encoder(files: dict[str, bytes], problem: str, tmp_path: Path) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(FewnodeError) as caught:
+        Encoder.of(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert problem in str(caught.value)
+
+
+def test_weights_beyond_the_limit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    static_folder(tmp_path)
+    monkeypatch.setattr(encoder_folder, "MAX_WEIGHTS", 100)
+    with pytest.raises(FewnodeError, match="larger than 0 GB, refused"):
+        Encoder.of(tmp_path)
+
+
+@pytest.mark.parametrize("library", ["tokenizers", "onnxruntime"])
+def test_a_library_that_is_missing_is_named(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    folder = (static_folder if library == "tokenizers" else onnx_folder)(tmp_path)
+    with pytest.raises(FewnodeError) as caught:
+        Encoder.of(folder)
+    assert str(caught.value) == f"this encoder needs {library}: pip install 'fewnode[text]'"
+
+
+@pytest.mark.parametrize(
+    ("modules", "problem"),
+    [
+        ([{"type": "os.system", "path": ""}], "a module of type 'os.system'"),
+        (
+            [{"type": "sentence_transformers.util.load", "path": ""}],
+            "a module of type 'sentence_transformers.util.load'",
+        ),
+        ([{"type": "sentence_transformers.models.Pooling", "path": "../x"}], "which is outside of the folder"),
+        ([{"type": "sentence_transformers.models.Pooling", "path": "/x"}], "which is outside of the folder"),
+        ([{"type": "sentence_transformers.models.Dense", "path": ""}], "'Dense' is not known here"),
+        ([7], "a module of type ''"),
+        ({}, "expected a list of modules"),
+    ],
+)
+def test_modules_of_a_stranger_do_not_run(modules: Any, problem: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    folder = onnx_folder(tmp_path)
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(FewnodeError) as caught:
+        Encoder.of(folder)
+    assert problem in str(caught.value)
+
+
+# --- model2vec ----------------------------------------------------------------------------------------------------
+
+
+def test_model2vec_is_the_mean_of_known_tokens(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    found = Encoder.of(static_folder(tmp_path / "tiny")).vectors(TEXTS)
+    expected = [mean("send", "the", "mail"), mean("mail"), mean("vpn"), np.full(4, np.nan), np.zeros(4)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    unit = Encoder.of(static_folder(tmp_path / "unit", normalize=True)).vectors(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(unit[:3], axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(unit[0], expected[0] / np.linalg.norm(expected[0]), rtol=1e-5)
+
+
+def test_model2vec_with_weights_and_a_mapping(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    mapping, weights = np.arange(len(TOKENS))[::-1].copy(), np.full(len(TOKENS), 2, np.float32)
+    found = Encoder.of(static_folder(tmp_path, mapping=mapping, weights=weights)).vectors(["mail"])
+    np.testing.assert_allclose(found[0], 2 * TABLE[::-1][TOKENS.index("mail")])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"mapping": np.full(len(TOKENS), 99)},
+        {"mapping": np.full(len(TOKENS), -1)},
+        {"embeddings": TABLE[:3]},
+        {"weights": np.ones(2, np.float32)},
+        {"embeddings": TABLE.ravel()},
+    ],
+)
+def test_tables_that_do_not_fit_the_tokens(more: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    with pytest.raises(FewnodeError, match=r"model.safetensors: .*embeddings"):
+        Encoder.of(static_folder(tmp_path, **more))
+
+
+def test_a_tokenizer_that_is_none(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    for i, text in enumerate(("", "{}", "[" * 9999, '{"version": "1.0", "model": {"type": "Nothing"}}')):
+        folder = static_folder(tmp_path / str(i))
+        (folder / "tokenizer.json").write_text(text)
+        with pytest.raises(FewnodeError, match=r"tokenizer.json: cannot be read as an encoder"):
+            Encoder.of(folder)
+    (folder / "tokenizer.json").write_bytes(b"\xff")
+    with pytest.raises(FewnodeError, match="UTF-8"):
+        Encoder.of(folder)
+
+
+# --- ONNX ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["", "onnx"])
+def test_onnx_is_the_mean_over_tokens_and_not_over_padding(place: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    folder = onnx_folder(tmp_path, ("input_ids", "attention_mask", "token_type_ids"))
+    if place:
+        (folder / place).mkdir()
+        (folder / "model.onnx").rename(folder / place / "model.onnx")
+    found = Encoder.of(folder).vectors(TEXTS)
+    unknown = "[UNK]"  # a transformer reads it as a token
+    expected = [mean("send", "the", "mail"), mean("mail"), mean("vpn", unknown, unknown, unknown)]
+    np.testing.assert_allclose(found[:3], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, mean("send")),
+        ({"pooling_mode": "cls"}, mean("send")),
+        ({"pooling_mode_mean_tokens": True}, mean("send", "mail")),
+        ({"pooling_mode": "mean"}, mean("send", "mail")),
+        ({"pooling_mode": "max"}, None),
+        ({"pooling_mode_max_tokens": True}, None),
+        ({"pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": True}, None),
+    ],
+)
+def test_pooling_as_sentence_transformers_writes_it(pooling: dict[str, Any], expected: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    folder = onnx_folder(tmp_path)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    kinds = ("Transformer", "Pooling", "Normalize")
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    if expected is None:
+        with pytest.raises(FewnodeError, match="needs sentence-transformers; here: mean or cls"):
+            Encoder.of(folder)
+    else:
+        found = Encoder.of(folder).vectors(["send mail"])
+        np.testing.assert_allclose(found[0], expected / np.linalg.norm(expected), rtol=1e-5)
+
+
+def test_onnx_that_is_none_or_asks_for_more(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    broken = onnx_folder(tmp_path / "broken")
+    (broken / "model.onnx").write_bytes(b"\x08\x08broken")
+    with pytest.raises(FewnodeError, match=r"model.onnx: cannot be read as an encoder"):
+        Encoder.of(broken)
+    with pytest.raises(FewnodeError, match="its weights are in other files; save it as one file"):
+        Encoder.of(onnx_folder(tmp_path / "elsewhere", elsewhere="../secret"))
+    with pytest.raises(FewnodeError, match="it asks for 'pixels', expected input_ids and attention_mask"):
+        Encoder.of(onnx_folder(tmp_path / "pixels", ("input_ids", "pixels")))
+
+
+# --- with a dataset -----------------------------------------------------------------------------------------------
+
+
+def read(folder: Path) -> Dataset:
+    nodes = {"id": ["a", "b", "c"], "about": ["send mail", "the vpn", "filter mail"]}
+    words = Words(min_count=1, max_share=1)
+    return read_tables(nodes, {"s": ["a"], "t": ["b"]}, text="about", words=words, encoder=folder, name="net")
+
+
+def test_a_dataset_finds_its_encoder_again_and_refuses_another(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    folder = static_folder(tmp_path / "tiny")
+    save_dataset(read(folder), tmp_path / "d")
+    data = load_dataset(tmp_path / "d")
+    columns = slice(data.graph.blocks[1].start, data.graph.blocks[1].stop)
+    new = {"id": ["d"], "about": ["filter mail"]}
+    expected = data.graph.x.toarray()[2, columns]
+    for x in (extend(data, new).graph.x, describe(data, "filter mail").x):
+        np.testing.assert_allclose(x.toarray()[-1, columns], expected, rtol=1e-5)
+    moved = folder.rename(tmp_path / "moved")
+    with pytest.raises(FewnodeError, match=r"texts of net went through tiny, which cannot be opened: .*no such folder"):
+        extend(data, new)
+    assert extend(data, new, encoder=moved).graph.n == 4
+    other = static_folder(tmp_path / "tiny", embeddings=TABLE + 1)
+    for encoder in (None, other):
+        with pytest.raises(FewnodeError, match=r"another (encoder|one)"):
+            describe(data, "mail", encoder=encoder)
+
+
+def test_files_that_changed_are_opened_anew(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    before = Encoder.of(static_folder(tmp_path))
+    again = Encoder.of(tmp_path)
+    assert (again.sha256, again.encode) == (before.sha256, before.encode)
+    static_folder(tmp_path, embeddings=TABLE + 1)
+    os.utime(tmp_path / "model.safetensors", (1, 1))
+    after = Encoder.of(tmp_path)
+    assert after.sha256 != before.sha256
+    np.testing.assert_allclose(after.vectors(["mail"]), before.vectors(["mail"]) + 1, rtol=1e-6)
+
+
+def test_what_was_encoded_is_remembered_and_a_damaged_memory_is_not_believed(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    encoder = Encoder.of(static_folder(tmp_path, embeddings=TABLE * 3))
+    expected = encoder.vectors(TEXTS)
+    told: list[Any] = []
+    np.testing.assert_array_equal(encoder.vectors(TEXTS, lambda *count: told.append(count)), expected)
+    assert told == []  # nothing was encoded
+    path = cache_folder() / f"{encoder.sha256}.sqlite"
+    summed = [hashlib.sha256(blob).digest() + blob for blob in (b"123", np.zeros(9, "<f4").tobytes())]
+    for vector in (b"", b"123", np.zeros(12, "<f4").tobytes(), "text", *summed):
+        with sqlite3.connect(path) as file:
+            file.execute("UPDATE vectors SET vector = ?", (vector,))
+        file.close()
+        np.testing.assert_array_equal(encoder.vectors(TEXTS), expected)
+    path.write_bytes(b"no database")
+    np.testing.assert_array_equal(encoder.vectors(TEXTS), expected)
+
+
+def test_a_tokenizer_alone_is_no_encoder(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path)
+    with pytest.raises(FewnodeError, match="no encoder that can be read"):
+        Encoder.of(tmp_path)
+
+
+def test_a_node_over_http_goes_through_the_encoder(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    pytest.importorskip("fastapi")
+    from fewnode.serve.rows import RowReader
+
+    data = read(static_folder(tmp_path))
+    reader = RowReader(data, data.encoding or {})
+    row = {"row": {"about": "filter mail"}}
+    assert (reader.columns, reader.report({"new": row}).missing) == (["about"], {})
+    np.testing.assert_allclose(reader.encoded({"new": row})[0].toarray(), data.graph.x[[2]].toarray(), rtol=1e-5)
+    with pytest.raises(FewnodeError, match="unknown column 'encoded text'"):
+        reader.content("new", {"row": {"encoded text": [1, 2, 3, 4]}})
