@@ -9,7 +9,19 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"adam", "client", "delimited", "files", "interchange", "interval", "manifest", "memory", "seeds", "team"},
+    {
+        "adam",
+        "client",
+        "column_blocks",
+        "delimited",
+        "files",
+        "interchange",
+        "interval",
+        "manifest",
+        "memory",
+        "seeds",
+        "team",
+    },
     {"graph", "sheets"},
     {"dataset"},
     {"nodes"},
