@@ -27,6 +27,7 @@ LAYERS = [
     {"nodes"},
     {"episodes", "io"},
     {"method", "open_set", "pools"},
+    {"metrics"},
     {"evaluation", "gpn", "signing", "train"},
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},

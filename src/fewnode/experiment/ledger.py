@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.evaluation import METRICS
 from fewnode.files import readable
+from fewnode.metrics import METRICS
 
 FILE = "cells.jsonl"
 STATUSES = ("done", "failed", "impossible")

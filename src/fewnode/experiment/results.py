@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import METRICS
 from fewnode.experiment.grid import KINDS, PROTOCOLS, SHAPE, Grid, setting_text
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
 from fewnode.files import readable, write_text
 from fewnode.interval import Interval, interval
+from fewnode.metrics import METRICS
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"

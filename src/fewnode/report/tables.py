@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fewnode.evaluation import METRICS
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.interval import Interval
+from fewnode.metrics import METRICS
 from fewnode.report import names
 from fewnode.sheets import csv_text
 
