@@ -7,9 +7,10 @@ from sklearn.metrics import accuracy_score, f1_score
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Result, evaluate, join, measure, score
+from fewnode.evaluation import Result, evaluate, join, score
 from fewnode.graph import Graph, Ints
 from fewnode.interval import interval
+from fewnode.metrics import measure
 from fewnode.pools import read_pool, save_pool
 
 

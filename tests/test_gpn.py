@@ -59,7 +59,7 @@ def test_the_loss_and_its_gradients_are_those_of_dense_matrices() -> None:
         encoder, valuator = networks.encoder, networks.valuator
         z = oracle.encode(a, x, list(encoder.weight), list(encoder.bias))
         s = oracle.importance(a, x, valuator.w, valuator.b, valuator.a, valuator.eps)
-        whole = oracle.loss(z, s, *map(torch.from_numpy, (*vars(task.task).values(), task.query_y)))
+        whole = oracle.loss(z, s, *map(torch.from_numpy, (task.support, task.support_y, task.query, task.query_y)))
         assert torch.allclose(ours, whole, atol=1e-12)
         parameters = list(networks.parameters())
         for mine, theirs in zip(*(torch.autograd.grad(each, parameters) for each in (ours, whole)), strict=True):

@@ -9,12 +9,25 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"adam", "client", "delimited", "files", "interchange", "interval", "manifest", "memory", "seeds", "team"},
+    {
+        "adam",
+        "client",
+        "column_blocks",
+        "delimited",
+        "files",
+        "interchange",
+        "interval",
+        "manifest",
+        "memory",
+        "seeds",
+        "team",
+    },
     {"graph", "sheets"},
     {"dataset"},
     {"nodes"},
     {"episodes", "io"},
     {"method", "open_set", "pools"},
+    {"metrics"},
     {"evaluation", "gpn", "signing", "train"},
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},
@@ -74,6 +87,18 @@ def test_a_module_imports_only_what_is_below_it(path: Path) -> None:
 def test_only_the_engine_imports_numba() -> None:
     numba = re.compile(r"^\s*(?:import|from) (?:numba|llvmlite)\b", re.MULTILINE)
     assert {part(path) for path in MODULES if numba.search(path.read_text())} == {"engine"}
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_the_core_is_read_in_one_sitting() -> None:
+    assert sum(lines(SOURCE / f"{name}.py") for name in ("graph", "episodes", "gpn", "train", "evaluation")) <= 1000
+
+
+def test_no_file_is_long() -> None:
+    assert {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400} <= {"estimator.py"}
 
 
 def test_no_file_is_a_drawer() -> None:

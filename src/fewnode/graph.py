@@ -6,57 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fewnode import memory
+from fewnode.column_blocks import KINDS as KINDS
+from fewnode.column_blocks import SAMPLE as SAMPLE
+from fewnode.column_blocks import Block as Block
+from fewnode.column_blocks import check_blocks
+from fewnode.column_blocks import dense_blocks as dense_blocks
 from fewnode.errors import FewnodeError
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
-KINDS = ("words", "numbers", "vector")
-SAMPLE = 1 << 22
-"""Numbers of a dense matrix that are looked at to tell what it holds."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Columns `start` to `stop` of the attributes are of one kind: counts of `words`, `numbers`, or a `vector`.
-
-    Each number of a `numbers` block means something by itself. A `vector` has a meaning only as a whole: it is scaled
-    by one factor, and turning it changes nothing.
-
-    >>> Block("vector", 0, 384, "encoded text").width
-    384
-    """
-
-    kind: str
-    start: int
-    stop: int
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise FewnodeError(f"a block of kind {self.kind!r}, expected {', '.join(KINDS)}")
-        if not 0 <= self.start < self.stop:
-            raise FewnodeError(f"block {self.name!r} is columns {self.start} to {self.stop}, expected at least one")
-
-    @property
-    def width(self) -> int:
-        return self.stop - self.start
-
-
-def dense_blocks(x: NDArray[Any], name: str = "x") -> tuple[Block, ...]:
-    """What dense attributes are if nobody says it: one vector, unless they look like counts.
-
-    Counts are never negative and mostly zero; nothing is said about them. The first numbers decide.
-    """
-    sample = x.reshape(-1)[:SAMPLE]
-    counts = np.count_nonzero(sample) < sample.size / 2 and not (sample < 0).any()
-    return () if counts or not x.size else (Block("vector", 0, int(x.shape[1]), name),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +51,7 @@ class Graph:
             raise FewnodeError(f"the adjacency matrix is {n} x {columns}, expected a square one")
         if self.x.shape[0] != n:
             raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
-        _check_blocks(self.blocks, self.x.shape[1])
+        check_blocks(self.blocks, self.x.shape[1])
         object.__setattr__(self, "adj", _frozen(self.adj))
         object.__setattr__(self, "x", _frozen(self.x))
         seen = 0
@@ -160,16 +125,6 @@ class Graph:
         """Every arc as 2 x E, source above target, as PyG has it (an undirected edge is two arcs)."""
         target = np.repeat(np.arange(self.n), np.diff(self.adj.indptr))
         return np.stack([self.adj.indices.astype(np.int64), target])
-
-
-def _check_blocks(blocks: Iterable[Block], width: int) -> None:
-    end = 0
-    for block in blocks:
-        if block.start < end:
-            raise FewnodeError(f"block {block.name!r} begins at column {block.start}, expected {end} or later")
-        end = block.stop
-        if end > width:
-            raise FewnodeError(f"block {block.name!r} ends at column {end}, but there are {width}")
 
 
 def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:

@@ -24,15 +24,17 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from fewnode import memory
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.files import atomic_write, read_text
+from fewnode.files import atomic_write
 from fewnode.files import exclusive as exclusive
 from fewnode.files import one_line as one_line
 from fewnode.files import read_lines as read_lines
+from fewnode.files import read_text as read_text
 from fewnode.files import readable as readable
 from fewnode.files import write_text as write_text
-from fewnode.graph import Block, Graph, is_sparse
+from fewnode.graph import Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
 from fewnode.sheets import bare as bare
 from fewnode.sheets import csv_text as csv_text

@@ -144,12 +144,17 @@ def by_autograd(model: nn.Module, loss_of: Callable[[int], Tensor], seed: int) -
         model.train()
         with seeded(seed, k):
             loss = loss_of(k)
-        value, parameters = float(loss.detach()), list(model.parameters())
-        if not math.isfinite(value):
-            return value, [torch.zeros_like(parameter) for parameter in parameters]
-        return value, list(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
+        if not torch.isfinite(loss):
+            return float(loss.detach()), [torch.zeros_like(parameter) for parameter in model.parameters()]
+        return differentiate(loss, model)
 
     return gradients
+
+
+def differentiate(loss: Tensor, model: nn.Module) -> Gradients:
+    """The loss and, by autograd, its gradient by each parameter; 0 by those that it does not depend on."""
+    gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True)
+    return float(loss.detach()), list(gradients)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

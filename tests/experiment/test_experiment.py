@@ -259,8 +259,8 @@ def test_a_process_that_dies_costs_its_own_cell_alone(
             yield training, work(group)
 
     alone = iter([died, work])  # of the two that were running, the first was it
-    monkeypatch.setattr(run, "_pool", pool)
-    monkeypatch.setattr(run, "_alone", lambda group: next(alone)(group))
+    monkeypatch.setattr(run, "in_pool", pool)
+    monkeypatch.setattr(run, "alone", lambda group: next(alone)(group))
     found = run_grid(path, tmp_path / "out", workers=2)
     assert (found.done, found.failed) == (11, 1)
     assert pools == [12, 7]  # trainings left: 3 were done, 2 tried alone

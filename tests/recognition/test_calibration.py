@@ -13,10 +13,11 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import calibration_error, evaluate
+from fewnode.evaluation import evaluate
 from fewnode.gpn import closeness
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
+from fewnode.metrics import calibration_error
 from fewnode.open_set import strangers
 from fewnode.recognition import nearness
 from fewnode.recognition.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots

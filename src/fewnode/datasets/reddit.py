@@ -22,13 +22,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import Skipped, chunks, find_raw
 from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line, readable
-from fewnode.graph import Graph, Ints, dense_blocks
+from fewnode.graph import Graph, Ints
 
 MAX_MAP = 1 << 28
 MAX_ELEMENT = 1 << 24

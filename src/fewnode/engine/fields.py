@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fewnode import memory
 from fewnode.engine import loops
-from fewnode.engine.sparse import CSR, as_tensor, normalised, operand
+from fewnode.engine.sparse import CSR, as_tensor, normalised, numpy_type, operand
 from fewnode.graph import Attributes, Graph
 
 PART = 2048
@@ -54,7 +54,7 @@ class ReceptiveFields:
     @classmethod
     def of(cls, graph: Graph, x: Attributes | None = None, dtype: torch.dtype = torch.float32) -> ReceptiveFields:
         """Of a graph in memory, with attributes `x`, such as scaled ones, in place of its own."""
-        number = np.float64 if dtype == torch.float64 else np.float32
+        number = numpy_type(dtype)
         adj = CSR.of(normalised(graph, number))
         return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(number))
 

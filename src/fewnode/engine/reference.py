@@ -8,6 +8,7 @@ from torch import Tensor
 
 from fewnode.engine.fields import Nodes
 from fewnode.gpn import Networks, TrainingBatch, WholeGraph, loss
+from fewnode.train import differentiate
 
 
 class Reference:
@@ -19,11 +20,7 @@ class Reference:
     def loss_and_gradients(
         self, networks: Networks, batch: TrainingBatch, dropout: float, seed: int
     ) -> tuple[float, list[Tensor]]:
-        value = loss(networks, self.graph, batch, self.distance, dropout, seed)
-        parameters = list(networks.parameters())
-        return float(value.detach()), list(
-            torch.autograd.grad(value, parameters, materialize_grads=True, allow_unused=True)
-        )
+        return differentiate(loss(networks, self.graph, batch, self.distance, dropout, seed), networks)
 
     def embed(
         self, networks: Networks, nodes: Nodes | None = None, valued: Nodes | None = None

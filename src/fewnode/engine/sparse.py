@@ -31,7 +31,7 @@ class CSR:
 
     @classmethod
     def of(cls, matrix: sp.csr_array, dtype: torch.dtype | None = None) -> CSR:
-        values = matrix.data if dtype is None else matrix.data.astype(_numpy(dtype), copy=False)
+        values = matrix.data if dtype is None else matrix.data.astype(numpy_type(dtype), copy=False)
         return cls(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, values, matrix.shape)
 
     @classmethod
@@ -134,5 +134,5 @@ def taken(matrix: CSR | Tensor, nodes: Int[Tensor, " k"] | NDArray[Any]) -> CSR 
     return matrix.copied(np.asarray(nodes)) if isinstance(matrix, CSR) else matrix[nodes]
 
 
-def _numpy(dtype: torch.dtype) -> type[np.floating[Any]]:
+def numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:
     return np.float64 if dtype == torch.float64 else np.float32

@@ -16,6 +16,7 @@ from fewnode.engine.sparse import CSR
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks, TrainingBatch, WholeGraph, batch_log_prob
 from fewnode.seeds import seeded
+from fewnode.train import differentiate
 
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 
@@ -98,10 +99,7 @@ class Subgraph:
         with seeded(seed):
             z = self._encode(networks, nodes)
         found = batch_log_prob(z[:k], self._value(networks, nodes[:k]), z[k:], batch, self.distance)
-        value, parameters = F.nll_loss(found, batch.query_y), list(networks.parameters())
-        return float(value.detach()), list(
-            torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
-        )
+        return differentiate(F.nll_loss(found, batch.query_y), networks)
 
     def embed(
         self, networks: Networks, nodes: Nodes | None = None, valued: Nodes | None = None

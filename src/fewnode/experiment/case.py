@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.func import functional_call
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import Cell
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Ints
 from fewnode.methods.adapt import Adapt
-from fewnode.methods.inner import BIAS, HEAD, ROWS
 from fewnode.recognition.prototypes import Prototypical
 
 PARTS = ("train", "valid", "test")
@@ -60,22 +58,12 @@ def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
     method, graph = model.method_, model._read(data.graph)
     if isinstance(method, Adapt):
-        return _adapted(method, graph, task, nodes)
+        return method.rows_in(graph, task, nodes).numpy()
     if not hasattr(method, "embedding"):
         raise FewnodeError(f"{model.method} has no embedding to look at")
     found = method.embedding(graph)
     z = found[0] if isinstance(found, tuple) else found
     return np.asarray(z.numpy() if isinstance(z, torch.Tensor) else z, np.float32)[nodes]
-
-
-def _adapted(method: Adapt, graph: Graph, task: Task, nodes: Ints) -> Vectors:
-    g = method._prepared(graph)
-    (weights,) = method._adapted([method._support(g, task)])
-    own = {name: weight for name, weight in weights.items() if name not in (HEAD, BIAS, ROWS)}
-    field = method.network_.encoder.read(g, nodes)
-    with torch.no_grad():
-        z: Vectors = functional_call(method.network_, own, (field,), tie_weights=False).numpy()
-    return z
 
 
 def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.evaluation import METRICS
 from fewnode.files import readable
+from fewnode.metrics import METRICS
 
 FILE = "cells.jsonl"
 STATUSES = ("done", "failed", "impossible")
@@ -55,7 +55,7 @@ class Record:
 
     def to_line(self) -> str:
         body = {name: value for name, value in asdict(self).items() if value not in (None, {})}
-        return _text({**body, "sha256": _checksum(body)})
+        return _text({**body, "sha256": short_hash(body)})
 
 
 def read_ledger(directory: Path) -> tuple[dict[str, Record], int]:
@@ -76,7 +76,7 @@ def read_ledger(directory: Path) -> tuple[dict[str, Record], int]:
 def _parse(line: bytes) -> Record | None:
     try:
         body = json.loads(line)
-        if body.pop("sha256") != _checksum(body):
+        if body.pop("sha256") != short_hash(body):
             return None
         record = Record(**body)
         scores = [record.per_task[metric] for metric in METRICS] if record.per_task else []
@@ -120,9 +120,6 @@ class Ledger:
 def short_hash(value: Mapping[str, Any]) -> str:
     """16 hexadecimal digits that differ where the values do."""
     return hashlib.sha256(_text(value).encode()).hexdigest()[:16]
-
-
-_checksum = short_hash
 
 
 def _text(value: Mapping[str, Any]) -> str:

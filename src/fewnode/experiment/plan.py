@@ -70,7 +70,8 @@ class PlannedCell:
 
 def plan(grid: Grid, data_dir: Path | None = None) -> list[PlannedCell]:
     """Every cell of the grid, in its order; one that two parts ask for is there twice, with the same id."""
-    return Planner([*([data_dir] if data_dir else []), *grid.folders, Path()]).plan(grid.cells)
+    planner = Planner([*([data_dir] if data_dir else []), *grid.folders, Path()])
+    return [planner.plan(cell) for cell in grid.cells]
 
 
 def trainings(cells: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
@@ -91,10 +92,7 @@ class Planner:
         self._methods: dict[str, tuple[str | Plugin, str, dict[str, Any]]] = {}
         self._reasons: dict[tuple[str, int, int, int, str, str], tuple[str | None, int]] = {}
 
-    def plan(self, cells: Sequence[Cell]) -> list[PlannedCell]:
-        return [self._plan(cell) for cell in cells]
-
-    def _plan(self, cell: Cell) -> PlannedCell:
+    def plan(self, cell: Cell) -> PlannedCell:
         if cell.dataset not in self._sources:
             self._sources[cell.dataset] = self._find(cell.dataset)
         source = self._sources[cell.dataset]

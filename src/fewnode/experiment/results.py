@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import METRICS
 from fewnode.experiment.grid import KINDS, PROTOCOLS, SHAPE, Grid, setting_text
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
 from fewnode.files import readable, write_text
 from fewnode.interval import Interval, interval
+from fewnode.metrics import METRICS
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"
@@ -110,6 +110,13 @@ class Section:
             for entry in self.entries
             if entry.dataset == dataset and label in (None, entry.label) and setting in (None, entry.setting)
         ]
+
+    def entry(self, dataset: str, label: str, setting: str | None = None) -> ResultRow | None:
+        return next(iter(self.of(dataset, label, setting)), None)
+
+    def scored(self, dataset: str, metric: str) -> list[str]:
+        """The settings in which some method has a number on that network."""
+        return [s for s in self.settings if any(entry[metric] for entry in self.of(dataset, setting=s))]
 
 
 @dataclass(frozen=True)

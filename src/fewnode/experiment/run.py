@@ -186,15 +186,15 @@ def _processes(groups: Sequence[Group], workers: int) -> Iterator[list[Record]]:
     left = {group[0].training: group for group in groups}
     while left:
         try:
-            for training, records in _pool(dict(left), workers):
+            for training, records in in_pool(dict(left), workers):
                 del left[training]
                 yield records
         except TerminatedWorkerError:
             for training in list(left)[:workers]:
-                yield _alone(left.pop(training))
+                yield alone(left.pop(training))
 
 
-def _pool(groups: Mapping[str, Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
+def in_pool(groups: Mapping[str, Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
     with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=THREADS):
         pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
         yield from pool(joblib.delayed(_named)(*item) for item in groups.items())
@@ -204,7 +204,7 @@ def _named(training: str, group: Group) -> tuple[str, list[Record]]:
     return training, work_apart(group)
 
 
-def _alone(group: Group) -> list[Record]:
+def alone(group: Group) -> list[Record]:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(work_apart, group).result()

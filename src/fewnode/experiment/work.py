@@ -22,13 +22,14 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import METRICS, evaluate
+from fewnode.evaluation import evaluate
 from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.files import one_line
 from fewnode.method import Fitted
 from fewnode.methods.table import has_option
+from fewnode.metrics import METRICS
 from fewnode.protocols import AllClassesSampler, fit_without_base, score_draws
 
 THREADS = 1

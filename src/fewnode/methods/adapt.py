@@ -247,6 +247,13 @@ class Adapt:
             parts = (network.encoder.read(g, nodes) for nodes in _parts(query))
             return torch.cat([network.logits(field, weights) for field in parts])
 
+    def rows_in(self, graph: Graph, task: Task, nodes: Nodes) -> Float[Tensor, "k d"]:
+        """z of the nodes, by the weights that the task's support set leads to."""
+        g = self._prepared(graph)
+        (weights,) = self._adapted([self._support(g, task)])
+        with torch.no_grad():
+            return self.network_.embed(self.network_.encoder.read(g, nodes), weights)
+
     def _build(self, n_features: int) -> Network:
         """A network whose first weights depend on the seed alone."""
         with seeded(self.seed):

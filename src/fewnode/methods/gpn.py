@@ -19,7 +19,6 @@ from fewnode.engine.door import Engine, engine_for
 from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
-from fewnode.evaluation import score_answers
 from fewnode.gpn import (
     DISTANCES,
     Encoder,
@@ -29,6 +28,7 @@ from fewnode.gpn import (
 )
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
+from fewnode.metrics import score_answers
 from fewnode.recognition.prototypes import NumberedTasks, Prototypical, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared

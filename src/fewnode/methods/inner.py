@@ -109,11 +109,15 @@ class Network(nn.Module):
     def weights(self) -> Weights:
         return dict(self.encoder.named_parameters(prefix="encoder"))
 
-    def logits(self, field: Any, weights: Mapping[str, Tensor]) -> Tensor:
-        """Of the classes of a task, by weights that were adapted to it."""
+    def embed(self, field: Any, weights: Mapping[str, Tensor]) -> Tensor:
+        """z by weights that were adapted to a task."""
         own = {name: weight for name, weight in weights.items() if name not in (HEAD, BIAS, ROWS)}
         z: Tensor = functional_call(self, own, (field, weights.get(ROWS)), tie_weights=False)
-        return z @ weights[HEAD] + weights[BIAS]
+        return z
+
+    def logits(self, field: Any, weights: Mapping[str, Tensor]) -> Tensor:
+        """Of the classes of the task that the weights were adapted to."""
+        return self.embed(field, weights) @ weights[HEAD] + weights[BIAS]
 
 
 def adapt(

@@ -92,7 +92,7 @@ def _compared(results: Results, section: Section) -> dict[str, Any]:
     verdicts = compare(section)
     tables = []
     for dataset in section.datasets:
-        settings = [s for s in section.settings if any(e["accuracy"] for e in section.of(dataset, setting=s))]
+        settings = section.scored(dataset, "accuracy")
         rows: list[dict[str, Any]] = [
             {
                 "label": names.written(label),
@@ -157,7 +157,7 @@ def _overview(section: Section) -> dict[str, Any]:
 def _number(
     results: Results, section: Section, verdicts: Verdicts, dataset: str, label: str, setting: str
 ) -> dict[str, Any] | None:
-    entry = next(iter(section.of(dataset, label, setting)), None)
+    entry = section.entry(dataset, label, setting)
     if entry is None or entry["accuracy"] is None:
         return {"missing": entry.status, "paper": None} if entry is not None else None
     found = {metric: entry[metric] for metric in names.METRICS}
@@ -195,7 +195,7 @@ def _ablated(results: Results, section: Section) -> dict[str, Any]:
     for label in section.labels:
         cells = []
         for dataset in section.datasets:
-            entry = next(iter(section.of(dataset, label)), None)
+            entry = section.entry(dataset, label)
             found, change = entry["accuracy"] if entry else None, changes.get(id(entry))
             cells.append(
                 {

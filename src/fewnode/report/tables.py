@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fewnode.evaluation import METRICS
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.interval import Interval
+from fewnode.metrics import METRICS
 from fewnode.report import names
 from fewnode.sheets import csv_text
 
@@ -65,14 +65,14 @@ def _compared(results: Results, section: Section, metric: str) -> list[ReportTab
     note = f"% ± 95 % interval. Bold: best; †: {LEVEL}; ?: cannot tell; no mark: significantly worse ({how})."
     found = []
     for dataset in section.datasets:
-        settings = [s for s in section.settings if any(e[metric] for e in section.of(dataset, setting=s))]
+        settings = section.scored(dataset, metric)
         if not settings:
             continue
         rows = []
         for label in section.labels:
             cells = [TableCell(names.written(label))]
             for setting in settings:
-                entry = next(iter(section.of(dataset, label, setting)), None)
+                entry = section.entry(dataset, label, setting)
                 cells.append(TableCell(_number(results, entry, metric), verdicts.mark(entry) if entry else ""))
             rows.append(tuple(cells))
         caption = f"{section.title}: {dataset}, {names.METRICS[metric]}"
@@ -94,7 +94,7 @@ def _ablated(section: Section) -> ReportTable:
     for label in section.labels:
         cells = [TableCell(names.written(label))]
         for dataset in section.datasets:
-            entry = next(iter(section.of(dataset, label)), None)
+            entry = section.entry(dataset, label)
             found = entry["accuracy"] if entry else None
             change = changes.get(id(entry))
             text = str(found) if found else "–"
