@@ -129,8 +129,8 @@ def written(
         return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
 
     lines = [
-        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; docs/research.md says how it was",
-        f"# judged. From {', '.join(names)}.",
+        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; see docs/research.md.",
+        f"# From {', '.join(names)}.",
         "",
         "[views] # the weight τ of each view, and the effective rank it is read at",
         f"rank = {views['rank']}",

@@ -181,7 +181,7 @@ class Estimator:
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
         prior: CalibrationPrior | None = getattr(method, "prior", None)
-        method.membership = fit_membership(method, graph, members, self.way, prior and prior.membership)
+        method.membership = fit_membership(method, graph, members, self.way, prior.membership if prior else None)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
         tasks = [episode.task for episode in episodes]

@@ -96,7 +96,7 @@ def suggest(
     pool = pool[~np.isin(pool, [*own, *no])]
     if pool.size == 0:
         raise FewnodeError("there is no node left to suggest; name those to choose among (--query)")
-    said = {names.index(name): row for name, row in described.items()}
+    said: dict[Hashable, Attributes] = {names.index(name): row for name, row in described.items()}
     asked = model.recogniser(data, given, label, said)
     probability = torch.from_numpy(asked.among(pool))[:, : len(names)]
     share = probability

@@ -148,7 +148,7 @@ class Predictions:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_csv`."""
         try:
-            import pandas as pd
+            import pandas as pd  # type: ignore[import-untyped]
         except ModuleNotFoundError:
             raise FewnodeError("to_pandas needs pandas: pip install pandas") from None
         columns: dict[str, Any] = {"node": self.nodes, "label": self.labels, "probability": self.probability}

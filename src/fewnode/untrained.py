@@ -52,7 +52,7 @@ def _versions(model: Estimator) -> dict[str, str]:
 
 
 def _keep(place: Path, model: Estimator, data: Dataset) -> None:
-    """Written beside and moved into place: who looks sees a whole model or none. Another process may have been first."""
+    """Written beside and moved into place: who looks sees a whole model or none."""
     beside = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
     try:
         model.save(beside)

@@ -90,4 +90,5 @@ def left_out(z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float
     gram = (root * z) @ (root * z).T
     hat = gram @ torch.linalg.inv(gram + RIDGE * torch.eye(len(z)))
     own = hat.diagonal()[:, None]
-    return (hat @ (root * target) / root - own * target) / (1 - own).clamp(min=1e-6)
+    found: Tensor = (hat @ (root * target) / root - own * target) / (1 - own).clamp(min=1e-6)
+    return found
