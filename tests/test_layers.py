@@ -32,6 +32,7 @@ LAYERS = [
     {"checkpoint", "engine", "plugins"},
     {"datasets", "represent"},
     {"description"},
+    {"described_tasks"},
     {"definitions", "recognition"},
     {"methods"},
     {"card", "hub"},
