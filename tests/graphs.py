@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
+from fewnode.relations import EdgeRows, EdgeRules, read_relations
 
 
 def star() -> Graph:
@@ -24,6 +25,13 @@ def random_graph(seed: int) -> Graph:
         edges = np.concatenate([edges, np.stack([np.zeros(n, int), np.arange(n)])], axis=1)
     x = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)).astype(np.float32)
     return Graph.from_edges(edges, n, sp.csr_array(x) if rng.random() < 0.7 else x, directed=bool(rng.random() < 0.3))
+
+
+def weighted_graph(seed: int) -> Graph:
+    """A random graph whose edges have weights."""
+    plain, rng = random_graph(seed), np.random.default_rng(seed)
+    rows = EdgeRows(plain.edge_index(), rng.lognormal(0, 1, plain.adj.nnz))
+    return read_relations(rows, plain.n, plain.x, EdgeRules(plain.directed, "none", "once"))[0]
 
 
 def planted(classes: int = 15, size: int = 24, seed: int = 0) -> Dataset:

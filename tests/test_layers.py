@@ -9,8 +9,9 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LAYERS = [
     {"errors", "__init__"},
-    {"client", "delimited", "interchange", "manifest", "memory", "team"},
+    {"client", "delimited", "interchange", "manifest", "memory", "scaling", "team"},
     {"graph"},
+    {"relations"},
     {"dataset"},
     {"nodes"},
     {"episodes", "io"},

@@ -1,0 +1,246 @@
+"""Edges as people have them become relations: repeated ones joined, weights scaled, rare kinds and inverses joined."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import Attributes, Graph, Ints, Relation, checked_edges, no_attributes
+from fewnode.scaling import Scaling, Weights
+
+Directed: TypeAlias = bool | Collection[str]
+"""Whether all edges have a direction, or the names of the relations whose edges have one."""
+
+MOST = 30
+OTHERS = "other"
+"""What the rarest relations are joined into where there are more than `MOST`."""
+UNNAMED = "edges"
+"""The relation of edges whose kind has no name."""
+REPEATED = ("sum", "count", "once")
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRows:
+    """Edges in the order they were found: 2 x E node numbers, source above target, and what is known of each."""
+
+    edge_index: Ints
+    weight: Weights | None = None
+    kind: Ints | None = None
+    """Places in `names`."""
+    names: tuple[str, ...] = ()
+    fade: Weights | None = None
+    """The share of its weight that an edge of its age still has."""
+
+    def __len__(self) -> int:
+        return int(self.edge_index.shape[1])
+
+
+class EdgeRules(NamedTuple):
+    """What is to be made of edges."""
+
+    directed: Directed = False
+    scale: str | None = None
+    """`none`, `log` or `rank`; None: by what the weights are like."""
+    repeated: str | None = None
+    """What repeated edges give: the `sum` of their weights, their `count`, or the largest weight `once`.
+
+    None: the sum where there are weights, else once."""
+
+
+AS_THEY_ARE = EdgeRules()
+
+
+@dataclass
+class EdgeFacts:
+    """What became of the edges, as plain values."""
+
+    repeated: int = 0
+    """Rows that repeat the edge of another row, self-loops aside."""
+    zero: int = 0
+    """Edges of weight 0, which are no edges."""
+    relations: list[dict[str, Any]] = field(default_factory=list)
+    joined: list[str] = field(default_factory=list)
+    """The rare relations that became one."""
+    scalings: dict[str, Scaling] = field(default_factory=dict)
+
+
+def read_relations(
+    rows: EdgeRows, n: int, x: Attributes | None = None, rules: EdgeRules = AS_THEY_ARE
+) -> tuple[Graph, EdgeFacts]:
+    """A graph of the edges, and what became of them. Without weights and kinds it is a plain one."""
+    rules = _checked(rows, rules)
+    if rows.kind is None and rows.weight is None and rows.fade is None and rules.repeated != "count":
+        return _plain(rows, n, x, bool(rules.directed))
+    checked_edges(rows.edge_index, n)
+    _check_amounts(rows.weight)
+    facts = EdgeFacts()
+    rows, facts.joined = _without_rare(rows)
+    found: list[tuple[Relation, Ints]] = []
+    for name, part in _by_kind(rows):
+        directed = rules.directed if isinstance(rules.directed, bool) else name in rules.directed
+        found.append((_relation(name, part, n, directed, rules, facts), part.edge_index))
+    relations = _inverses_once(found, n, facts)
+    if rows.kind is None and not relations[0].weighted:
+        facts.relations, facts.scalings = [], {}
+        return Graph(relations[0].adj, no_attributes(n) if x is None else x), facts
+    return Graph.from_relations(relations, x), facts
+
+
+def _plain(rows: EdgeRows, n: int, x: Attributes | None, directed: bool) -> tuple[Graph, EdgeFacts]:
+    graph = Graph.from_edges(rows.edge_index, n, x, directed=directed)
+    proper = int((rows.edge_index[0] != rows.edge_index[1]).sum())
+    return graph, EdgeFacts(repeated=proper - int(graph.adj.nnz if directed else graph.adj.nnz // 2))
+
+
+def _relation(name: str, rows: EdgeRows, n: int, directed: bool, rules: EdgeRules, facts: EdgeFacts) -> Relation:
+    merged = merge(rows, n, directed, rules.repeated)
+    facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - merged.source.size
+    facts.zero += int((merged.amount == 0).sum())
+    merged = merged.kept(merged.amount > 0)
+    weighted = rows.weight is not None or rows.fade is not None or rules.repeated == "count"
+    scaling = Scaling.learn(merged.amount, rules.scale if weighted else "none")
+    weight = scaling.apply(merged.amount) * merged.fade
+    if rows.fade is not None and weight.size:
+        scaling = replace(scaling, mean=scaling.mean * float(weight.mean()))
+        weight = weight / weight.mean()
+    facts.scalings[name] = scaling
+    relation = Relation(name, merged.matrix(weight, n, directed), directed)
+    facts.relations.append(_facts(relation, merged.amount, scaling, rules.scale, weighted))
+    return relation
+
+
+def _checked(rows: EdgeRows, rules: EdgeRules) -> EdgeRules:
+    if rules.repeated not in (None, *REPEATED):
+        raise FewnodeError(f"repeated edges: found {rules.repeated!r}, expected {', '.join(REPEATED)}")
+    if rules.repeated == "count" and rows.weight is not None:
+        raise FewnodeError("repeated edges are counted or their weights are summed: leave out the weights, or sum them")
+    if rules.scale is not None:
+        Scaling.learn(np.zeros(0), rules.scale)
+    if not isinstance(rules.directed, bool):
+        names = rows.names if rows.kind is not None else ()
+        for name in rules.directed:
+            if name not in names:
+                shown = ", ".join(names[:12]) or "no kinds of edges"
+                raise FewnodeError(f"unknown relation {name!r}{closest(name, names)}; there are {shown}")
+    default = "once" if rows.weight is None and rows.fade is None else "sum"
+    return rules._replace(repeated=rules.repeated or default)
+
+
+def _check_amounts(weight: Weights | None) -> None:
+    if weight is None:
+        return
+    odd = ~(np.isfinite(weight) & (weight >= 0))
+    if odd.any():
+        place = int(np.argmax(odd))
+        raise FewnodeError(f"edge {place}: its weight is {weight[place]}, expected a number from 0 on")
+
+
+# --- repeated edges -----------------------------------------------------------------------------------------------
+
+
+class Merged(NamedTuple):
+    """Distinct edges, ascending: their ends, what they amount to, and how much of it their age has left."""
+
+    source: Ints
+    target: Ints
+    amount: Weights
+    fade: Weights
+
+    def kept(self, chosen: NDArray[np.bool_]) -> Merged:
+        return Merged(self.source[chosen], self.target[chosen], self.amount[chosen], self.fade[chosen])
+
+    def matrix(self, weight: Weights, n: int, directed: bool) -> sp.csr_array:
+        """`weight` of each edge, both ways unless `directed`."""
+        ends = [(self.target, self.source)] if directed else [(self.target, self.source), (self.source, self.target)]
+        row, column = (np.concatenate(each) for each in zip(*ends, strict=True))
+        values = np.tile(weight.astype(np.float32), len(ends))
+        tiny = np.finfo(np.float32).tiny
+        return sp.coo_array((np.maximum(values, tiny), (row, column)), shape=(n, n)).tocsr()
+
+
+def merge(rows: EdgeRows, n: int, directed: bool, repeated: str | None) -> Merged:
+    """Every edge once, without self-loops; unless `directed`, a - b and b - a are the same edge."""
+    source, target = rows.edge_index
+    proper = source != target
+    first, second = (source, target) if directed else (np.minimum(source, target), np.maximum(source, target))
+    key = first[proper].astype(np.int64) * n + second[proper]
+    order = np.argsort(key, kind="stable")
+    distinct, start = np.unique(key[order], return_index=True)
+    ones = np.ones(len(rows))
+    amount = (ones if rows.weight is None else rows.weight)[proper][order]
+    left = amount * (ones if rows.fade is None else rows.fade)[proper][order]
+    if not distinct.size:
+        return Merged(distinct, distinct, np.zeros(0), np.zeros(0))
+    join = np.maximum if repeated == "once" else np.add
+    total, remaining = join.reduceat(amount, start), join.reduceat(left, start)
+    fade = np.divide(remaining, total, out=np.ones_like(total), where=total > 0)
+    return Merged(distinct // n, distinct % n, total, fade)
+
+
+# --- kinds --------------------------------------------------------------------------------------------------------
+
+
+def _by_kind(rows: EdgeRows) -> list[tuple[str, EdgeRows]]:
+    if rows.kind is None:
+        return [(UNNAMED, rows)]
+    found = []
+    for place, name in enumerate(rows.names):
+        chosen = rows.kind == place
+        weight, fade = (None if each is None else each[chosen] for each in (rows.weight, rows.fade))
+        found.append((name, EdgeRows(rows.edge_index[:, chosen], weight, fade=fade)))
+    return found
+
+
+def _without_rare(rows: EdgeRows) -> tuple[EdgeRows, list[str]]:
+    """The rarest kinds joined into one, if there are more than `MOST`; and their names."""
+    if rows.kind is None or len(rows.names) <= MOST:
+        return rows, []
+    counts = np.bincount(rows.kind, minlength=len(rows.names))
+    common = np.sort(np.argsort(-counts, kind="stable")[: MOST - 1])
+    place = np.full(len(rows.names), MOST - 1)
+    place[common] = np.arange(MOST - 1)
+    rare = [name for name, at in zip(rows.names, place, strict=True) if at == MOST - 1]
+    kept = [rows.names[i] for i in common]
+    others = OTHERS if OTHERS not in kept else f"{OTHERS} kinds"
+    return EdgeRows(rows.edge_index, rows.weight, place[rows.kind], (*kept, others), rows.fade), rare
+
+
+def _inverses_once(relations: Sequence[tuple[Relation, Ints]], n: int, facts: EdgeFacts) -> list[Relation]:
+    """A relation that has the edges of an earlier one the other way round is only named there."""
+    found: list[tuple[Relation, Ints]] = []
+    for relation, arcs in relations:
+        inverse = (i for i, (each, theirs) in enumerate(found) if _are_inverse(each, theirs, relation, arcs, n))
+        at = next(inverse, None)
+        if at is None:
+            found.append((relation, arcs))
+            continue
+        first, theirs = found[at]
+        found[at] = replace(first, inverse=relation.name), theirs
+        facts.relations = [each for each in facts.relations if each["name"] != relation.name]
+        next(each for each in facts.relations if each["name"] == first.name)["inverse"] = relation.name
+    return [relation for relation, _ in found]
+
+
+def _are_inverse(one: Relation, arcs: Ints, other: Relation, others: Ints, n: int) -> bool:
+    if one.directed != other.directed or one.inverse is not None or not 0 < one.adj.nnz == other.adj.nnz:
+        return False
+    if not np.array_equal(np.unique(arcs[0] * n + arcs[1]), np.unique(others[1] * n + others[0])):
+        return False
+    turned = other.adj.T.tocsr() if other.directed else other.adj
+    turned.sort_indices()
+    return bool(np.allclose(turned.data, one.adj.data, rtol=1e-5))
+
+
+def _facts(relation: Relation, amount: Weights, scaling: Scaling, asked: str | None, weighted: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": relation.name, "edges": relation.n_edges, "directed": relation.directed}
+    if weighted and amount.size:
+        low, middle, high = (float(each(amount)) for each in (np.min, np.median, np.max))
+        facts |= {"weights": {"min": low, "median": middle, "max": high}, "scale": scaling.kind}
+        facts["scale_asked"] = asked is not None
+    return facts
