@@ -24,7 +24,6 @@ from fewnode.io import (
     Stream,
     atomic_write,
     bare,
-    checked_csr,
     csv_text,
     exclusive,
     harmless,
@@ -42,6 +41,7 @@ from fewnode.io import (
     write_safetensors,
     write_text,
 )
+from fewnode.packing import checked_csr
 
 
 @pytest.fixture

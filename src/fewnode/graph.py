@@ -155,7 +155,7 @@ class Graph:
         if not self.weighted:
             return self.degree.astype(np.float64)
         row = np.repeat(np.arange(self.n), self.degree)
-        return np.bincount(row, weights=self.adj.data, minlength=self.n)
+        return np.asarray(np.bincount(row, weights=self.adj.data, minlength=self.n), np.float64)
 
     @cached_property
     def directed(self) -> bool:

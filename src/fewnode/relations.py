@@ -18,6 +18,7 @@ Directed: TypeAlias = bool | Collection[str]
 """Whether all edges have a direction, or the names of the relations whose edges have one."""
 
 MOST = 30
+MOST_NAMES = 100_000
 OTHERS = "other"
 """What the rarest relations are joined into where there are more than `MOST`."""
 UNNAMED = "edges"
@@ -68,6 +69,70 @@ class EdgeFacts:
     joined: list[str] = field(default_factory=list)
     """The rare relations that became one."""
     scalings: dict[str, Scaling] = field(default_factory=dict)
+
+
+def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequence[str] | None = None) -> EdgeRows:
+    """Edges from arrays of other libraries and files: a weight and a kind for each, where there are some.
+
+    Kinds are whole numbers from 0; without `names` they are called by their number.
+    """
+    edges = np.asarray(edge_index)
+    count = edges.shape[1] if edges.ndim == 2 else 0
+    if weight is not None:
+        weight = np.asarray(weight)
+        if weight.shape != (count,) or weight.dtype.kind not in "biuf":
+            raise FewnodeError(
+                f"weights are {weight.dtype} {weight.shape}, expected a number for each of {count} edges"
+            )
+        weight = weight.astype(np.float64)
+    if kind is None:
+        if names is not None:
+            raise FewnodeError("there are names of relations, but no kind of each edge")
+        return EdgeRows(edges, weight)
+    kind = np.asarray(kind)
+    if kind.shape != (count,) or kind.dtype.kind not in "iu":
+        raise FewnodeError(f"kinds of edges are {kind.dtype} {kind.shape}, expected a whole number for each of {count}")
+    top = int(kind.max(initial=-1))
+    limit = MOST_NAMES if names is None else len(names)
+    if count and (kind.min() < 0 or top >= limit):
+        place = int(np.argmax((kind < 0) | (kind >= limit)))
+        known = "that many kinds are refused" if names is None else f"there are {len(names)} names of relations"
+        raise FewnodeError(f"edge {place}: its kind is {kind[place]}, but {known}")
+    return EdgeRows(edges, weight, kind.astype(np.int64), tuple(names or map(str, range(top + 1))))
+
+
+def edges_info(facts: EdgeFacts) -> dict[str, Any]:
+    """What is to be told in a dataset's `info`; nothing of a plain graph."""
+    told: dict[str, Any] = {"relations": facts.relations} if facts.relations else {}
+    if facts.joined:
+        told["joined_relations"] = facts.joined
+    if facts.zero:
+        told["zero_weights"] = facts.zero
+    return told
+
+
+def pyg_edges(graph: Graph) -> tuple[Ints, dict[str, Any]]:
+    """Every arc as 2 x E, and what `edge_rows` needs beside that to give the same relations: arrays and lists."""
+    if not graph.relations:
+        return graph.edge_index(), {}
+    names: list[str] = []
+    arcs, weights, kinds = [], [], []
+    for relation in graph.relations:
+        for name in (relation.name, relation.inverse):
+            if name is not None:
+                coo = relation.adj.tocoo()
+                target, source = coo.coords if name == relation.name else coo.coords[::-1]
+                arcs.append(np.stack([source, target]).astype(np.int64))
+                weights.append(coo.data)
+                kinds.append(np.full(coo.nnz, len(names)))
+                names.append(name)
+    held: dict[str, Any] = {}
+    if any(relation.weighted for relation in graph.relations):
+        held["edge_weight"] = np.concatenate(weights).astype(np.float32)
+    directed = [name for r in graph.relations if r.directed for name in (r.name, r.inverse) if name is not None]
+    if names != [UNNAMED]:
+        held |= {"edge_type": np.concatenate(kinds), "relation_names": names, "directed_relations": directed}
+    return np.concatenate(arcs, axis=1), held
 
 
 def read_relations(
@@ -166,21 +231,35 @@ class Merged(NamedTuple):
 
 def merge(rows: EdgeRows, n: int, directed: bool, repeated: str | None) -> Merged:
     """Every edge once, without self-loops; unless `directed`, a - b and b - a are the same edge."""
-    source, target = rows.edge_index
-    proper = source != target
-    first, second = (source, target) if directed else (np.minimum(source, target), np.maximum(source, target))
-    key = first[proper].astype(np.int64) * n + second[proper]
+    proper = rows.edge_index[0] != rows.edge_index[1]
+    source, target = rows.edge_index[:, proper].astype(np.int64)
+    amount = np.ones(source.size) if rows.weight is None else rows.weight[proper]
+    left = amount if rows.fade is None else amount * rows.fade[proper]
+    key, amount, left = _joined(source * n + target, amount, left, repeated)
+    if not directed:
+        turned = key % n * n + key // n
+        order = np.argsort(turned)
+        if (
+            np.array_equal(turned[order], key)
+            and np.array_equal(amount[order], amount)
+            and np.array_equal(left[order], left)
+        ):
+            once = key <= turned  # arcs both ways are how an undirected edge is written
+            key, amount, left = key[once], amount[once], left[once]
+        else:
+            key, amount, left = _joined(np.minimum(key, turned), amount, left, repeated)
+    fade = np.divide(left, amount, out=np.ones_like(amount), where=amount > 0)
+    return Merged(key // n, key % n, amount, fade)
+
+
+def _joined(key: Ints, amount: Weights, left: Weights, repeated: str | None) -> tuple[Ints, Weights, Weights]:
+    """Distinct keys, ascending, with the sums or the largest of their amounts."""
     order = np.argsort(key, kind="stable")
     distinct, start = np.unique(key[order], return_index=True)
-    ones = np.ones(len(rows))
-    amount = (ones if rows.weight is None else rows.weight)[proper][order]
-    left = amount * (ones if rows.fade is None else rows.fade)[proper][order]
     if not distinct.size:
-        return Merged(distinct, distinct, np.zeros(0), np.zeros(0))
+        return distinct, amount, left
     join = np.maximum if repeated == "once" else np.add
-    total, remaining = join.reduceat(amount, start), join.reduceat(left, start)
-    fade = np.divide(remaining, total, out=np.ones_like(total), where=total > 0)
-    return Merged(distinct // n, distinct % n, total, fade)
+    return distinct, join.reduceat(amount[order], start), join.reduceat(left[order], start)
 
 
 # --- kinds --------------------------------------------------------------------------------------------------------

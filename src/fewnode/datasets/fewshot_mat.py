@@ -23,7 +23,8 @@ from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
-from fewnode.io import checked_csr, one_line, readable
+from fewnode.io import one_line, readable
+from fewnode.packing import checked_csr
 
 MAX_BYTES = 1 << 30
 _PARTS = ("train", "test")

@@ -26,7 +26,6 @@ from fewnode.engine.sparse import CSR, closed_parts
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
 from fewnode.io import (
-    Arrays,
     Stream,
     exclusive,
     load_dataset,
@@ -35,6 +34,7 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
+from fewnode.packing import Arrays
 
 KIND = "prepared"
 COMPARED, SAMPLED = 1 << 22, 64
