@@ -199,19 +199,19 @@ def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_pat
         "nodes.csv: 180 nodes",
         "new.csv: 18 nodes",
         "a.csv: 1 edges of kind pays",
-        "  amount  not used (edges have no weights, kinds or times yet)",
+        "  amount  not used (--weight, --relation or --time uses it)",
         "b:c.csv: 1 edges",
         "edges.csv: 362 edges",
         "d: 198 nodes, 362 undirected edges",
-        "warning: kinds of edges are not used yet: all are joined into one",
+        "relation pays: 1 undirected edges",
     ]:
         assert f"{line}\n" in done.err
     shown = fewnode("data", "info", tmp_path / "d")
     assert "a.csv: 1 edges of kind pays" in shown.out
-    assert "kinds of edges are not used yet" in shown.out
+    assert "pays                               1 █                          same class" in shown.out
     told = fewnode("data", "info", tmp_path / "d", "--json").json["source"]
     assert [table["rows"] for table in told["edges"]] == [1, 1, 362]
-    assert told["warnings"] == ["kinds of edges are not used yet: all are joined into one"]
+    assert [each["name"] for each in told["relations"]] == ["pays", "edges"]
 
 
 @pytest.mark.parametrize("given", ["pays:nowhere.csv", ":FILE", "C:\\edges.csv"])

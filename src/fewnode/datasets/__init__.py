@@ -66,6 +66,14 @@ def import_dataset(
         raise FewnodeError(
             f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
         )
+    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
+        from fewnode.datasets.tables import read_graph  # brings Arrow, which nothing else here needs
+
+        ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
+        title = name or path.name.split(".")[0]
+        return read_graph(
+            path, directed=ways, weight_scale=scale, repeated=repeated, split=shares, seed=seed, name=title
+        )
     if path.is_dir():
         if not isinstance(directed, bool) or scale or repeated:
             raise FewnodeError(

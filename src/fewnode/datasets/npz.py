@@ -1,8 +1,8 @@
 """Two `.npz` layouts that networks are passed around in, read without trusting the file.
 
 The one has `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes`, and weights
-and kinds of edges as `edge_weight, edge_type, relation_names`. The other, that of the gnn-benchmark collection (Coauthor,
-Amazon photo and computers, CoraFull), has `adj_* attr_* labels`.
+and kinds of edges as `edge_weight, edge_type, relation_names`. The other is that of the gnn-benchmark collection
+(Coauthor, Amazon photo and computers, CoraFull): `adj_* attr_* labels`.
 """
 
 from __future__ import annotations
