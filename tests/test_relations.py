@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Relation
-from fewnode.relations import MOST, EdgeRows, EdgeRules, read_relations
+from fewnode.relations import MOST, EdgeRows, EdgeRules, edge_rows, read_relations, rewired
 from fewnode.scaling import Scaling
 
 EDGES = np.array([[0, 1, 2, 0], [1, 2, 3, 3]])
@@ -24,7 +24,7 @@ def typed(names: tuple[str, ...], kind: list[int], directed: object = False, **r
 
 def test_a_plain_graph_has_no_relations() -> None:
     plain = read_relations(EdgeRows(EDGES), 4)[0]
-    ones = read_relations(EdgeRows(EDGES, np.ones(4)), 4)[0]
+    ones = read_relations(edge_rows(EDGES, np.ones(4)), 4)[0]
     for graph in (plain, ones, Graph.from_edges(EDGES, 4)):
         assert (graph.relations, graph.weighted) == ((), False)
         assert graph.strength.tolist() == graph.degree.tolist()
@@ -142,6 +142,24 @@ def test_relations_of_one_name_or_another_size_are_refused() -> None:
         Graph.from_relations([Relation("a", adj), Relation("a", adj)])
     with pytest.raises(FewnodeError, match="relation 'a' is 4 x 4, expected 2 x 2"):
         Graph(Graph.from_edges([[0], [1]], 2).adj, np.zeros((2, 0), np.float32), relations=(Relation("a", adj),))
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+def test_changed_edges_leave_the_others_as_they_were() -> None:
+    graph = typed(("pays", "owns"), [0, 0, 1, 1], directed=["owns"], weight=WEIGHT)
+    kept, x = np.array([True, True, True, False]), np.zeros((4, 0), np.float32)  # node 3 goes, another one comes
+    added, gone = np.array([[0], [3]]), np.array([[1], [0]])
+    after = rewired(graph, kept, x, added, gone, directed=False)
+    assert [(r.name, r.n_edges) for r in after.relations] == [("pays", 1), ("owns", 0), ("edges", 1)]
+    assert after.relations[0].adj[1, 2] == graph.relations[0].adj[1, 2]
+    assert after.relations[2].adj[0, 3] == after.relations[2].adj[3, 0] == 1
+    one = rewired(weighted(), kept, x, added, gone, directed=False)
+    assert [(r.name, r.n_edges) for r in one.relations] == [("edges", 2)]
+    plain = rewired(Graph.from_edges(EDGES, 4), kept, x, added, gone, directed=False)
+    assert (plain.adj.toarray() == Graph.from_edges([[1, 0], [2, 3]], 4).adj.toarray()).all()
+    assert plain.relations == ()
 
 
 # --- scales -------------------------------------------------------------------------------------------------------

@@ -363,6 +363,14 @@ def only_class(labels: sp.csr_array) -> Ints:
     return y
 
 
+def as_members(y: Ints, labels: sp.csr_array | None, width: int) -> sp.csr_array:
+    """Nodes x classes, as wide as there are classes by now: those that are given, or made of one class a node."""
+    if labels is not None:
+        return sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
+    known = np.flatnonzero(y >= 0)
+    return sp.csr_array((np.ones(known.size, bool), (known, y[known])), shape=(y.size, width))
+
+
 def _memberships(y: Any, n: int) -> sp.csr_array | None:
     """Labels as nodes x classes, if they are a matrix of zeros and ones."""
     if y is None or sp.issparse(y) or np.ndim(y) != 2:

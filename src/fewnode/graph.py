@@ -109,11 +109,13 @@ class Graph:
         return cls(adj, no_attributes(n) if x is None else x)
 
     @classmethod
-    def from_relations(cls, relations: Sequence[Relation], x: Attributes | None = None) -> Graph:
-        """A graph whose `adj` is the sum of its relations, both ways unless all of them are directed.
+    def from_relations(
+        cls, relations: Sequence[Relation], x: Attributes | None = None, *, directed: bool | None = None
+    ) -> Graph:
+        """A graph whose `adj` is the sum of its relations, both ways unless all of them are `directed`.
 
         Its mean weight is 1, as that of the self-loops in Â. Without weights every edge counts 1, however many
-        relations have it.
+        relations have it. With `directed=False` all count both ways in `adj`, whatever direction relations have.
         """
         if not relations:
             raise FewnodeError("no relation, expected at least one")
@@ -121,7 +123,8 @@ class Graph:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise FewnodeError(f"relation {twice!r} is there twice")
-        directed = all(relation.directed for relation in relations)
+        if directed is None:
+            directed = all(relation.directed for relation in relations)
         parts = [each.adj if directed and each.inverse is None else each.both_ways for each in relations]
         adj = parts[0] if len(parts) == 1 else _summed(parts)
         if not any(relation.weighted for relation in relations):
@@ -159,9 +162,12 @@ class Graph:
 
     @cached_property
     def directed(self) -> bool:
+        """Whether an edge of `adj` does not go both ways, or not with the same weight."""
         from fewnode.engine import loops  # numba takes half a second to import
 
-        return not loops.symmetric(self.adj.indptr, self.adj.indices)
+        if not loops.symmetric(self.adj.indptr, self.adj.indices):
+            return True
+        return self.weighted and not np.allclose(self.adj.T.tocsr().data, self.adj.data, rtol=1e-5)
 
     @property
     def n_edges(self) -> int:

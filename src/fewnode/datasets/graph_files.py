@@ -197,7 +197,7 @@ def _read_gml(path: Path, encoding: str | None) -> GraphFile:
                 row[key] = value
             key = None
     if open_ or key is not None:
-        raise FewnodeError(f"{path}: ends within {' '.join(open_) or key!r}; is it cut short?")
+        raise FewnodeError(f"{path}: ends within {' '.join(open_) or key}; is it cut short?")
     found.unused = list(nested)
     return _by_name(found)
 

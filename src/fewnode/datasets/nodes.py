@@ -89,8 +89,10 @@ def named_tables(sources: NodeSources) -> list[tuple[str | None, Source]]:
 
 
 def is_table(value: object) -> bool:
-    """No column: a file, a mapping, or what has columns itself (frames and Arrow tables, not their columns)."""
-    return isinstance(value, (str, os.PathLike, Mapping)) or any(hasattr(value, name) for name in ("columns", "schema"))
+    """No column: a file, a mapping, or what has columns itself (frames and Arrow streams, not their columns)."""
+    if isinstance(value, (str, os.PathLike, Mapping)) or any(hasattr(value, name) for name in ("columns", "schema")):
+        return True
+    return hasattr(value, "__arrow_c_stream__") and not any(hasattr(value, name) for name in ("dtype", "type"))
 
 
 def _read(

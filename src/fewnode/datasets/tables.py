@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.dataset import Dataset
+from fewnode.dataset import Dataset, as_members
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect, Source
 from fewnode.datasets.edges import (
     NO_EDGES,
@@ -28,13 +28,13 @@ from fewnode.datasets.graph_files import read_graph_file
 from fewnode.datasets.growth import EdgeMemory, emptied, grown
 from fewnode.datasets.labels import several_in_a_cell
 from fewnode.datasets.memberships import Classes, ClassRules, class_rules, read_classes, read_label_table
-from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
+from fewnode.datasets.nodes import IDS, LABELS, NodeSources, named_tables, read_nodes
 from fewnode.datasets.roles import NOT_USED, ColumnUse, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.datasets.times import TimeRules
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.graph import Attributes, is_sparse
 from fewnode.relations import Directed, EdgeRules, edges_info, read_relations
 
 
@@ -252,7 +252,8 @@ def extend(
     ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
     owner = rows.name if alone else f"{data.name} or {rows.name}"
     memory = EdgeMemory.from_json(stored.get("edges"))
-    options = _edge_options(memory, weight, relation, time)
+    named = edges is not None and any(kind is not None for kind, _ in named_tables(edges))
+    options = _edge_options(memory, weight, relation if named else relation or memory.relation, time)
     options = options._replace(source=source, target=target, unknown_ends=unknown_ends, dialect=edge_dialect or dialect)
     linked = NO_EDGES if edges is None else read_edges(edges, ids, owner, rows.headers, options)
     x, missing = encoding.encode(rows)
@@ -293,7 +294,7 @@ def _edge_options(memory: EdgeMemory, weight: str | None, relation: str | None, 
     when = memory.time if time is None or memory.time is None else memory.time._replace(column=time)
     if time is not None and memory.time is None:
         raise FewnodeError("the dataset was imported without times of edges, so that of new ones says nothing")
-    return EdgeOptions(weight=weight or memory.weight, relation=relation or memory.relation, time=when, now=memory.now)
+    return EdgeOptions(weight=weight or memory.weight, relation=relation, time=when, now=memory.now)
 
 
 def _memberships(data: Dataset, classes: Classes) -> dict[str, Any]:
@@ -301,16 +302,9 @@ def _memberships(data: Dataset, classes: Classes) -> dict[str, Any]:
     if data.labels is None and classes.labels is None:
         return {}
     old, new = (
-        _as_members(y, found, len(classes.names)) for y, found in ((data.y, data.labels), (classes.y, classes.labels))
+        as_members(y, found, len(classes.names)) for y, found in ((data.y, data.labels), (classes.y, classes.labels))
     )
     return {"labels": sp.vstack([old, new], format="csr")}
-
-
-def _as_members(y: Ints, labels: sp.csr_array | None, width: int) -> sp.csr_array:
-    if labels is not None:
-        return sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
-    known = np.flatnonzero(y >= 0)
-    return sp.csr_array((np.ones(known.size, bool), (known, y[known])), shape=(y.size, width))
 
 
 def _node_kinds(data: Dataset, rows: NodeRows) -> dict[str, Any]:
