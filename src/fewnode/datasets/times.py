@@ -22,6 +22,12 @@ MILLISECONDS = 1e11
 """Numbers beyond this are no seconds: as such they are after the year 5000."""
 
 
+LATEST = 1e21
+"""No number beyond this is a time, in whatever unit."""
+MOST_HALVES = 60
+"""Half-lives after which a weight is as good as none; more would be lost in rounding."""
+
+
 class TimeRules(NamedTuple):
     """Which column says when an edge was, and what follows from it."""
 
@@ -66,6 +72,8 @@ def moment(text: str, what: str) -> float:
 def _seconds_of(text: str) -> float:
     found = datetime.fromisoformat(text) if not re.fullmatch(r"-?\d+(\.\d+)?", text) else None
     if found is None:
+        if not abs(float(text)) < LATEST:
+            raise ValueError
         return float(_as_seconds(np.array([float(text)]))[0])
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
@@ -78,8 +86,11 @@ def times(table: Table, column: str) -> Seconds:
         ticks = pc.cast(pc.cast(cells, pa.timestamp("us", getattr(cells.type, "tz", None))), pa.int64()).to_numpy()
         return np.asarray(ticks / 1e6, np.float64)
     if is_number(cells.type):
-        numbers = table.numbers(column)
+        numbers = table.numbers(column, AS_DATES)
         _need_all(table, column, pa.array(np.isnan(numbers)))
+        if (odd := np.abs(numbers) >= LATEST).any():
+            row = int(np.argmax(odd))
+            raise table.fault(row, column, f"found {numbers[row]:g}, expected {AS_DATES}")
         return _as_seconds(numbers)
     texts = table.labels(column)
     _need_all(table, column, pc.is_null(texts))
@@ -112,4 +123,4 @@ def _as_seconds(numbers: Seconds) -> Seconds:
 
 def fades(when: Seconds, half_life: float, now: float) -> Seconds:
     """What is left of each weight: half for each half-life before `now`, all of what is later."""
-    return np.asarray(0.5 ** (np.maximum(now - when, 0) / half_life))
+    return np.asarray(0.5 ** np.minimum(np.maximum(now - when, 0) / half_life, MOST_HALVES))
