@@ -204,13 +204,21 @@ class Stream:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
+class Cursor:
+    """What ADBC gives after a query."""
+
+    def fetch_arrow_table(self) -> pa.Table:
+        return pa.table(EDGES)
+
+
 def test_any_arrow_stream_is_a_table() -> None:
     expected = weights(read_tables(NODES, EDGES, weight="amount"))
     assert weights(read_tables(Stream(NODES), Stream(EDGES), weight="amount")) == expected
     readers = [pa.table(columns).to_reader() for columns in (NODES, EDGES)]
     assert weights(read_tables(*readers, weight="amount")) == expected
-    kinds = {"pays": Stream(EDGES), "owns": pa.table(EDGES).to_reader()}
-    assert [r.name for r in read_tables(NODES, kinds).graph.relations] == ["pays", "owns"]
+    assert weights(read_tables(NODES, Cursor(), weight="amount")) == expected
+    kinds = {"pays": Stream(EDGES), "owns": pa.table(EDGES).to_reader(), "likes": Cursor()}
+    assert [r.name for r in read_tables(NODES, kinds).graph.relations] == ["pays", "owns", "likes"]
 
 
 def test_duckdb_relations_are_tables() -> None:

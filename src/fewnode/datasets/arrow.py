@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 Source: TypeAlias = str | os.PathLike[str] | Any
-"""A file, a pandas frame, a mapping of columns, or any table that speaks Arrow's C stream (polars, DuckDB)."""
+"""A file, a pandas frame, a mapping of columns, any table that speaks Arrow's C stream (polars, DuckDB), or the cursor
+of a database that fetches Arrow tables (ADBC)."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ def _from_frame(source: Any, name: str, choose: Choose) -> pa.Table:
             named = any(level is not None for level in source.index.names)  # else it is the rows' number, no data
             data = pa.Table.from_pandas(source, preserve_index=named)
         else:
+            if not hasattr(source, "__arrow_c_stream__") and hasattr(source, "fetch_arrow_table"):
+                source = source.fetch_arrow_table()  # the cursor of a database
             data = pa.table(dict(source) if isinstance(source, Mapping) else source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None

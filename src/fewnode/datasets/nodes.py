@@ -90,7 +90,8 @@ def named_tables(sources: NodeSources) -> list[tuple[str | None, Source]]:
 
 def is_table(value: object) -> bool:
     """No column: a file, a mapping, or what has columns itself (frames and Arrow streams, not their columns)."""
-    if isinstance(value, (str, os.PathLike, Mapping)) or any(hasattr(value, name) for name in ("columns", "schema")):
+    tables = ("columns", "schema", "fetch_arrow_table")
+    if isinstance(value, (str, os.PathLike, Mapping)) or any(hasattr(value, name) for name in tables):
         return True
     return hasattr(value, "__arrow_c_stream__") and not any(hasattr(value, name) for name in ("dtype", "type"))
 
