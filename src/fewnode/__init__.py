@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Graph
+    from fewnode.graph import Graph, Relation
     from fewnode.labelling import suggest
     from fewnode.method import Method
 
@@ -35,7 +35,7 @@ _HOMES = {
     "fewnode.method": ["Method"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.graph": ["Graph"],
+    "fewnode.graph": ["Graph", "Relation"],
 }
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "FewnodeError",
     "Graph",
     "Method",
+    "Relation",
     "Result",
     "Task",
     "UnusedInput",

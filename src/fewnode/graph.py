@@ -24,6 +24,12 @@ class Relation:
     """One kind of edge: `adj[i, j]` is the weight of an edge j -> i, and of j - i unless the relation is `directed`.
 
     Weights are scaled so that their mean is about 1; all are 1 if there are none.
+
+    >>> pays = Relation("pays", sp.csr_array([[0, 0], [1.0, 0]]), directed=True)
+    >>> owns = Relation("owns", sp.csr_array([[0, 1.0], [1.0, 0]]))
+    >>> graph = Graph.from_relations([pays, owns])
+    >>> [relation.name for relation in graph.relations], graph.n_edges
+    (['pays', 'owns'], 1)
     """
 
     name: str
