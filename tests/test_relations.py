@@ -42,6 +42,14 @@ def test_weights_have_mean_one_and_degrees_count_neighbours() -> None:
     assert weighted(directed=True).adj[0, 1] == 0
 
 
+def test_without_weights_a_graph_is_the_plain_one() -> None:
+    plain = Graph.from_edges(EDGES, 4)
+    assert plain.unweighted is plain
+    for graph in (weighted(), typed(("pays", "owns"), [0, 0, 1, 1])):
+        assert (graph.unweighted.relations, graph.unweighted.weighted) == ((), False)
+        assert (graph.unweighted.adj.toarray() == plain.adj.toarray()).all()
+
+
 def test_repeated_edges_are_summed_counted_or_taken_once() -> None:
     edges, weight = np.array([[0, 1, 0, 2, 2], [1, 0, 1, 3, 2]]), np.array([1.0, 2.0, 4.0, 7.0, 9.0])
 

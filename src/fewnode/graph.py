@@ -158,6 +158,14 @@ class Graph:
         """Whether an edge has a weight other than 1."""
         return not _all_ones(self.adj)
 
+    @cached_property
+    def unweighted(self) -> Graph:
+        """The same nodes and neighbours, without weights and relations. A plain graph is that itself."""
+        if not self.weighted and not self.relations:
+            return self
+        ones = np.broadcast_to(np.float32(1), self.adj.indices.shape)
+        return Graph(sp.csr_array((ones, self.adj.indices, self.adj.indptr), self.adj.shape), self.x)
+
     @property
     def strength(self) -> NDArray[np.float64]:
         """The sum of the weights of a node's edges; its degree, if edges have no weights."""

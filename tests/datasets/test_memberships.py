@@ -122,6 +122,8 @@ def test_tables_with_names_are_kinds_of_nodes() -> None:
     assert "kinds of nodes    user (2), item (2)" in text
     more = extend(data, {"item": {"sku": ["e"], "price": [5.0]}}, id="sku")
     assert more.kind.tolist() == [0, 0, 1, 1, 1]
+    with pytest.raises(FewnodeError, match="what kind of nodes are these"):
+        extend(data, {"sku": ["e"], "price": [5.0]}, id="sku")
 
 
 def test_a_column_may_say_the_kind() -> None:

@@ -55,7 +55,9 @@ def read_nodes(
         parts = tuple(part.with_kind(kind, given or "node") for part, (given, _) in zip(parts, tables, strict=True))
     rows = NodeRows(parts, kind)
     name, every = rows.name, [column for part in parts for column in part.table.header]
-    if kind is not None and kind not in (optional or ()):
+    if kind is not None and kind not in every and strict:
+        raise FewnodeError(f"{name}: what kind of nodes are these? Give a column {kind!r}, or the kind as NAME:FILE")
+    if kind is not None:
         need_columns(name, every, [kind])
     if labels[0] is not None:
         need_columns(name, every, [labels[0]])
