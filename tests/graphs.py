@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
-from fewnode.relations import EdgeRows, EdgeRules, read_relations
+from fewnode.merging import EdgeRows
+from fewnode.relations import EdgeRules, read_relations
 
 
 def star() -> Graph:

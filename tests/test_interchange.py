@@ -18,7 +18,8 @@ from fewnode.datasets.npz import read_dataset_npz
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
-from fewnode.relations import EdgeRows, EdgeRules, read_relations
+from fewnode.merging import EdgeRows
+from fewnode.relations import EdgeRules, read_relations
 from graphs import random_graph, weighted_graph
 
 EDGES, WEIGHT = [[0, 1, 2, 0], [1, 2, 3, 3]], [1.0, 2.0, 3.0, 2.0]

@@ -11,6 +11,7 @@ LAYERS = [
     {"errors", "__init__"},
     {"client", "delimited", "interchange", "manifest", "memory", "scaling", "team"},
     {"graph"},
+    {"merging"},
     {"relations"},
     {"dataset"},
     {"nodes"},

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Relation
-from fewnode.relations import MOST, EdgeRows, EdgeRules, edge_rows, read_relations, rewired
+from fewnode.merging import EdgeRows
+from fewnode.relations import MOST, EdgeRules, edge_rows, read_relations, rewired
 from fewnode.scaling import Scaling
 
 EDGES = np.array([[0, 1, 2, 0], [1, 2, 3, 3]])

@@ -139,6 +139,16 @@ def test_edges_that_come_later_are_as_those_that_were_there(options: dict[str, A
     assert (np.diff(data.graph.adj.indptr) == np.diff(together.graph.adj.indptr)).all()
 
 
+def test_later_edges_are_as_old_as_they_were() -> None:
+    """Against the latest edge of the import; those behind it are new."""
+    data = read_tables(NODES, EDGES, time="day", half_life="30d")
+    edges = {"source": ["e", "e"], "target": ["a", "b"], "day": ["2024-01-01", "2025-01-01"]}
+    more = extend(data, {"id": ["e"], "size": [1]}, edges)
+    adj = more.graph.relations[0].adj
+    assert adj[4, 1] == pytest.approx(adj[0, 1])  # as the newest of the import
+    assert adj[4, 0] == pytest.approx(adj[0, 1] / 2)
+
+
 def test_later_edges_of_an_inverse_are_turned_round() -> None:
     turned = {**EDGES, "source": EDGES["target"], "target": EDGES["source"]}
     data = read_tables(NODES, {"pays": EDGES, "paid by": turned}, directed=True)

@@ -19,8 +19,9 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.merging import EdgeRows
 from fewnode.methods.walks import Walks, structure_hash
-from fewnode.relations import EdgeRows, EdgeRules, read_relations
+from fewnode.relations import EdgeRules, read_relations
 from fewnode.represent import skipgram
 from fewnode.represent.random_walks import random_walks
 from fewnode.represent.skipgram import skip_gram

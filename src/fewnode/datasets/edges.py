@@ -1,9 +1,9 @@
-"""Tables of edges: their ends as rows of nodes, what is dropped and why, and which names were nearly right."""
+"""Tables of edges: their ends as rows of nodes, weights, kinds and times, what is dropped and why."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,12 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_columns, read_table
+from fewnode.datasets.near_misses import describe_near_miss, near_misses
 from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
 from fewnode.datasets.times import TimeRules, fades, half_life_seconds, moment, times
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.relations import UNNAMED, EdgeRows
+from fewnode.merging import EdgeRows
+from fewnode.relations import UNNAMED
 
 UnknownEnds: TypeAlias = Literal["refuse", "drop"]
 
@@ -304,47 +306,3 @@ def named_sources(sources: EdgeSources) -> list[tuple[str | None, Source]]:
     if not found:
         raise FewnodeError("no table of edges, expected at least one")
     return found
-
-
-# --- names that are nearly right ----------------------------------------------------------------------------------
-
-_DIFFERENCES: dict[str, Callable[[pa.Array], pa.Array]] = {
-    "spaces around it": pc.utf8_trim_whitespace,
-    "leading zeros": lambda names: pc.replace_substring_regex(names, r"^(-?)0+(\d)", r"\1\2"),
-    "a fraction of zero": lambda names: pc.replace_substring_regex(names, r"^(-?\d+)\.0+$", r"\1"),
-    "upper and lower case": pc.utf8_lower,
-    "its Unicode form": lambda names: pc.utf8_normalize(names, form="NFKC"),
-}
-
-
-def _without_differences(names: pa.Array) -> pa.Array:
-    for normal in (*_DIFFERENCES.values(), pc.utf8_trim_whitespace):
-        names = normal(names)
-    return names
-
-
-def near_misses(names: pa.Array, ids: pa.Array) -> list[dict[str, Any]]:
-    """Names that would be one of `ids` but for spaces, leading zeros, `.0`, case or Unicode form: counts, examples.
-
-    They are told and never matched: `1` and `01` may be two nodes.
-
-    >>> near_misses(pa.array(["01", "Fox", "cat"]), pa.array(["1", "fox"]))[0]
-    {'differs_in': 'leading zeros', 'count': 1, 'example': ['01', '1']}
-    """
-    found = []
-    for difference, normal in {**_DIFFERENCES, "several of these": _without_differences}.items():
-        place = pc.index_in(normal(names), value_set=normal(ids))
-        hits = pc.is_valid(place)
-        count = pc.sum(hits).as_py() or 0
-        if count:
-            first = pc.index(hits, True).as_py()
-            example = [names[first].as_py(), ids[place[first].as_py()].as_py()]
-            found.append({"differs_in": difference, "count": count, "example": example})
-            names = names.filter(pc.invert(hits))
-    return found
-
-
-def describe_near_miss(miss: Mapping[str, Any]) -> str:
-    end, node = miss["example"]
-    names = "name differs" if miss["count"] == 1 else "names differ"
-    return f"{miss['count']:,} {names} from a node's only in {miss['differs_in']}, as {end!r} from {node!r}"

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from fewnode.datasets.times import TimeRules
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Relation
-from fewnode.relations import REPEATED, UNNAMED, EdgeFacts, EdgeRows, Merged, merge
+from fewnode.merging import EdgeRows, Merged, merge
+from fewnode.relations import REPEATED, UNNAMED, EdgeFacts
 from fewnode.scaling import Scaling, Weights
 
 DAMAGED = "how its edges were read is not what fewnode wrote"

@@ -20,7 +20,6 @@ from fewnode.datasets.edges import (
     Edges,
     EdgeSources,
     UnknownEnds,
-    describe_near_miss,
     read_edges,
 )
 from fewnode.datasets.encode import Encoding, Words
@@ -28,6 +27,7 @@ from fewnode.datasets.graph_files import read_graph_file
 from fewnode.datasets.growth import EdgeMemory, emptied, grown
 from fewnode.datasets.labels import several_in_a_cell
 from fewnode.datasets.memberships import Classes, ClassRules, class_rules, read_classes, read_label_table
+from fewnode.datasets.near_misses import describe_near_miss
 from fewnode.datasets.nodes import IDS, LABELS, NodeSources, named_tables, read_nodes
 from fewnode.datasets.roles import NOT_USED, ColumnUse, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
@@ -325,7 +325,7 @@ def _checked(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is stored beside the encoding of columns; it may come from anybody."""
     lists = [stored.get("optional"), stored.get("missing") or []]
     words = [word for each in lists if isinstance(each, list) for word in each]
-    maybe = [stored.get("label"), stored.get("decimal")]
+    maybe = [stored.get("label"), stored.get("decimal"), stored.get("kind")]
     fits = isinstance(stored.get("id"), str) and isinstance(stored.get("directed"), bool)
     fits &= all(isinstance(each, list) for each in lists) and all(isinstance(word, str) for word in words)
     if not fits or not all(each is None or isinstance(each, str) for each in maybe):
