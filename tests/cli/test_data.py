@@ -208,7 +208,7 @@ def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_pat
         assert f"{line}\n" in done.err
     shown = fewnode("data", "info", tmp_path / "d")
     assert "a.csv: 1 edges of kind pays" in shown.out
-    assert "pays                               1 █                          same class" in shown.out
+    assert "pays                               1 █                       same class" in shown.out
     told = fewnode("data", "info", tmp_path / "d", "--json").json["source"]
     assert [table["rows"] for table in told["edges"]] == [1, 1, 362]
     assert [each["name"] for each in told["relations"]] == ["pays", "edges"]

@@ -71,7 +71,7 @@ def test_kinds_and_their_directions() -> None:
     both = read_tables(NODES, {"pays": EDGES, "owns": EDGES}, weight="amount", directed=True)
     assert weights(both) == pytest.approx(weights(read_tables(NODES, EDGES, weight="amount")))
     text = describe(statistics(both))
-    assert "pays →                             4 ████████████████████████   same class 0.00" in text
+    assert "pays →                             4 ██████████████████████  same class 0.00" in text
     assert "  weights, scaled: 0.5 to 1.5, median 1" in text
     assert max(map(len, text.splitlines())) <= 80
 
@@ -85,6 +85,7 @@ def test_recent_edges_weigh_more_and_late_ones_are_left_out() -> None:
     assert set(weights(early)) == {"bc", "cd"}
     assert early.graph.relations == ()
     assert "0 with an unknown end, 2 too late" in describe_source(early.info)
+    assert "an edge that is 30d older weighs half" in describe_source(data.info)
     sums = read_tables(NODES, EDGES, weight="amount", time="day", half_life="30d")
     assert weights(sums)["bc"] == pytest.approx(weights(sums)["ab"])  # 2 / 2 and 1
 

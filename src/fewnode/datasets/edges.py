@@ -193,7 +193,18 @@ def _read(
         "near_misses": near,
         "self_loops": int((rows.edge_index[0] == rows.edge_index[1]).sum()),
         **({"later": later} if later else {}),
+        "without": _without(table.header, kind, options),
     }
+
+
+def _without(header: Sequence[str], kind: str | None, options: EdgeOptions) -> list[str]:
+    """What follows from columns that were named, but that this table does not have."""
+    instead = {"weight": "each of its edges weighs 1", "relation": f"its edges are of relation {UNNAMED!r}"}
+    instead["time"] = "its edges count as new"
+    missing = {role: column for column, role in options.columns.items() if column not in header}
+    if kind is not None:
+        missing.pop("relation", None)
+    return [f"no column {column!r}: {instead[role]}" for role, column in missing.items()]
 
 
 def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOptions) -> _TableRows:

@@ -173,10 +173,10 @@ def _relation_bars(relations: list[dict[str, Any]]) -> list[str]:
     most = max(each["edges"] for each in relations)
     lines = []
     for each in relations:
-        bar = "█" * max(each["edges"] > 0, round(24 * each["edges"] / max(1, most)))
+        bar = "█" * max(each["edges"] > 0, round(22 * each["edges"] / max(1, most)))
         same = "unknown" if each["homophily"] is None else f"{each['homophily']:.2f}"
         way = " →" if each["directed"] else ""
-        lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,} {bar:<26} same class {same}")
+        lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,} {bar:<23} same class {same}")
         if each["inverse"]:
             lines.append(f"  the other way round: {printable(each['inverse'], 40)}")
         if each["weights"]:

@@ -84,6 +84,8 @@ def describe_relations(info: Mapping[str, Any]) -> list[str]:
         inverse = f", the other way round {printable(each['inverse'], 30)}" if each.get("inverse") else ""
         told = f"relation {printable(each['name'], 30)}: {each['edges']:,} {way} edges{inverse}"
         lines += _wrapped(told + (_scale(each) if "weights" in each else ""))
+    if info.get("half_life"):
+        lines.append(f"an edge that is {printable(info['half_life'], 20)} older weighs half")
     if joined := info.get("joined_relations"):
         lines += _wrapped(f"rare kinds of edges, joined into one: {name_some(joined, 60)}")
     if info.get("zero_weights"):

@@ -137,6 +137,7 @@ def read_tables(
             "edges": linked.tables,
             "repeated_edges": facts.repeated,
             **edges_info(facts),
+            **({} if half_life is None else {"half_life": half_life}),
             "warnings": [*warnings, *_warnings(rows, linked), *_class_warnings(classes, rules)],
         },
         encoding={
@@ -352,6 +353,7 @@ def _warnings(rows: NodeRows, edges: Edges) -> list[str]:
         found.append(f"{spaced:,} {names}; ids are compared as they are written")
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
+        found += [f"{table['file']}: {each}" for each in table["without"]]
     if edges.tables and not edges.proper:
         found.append("no edge is left, so no node has a neighbour")
     return found
