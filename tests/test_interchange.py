@@ -166,10 +166,10 @@ def test_pyg_weights_and_types() -> None:
 
 
 def test_a_matrix_of_labels_is_several_classes_a_node() -> None:
-    y = torch.tensor([[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])
+    y = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
     data = Dataset.from_pyg(Data(x=torch.eye(4), edge_index=torch.tensor(EDGES), y=y.float()))
     assert data.y.tolist() == [0, -1, -1, 2]
-    assert data.class_sizes.tolist() == [2, 1, 1]
+    assert data.class_sizes.tolist() == [2, 1, 1, 0]
     assert data.members(0).tolist() == [0, 1]
     assert data.labelled_mask.tolist() == [True, True, False, True]
 
@@ -225,6 +225,14 @@ def test_networkx_weights_and_kinds() -> None:
     keyed = nx.MultiGraph()
     keyed.add_edges_from([("a", "b", "pays"), ("a", "b", "owns"), ("b", "c", "owns")])
     assert [r.name for r in Dataset.from_networkx(keyed, None).graph.relations] == ["pays", "owns"]
+
+
+def test_nodes_of_networkx_may_be_in_several_classes() -> None:
+    g = nx.path_graph(4)
+    nx.set_node_attributes(g, {0: ["x", "y"], 1: "x", 2: {"z"}}, "label")
+    data = Dataset.from_networkx(g)
+    assert (data.class_names, data.y.tolist()) == (("x", "y", "z"), [-1, 0, 2, -1])
+    assert data.class_sizes.tolist() == [2, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -224,9 +224,11 @@ class Dataset:
         graph, facts = read_relations(rows, parts.n, parts.x, EdgeRules(directed, scale))
         graph = replace(graph, blocks=blocks) if blocks else graph
         labels = _memberships(parts.y, graph.n)
+        if parts.y is None:
+            labels = parts.fields.get("labels")
         ids, names = (only_class(labels), ()) if labels is not None else _class_ids(parts.y, graph.n)
         if split is None:
-            every = ids if labels is None else np.repeat(np.arange(labels.shape[1]), np.bincount(labels.indices))
+            every = ids if labels is None else labels.indices
             split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(every, seed=seed)
         if labels is not None:
             names = tuple(map(str, range(labels.shape[1])))

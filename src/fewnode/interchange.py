@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError, closest
 
 PARTS = ("train", "valid", "test")
+SEVERAL = (list, tuple, set, frozenset)
+"""What a node that is in several classes may carry them in."""
 NAMES = ("class_names", "node_names", "feature_names")
 
 _EDGES = {"edge_index", "edge_type", "relation_names", "directed_relations"}
@@ -96,7 +98,11 @@ def read_networkx(
         unused.append("direction of edges (directed=True keeps it)")
     values = {key: _vectors(network, key) for key in attributes}
     x = np.concatenate(list(values.values()), axis=1) if attributes else None
-    y = [network.nodes[node].get(label) for node in row] if label is not None else None
+    y: list[Any] | None = [network.nodes[node].get(label) for node in row] if label is not None else None
+    fields: dict[str, Any] = {"node_names": tuple(str(node) for node in row)}
+    if y is not None and any(isinstance(each, SEVERAL) for each in y):
+        fields |= _several(y)
+        y = None
     relation_names = None if kinds is None else tuple(dict.fromkeys(kinds))
     place = {name: i for i, name in enumerate(relation_names or ())}
     return NetworkParts(
@@ -107,10 +113,21 @@ def read_networkx(
         _edge_weights(found, weight) if weight in names else None,
         None if kinds is None else np.array([place[kind] for kind in kinds], np.int64),
         relation_names,
-        fields={"node_names": tuple(str(node) for node in row)},
+        fields=fields,
         blocks=_side_by_side(values),
         unused=tuple(unused),
     )
+
+
+def _several(y: Sequence[Any]) -> dict[str, Any]:
+    """Class names and memberships of nodes, of which some carry a list or a set of classes."""
+    own = [each if isinstance(each, SEVERAL) else () if each is None else (each,) for each in y]
+    names = sorted({str(name) for each in own for name in each})
+    place = {name: i for i, name in enumerate(names)}
+    member = [(i, place[str(name)]) for i, each in enumerate(own) for name in each]
+    ends = np.array(member, np.int64).reshape(-1, 2).T
+    labels = sp.csr_array((np.ones(len(member), bool), (ends[0], ends[1])), shape=(len(y), len(names)))
+    return {"class_names": tuple(names), "labels": labels}
 
 
 def _edge_kinds(network: Any, found: Sequence[Any], names: Collection[str], relation: str | None) -> list[str] | None:

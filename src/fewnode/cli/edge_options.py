@@ -32,7 +32,7 @@ Directed = typer.Option(
     [],
     "--directed",
     metavar="[NAME]",
-    help="Keep the direction of all edges, or of the relation NAME only (with SRC: --directed=NAME). Repeatable.",
+    help="Keep the direction of all edges, or of the relation NAME only. Repeatable.",
 )
 LabelSeparator = typer.Option(
     None, "--label-separator", metavar="MARK", help="Between several classes in a cell, as '|'."
@@ -47,14 +47,14 @@ Kind = typer.Option(None, "--kind", metavar="COLUMN", help="Of the nodes: what k
 class ImportCommand(TyperCommand):
     """A command whose `--directed` may have a value or not.
 
-    Between tables a word behind it is the name of a relation; else it is the file.
+    A word behind it is the name of a relation, unless it is the file to import.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         tables = any(arg.split("=")[0] in ("--nodes", "--edges") for arg in args)
         given: list[str] = []
         for arg, after in zip(args, [*args[1:], "-"], strict=True):
-            bare = arg == "--directed" and (not tables or after.startswith("-"))
+            bare = arg == "--directed" and (after.startswith("-") or (not tables and Path(after).exists()))
             given.append(f"--directed={ALL}" if bare else arg)
         return super().parse_args(ctx, given)
 
