@@ -18,7 +18,7 @@ from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph, Ints
 from fewnode.represent.diffusion import Diffusion, Operators, random_walk
 
-NARROW = 128
+NARROW = 64
 """Directions of a source that these views are read along."""
 FEW_RELATIONS = 5
 """So many relations have a view of their own each, the largest."""
