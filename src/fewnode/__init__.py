@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fewnode.client import Client
+    from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Block, Graph, Relation
+    from fewnode.graph import Graph, Relation
     from fewnode.labelling import suggest
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
@@ -43,7 +44,8 @@ _HOMES = {
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predictions": ["Predictions", "recognise"],
-    "fewnode.graph": ["Block", "Graph", "Relation"],
+    "fewnode.column_blocks": ["Block"],
+    "fewnode.graph": ["Graph", "Relation"],
 }
 
 __all__ = [

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.column_blocks import Block, dense_blocks
 from fewnode.errors import FewnodeError, closest, warn_unused
-from fewnode.graph import Block, Graph, Ints, dense_blocks, is_sparse
+from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
 from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
 

@@ -20,8 +20,9 @@ from fewnode.dataset import Dataset
 from fewnode.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.files import one_line
 from fewnode.graph import Attributes, Graph
-from fewnode.io import one_line, read_record, write_record
+from fewnode.io import read_record, write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.method import Probabilities
 from fewnode.methods.table import METHODS, build_method
@@ -36,9 +37,10 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import MODES, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recogniser import NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
 from fewnode.recognition.calibration import (
     DOUBT,
+    MODES,
     NO_TEMPERATURE,
     TASKS,
     CalibrationPrior,

@@ -14,10 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fewnode import memory
 from fewnode.column_blocks import KINDS as KINDS
-from fewnode.column_blocks import SAMPLE as SAMPLE
-from fewnode.column_blocks import Block as Block
-from fewnode.column_blocks import check_blocks
-from fewnode.column_blocks import dense_blocks as dense_blocks
+from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
 
 Ints: TypeAlias = NDArray[np.int64]

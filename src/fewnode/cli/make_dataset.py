@@ -409,7 +409,7 @@ def _dialect(
 
 def _stop_words(option: str) -> Collection[str]:
     from fewnode.datasets.bag import STOP_WORDS
-    from fewnode.io import read_lines
+    from fewnode.files import read_lines
 
     if option in ("english", "none"):
         return STOP_WORDS if option == "english" else ()

@@ -20,7 +20,7 @@ from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
-from fewnode.recogniser import MODES
+from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
