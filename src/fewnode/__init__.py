@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # `typing` takes half of the time until an interrupt is q
 if TYPE_CHECKING:
     from typing import Any
 
+    from fewnode.adjacency import Relation
     from fewnode.client import Client
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Graph, Relation
+    from fewnode.graph import Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
@@ -45,7 +46,8 @@ _HOMES = {
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predictions": ["Predictions", "recognise"],
     "fewnode.column_blocks": ["Block"],
-    "fewnode.graph": ["Graph", "Relation"],
+    "fewnode.adjacency": ["Relation"],
+    "fewnode.graph": ["Graph"],
 }
 
 __all__ = [
