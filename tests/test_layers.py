@@ -25,7 +25,7 @@ LAYERS = [
     },
     {"adjacency", "sheets"},
     {"graph"},
-    {"merging"},
+    {"class_labels", "merging"},
     {"relations"},
     {"dataset"},
     {"nodes"},

@@ -34,7 +34,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.adjacency import Relation
-from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.dump import linked_core
 from fewnode.errors import FewnodeError

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.dataset import UNKNOWN, only_class
+from fewnode.class_labels import UNKNOWN, only_class
 from fewnode.datasets.arrow import TEXT, Dialect, Source, Table, need_columns, read_table
 from fewnode.datasets.labels import in_order
 from fewnode.datasets.rows import NodeRows, written_ids

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.dataset import Dataset, as_members
+from fewnode.class_labels import as_members
+from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect, Source
 from fewnode.datasets.beside import VectorSources, attach, read_vectors
 from fewnode.datasets.edges import (

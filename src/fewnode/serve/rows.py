@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.encoder import COLUMN

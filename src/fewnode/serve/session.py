@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import fewnode
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
