@@ -13,7 +13,8 @@ import scipy.sparse as sp
 import fewnode
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph

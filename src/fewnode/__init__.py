@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
-    from fewnode.datasets.tables import extend, read_tables
+    from fewnode.datasets.extend import extend
+    from fewnode.datasets.tables import read_tables
     from fewnode.definitions import Class
     from fewnode.delimited import Dialect
     from fewnode.description import describe
@@ -33,7 +34,8 @@ _HOMES = {
     "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
-    "fewnode.datasets.tables": ["extend", "read_tables"],
+    "fewnode.datasets.extend": ["extend"],
+    "fewnode.datasets.tables": ["read_tables"],
     "fewnode.definitions": ["Class"],
     "fewnode.delimited": ["Dialect"],
     "fewnode.description": ["describe"],

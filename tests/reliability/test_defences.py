@@ -37,7 +37,7 @@ DEFENCES = [
     ),
     Defence(
         "what is stored beside an encoding is checked",
-        "datasets/tables.py",
+        "datasets/extend.py",
         "_checked(data.encoding), Encoding",
         "data.encoding, Encoding",
         "datasets/test_several.py::test_a_forged_dataset_is_not_extended",

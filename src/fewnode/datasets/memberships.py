@@ -182,6 +182,22 @@ def read_label_table(
     return _classes(members, found, len(ids), rules, known, {"words": {}, "file": table.name, "rows": len(table)})
 
 
+def choose_classes(
+    rows: NodeRows,
+    rules: ClassRules,
+    label: str | None,
+    table: Source | None,
+    dialect: Dialect,
+    known: tuple[str, ...] = (),
+) -> Classes:
+    """Those of a column of the nodes, or of a table of labels."""
+    if table is None:
+        return read_classes(rows, rules, known)
+    if label is not None:
+        raise FewnodeError(f"classes are in column {label!r} or in a table of labels; name one of them")
+    return read_label_table(table, rows.ids, rows.name, rules, dialect, known)
+
+
 def _at(table: Table, row: int, column: str) -> Any:
     return lambda what: table.fault(row, column, what)
 

@@ -20,8 +20,8 @@ from fewnode.dataset import Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.encoder import COLUMN
+from fewnode.datasets.extend import as_imported, extend
 from fewnode.datasets.roles import NOT_USED
-from fewnode.datasets.tables import as_imported, extend
 from fewnode.delimited import AS_USUAL
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
