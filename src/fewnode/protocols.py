@@ -115,9 +115,11 @@ def fit_without_base(
     """The method, fitted to the graph alone. One that needs base classes says so."""
     if options and not isinstance(method, str | type | Plugin):
         raise FewnodeError(f"a {type(method).__name__} has its own options: leave out {', '.join(options)}")
-    if isinstance(method, Estimator):
-        return method.fit(replace(data, split=ClassSplit((), (), ())))
     chosen: Any = build_method(method, seed, options) if isinstance(method, str | type | Plugin) else method
+    if hasattr(chosen, "prior") and isinstance(method, str):  # then its answers are calibrated without base classes
+        chosen = Estimator(method, seed=seed, **options)
+    if isinstance(chosen, Estimator):
+        return chosen.fit(replace(data, split=ClassSplit((), (), ())))
     chosen.fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
     fitted: Fitted = chosen
     return fitted
