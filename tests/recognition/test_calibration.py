@@ -228,9 +228,7 @@ def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:
     assert set(shots) == {1, 2, 5, 10}
     assert shots[2].n_way == 4
     assert shots[10].n_way == 2
-    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2].task)[0].tolist() == pytest.approx(
-        [0.25, 0.75]
-    )
+    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2].task)[0].tolist() == pytest.approx([0.25, 0.75])
 
 
 # --- the transductive mode -------------------------------------------------------------------------------------------
