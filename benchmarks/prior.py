@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus
@@ -85,12 +86,13 @@ def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, flo
         members = known_classes(data)
         method = GPNPlus().fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
         ways = [way for way in WAYS if way <= len(members)]
-        own = [task for way in ways for task in calibration_tasks(members, way, count=TASKS)]
+        named = [task for way in (2, 5, 10) for task in named_tasks(data, members, way, TASKS)]
+        own = [task for way in ways for task in calibration_tasks(members, way, count=TASKS)] + named
         for mode in MODES:
             answers[mode] += method.predict_tasks(data.graph, [task.task for task in own], mode == MODES[1])
         episodes += own
         near += [method.closest(data.graph, task.task) for task in own]
-        told = membership_rows(method, data.graph, members, 5)
+        told = membership_rows(method, data.graph, members, 5, named)
         if told is not None:
             rows.append(told[0])
             weights.append(told[1])

@@ -26,12 +26,13 @@ from fewnode.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
-from fewnode.datasets.arrow import Dialect, Table
+from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
 from fewnode.datasets.arrow import read_table as read_any_table
 from fewnode.datasets.dblp import _abstract, _references
 from fewnode.datasets.dblp import _first_look as _paper
 from fewnode.datasets.debian import build_debian
 from fewnode.datasets.literal import BadLineError
+from fewnode.datasets.memberships import read_parents
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
 from fewnode.definitions import read_query, read_support
@@ -83,6 +84,17 @@ def network() -> Dataset:
     return Dataset(graph, y, ClassSplit(*parts), tuple(f"c{c}" for c in range(12)), names, name="fuzz")
 
 
+GRAPHML = (
+    b'<?xml version="1.0"?>\n<graphml><key id="k" for="node" attr.name="class"/><key id="w" for="edge" '
+    b'attr.name="weight"><default>2</default></key>\n<graph edgedefault="directed"><node id="a"><data key="k">x</data>'
+    b'</node><node id="b"/>\n<edge source="a" target="b"><data key="w">1.5</data></edge></graph></graphml>'
+)
+GML = (
+    b'graph [\n directed 1\n node [ id 1 label "a" class "x" at [ x 1 ] ]\n node [ id 2 label "b" ]\n'
+    b" edge [ source 1 target 2 weight 2.5 ]\n]\n"
+)
+
+
 def readers(folder: Path) -> dict[str, Reader]:
     """All of them. `folder` is where the bytes are put; on a disk of memory that is quick."""
     data = network()
@@ -116,7 +128,23 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["edges.csv"] = Reader(
         at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
     )
-    found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True)), 2)
+    weighed = {"weight": "amount", "relation": "kind", "time": "day", "half_life": "30d", "min_nodes": 1}
+    found["weighed.csv"] = Reader(
+        at("t/w.csv", lambda path: read_tables(_nodes(folder), path, **weighed)),  # type: ignore[arg-type]
+        (b"source,target,amount,kind,day\na,b,1.5,pays,2024-01-31\nb,c,2,owns,1700000000\n",),
+        2,
+    )
+    found["labels.csv"] = Reader(
+        at("t/l.csv", lambda path: read_tables({"id": list("abc")}, edges, labels=path, hierarchy="/", min_nodes=1)),
+        (b"node,class\na,x/y\na,z\nb,x\n",),
+        2,
+    )
+    found["parents.csv"] = Reader(
+        at("t/p.csv", lambda path: read_parents(path, AS_USUAL)), (b"class,parent\na,b\nb,c\n",), 4
+    )
+    found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
+    found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
+    found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True), _npz(weighed=True)), 2)
     found["mat"] = Reader(at("m/f_test.mat", lambda path: load(path.parent)), (_mat(), _mat(packed=True)), 4)
     (folder / "m" / "f_network").write_bytes(b"0\t1\n1\t2\n2\t3\n")
     found["network"] = Reader(at("w/f_network", lambda path: load(path.parent)), (b"0\t1\n1\t2\n",), 4)
@@ -219,7 +247,7 @@ def _npy() -> bytes:
     return buffer.getvalue()
 
 
-def _npz(benchmark: bool = False) -> bytes:
+def _npz(benchmark: bool = False, weighed: bool = False) -> bytes:
     buffer = io.BytesIO()
     y = np.repeat([0, 1], 3)
     csr = {"data": np.ones(2, np.float32), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2, 2, 2, 2, 2])}
@@ -228,6 +256,12 @@ def _npz(benchmark: bool = False) -> bytes:
     else:
         arrays = {f"x_{k}": v for k, v in csr.items()} | {"x_shape": np.array([6, 3]), "y": y}
         arrays |= {"edge_index": np.array([[0, 1], [1, 2]]), "class_names": np.array(["a", "b"])}
+    if weighed:
+        arrays |= {
+            "edge_weight": np.array([1.5, 9.0]),
+            "edge_type": np.array([0, 1]),
+            "relation_names": np.array(["p", "q"]),
+        }
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 

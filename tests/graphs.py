@@ -7,6 +7,8 @@ import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
+from fewnode.merging import EdgeRows
+from fewnode.relations import EdgeRules, read_relations
 
 
 def star() -> Graph:
@@ -24,6 +26,40 @@ def random_graph(seed: int) -> Graph:
         edges = np.concatenate([edges, np.stack([np.zeros(n, int), np.arange(n)])], axis=1)
     x = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)).astype(np.float32)
     return Graph.from_edges(edges, n, sp.csr_array(x) if rng.random() < 0.7 else x, directed=bool(rng.random() < 0.3))
+
+
+def weighted_graph(seed: int) -> Graph:
+    """A random graph whose edges have weights."""
+    plain, rng = random_graph(seed), np.random.default_rng(seed)
+    rows = EdgeRows(plain.edge_index(), rng.lognormal(0, 1, plain.adj.nnz))
+    return read_relations(rows, plain.n, plain.x, EdgeRules(plain.directed, "none", "once"))[0]
+
+
+def planted_edges(signal: str, seed: int = 0, classes: int = 15, size: int = 24, noise: int = 30) -> Dataset:
+    """Classes that only the `weights` of edges tell apart, only one `relation` of five, or only their `direction`.
+
+    Each node has four edges to landmarks of its class and `noise` edges to any. Without knowing which, as
+    `graph.unweighted` does not, the four are hard to see. Landmarks have no class, and nobody has attributes.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(classes), size))
+    n, marks = y.size, 4 * classes
+    node, other = np.repeat(np.arange(n), 4), np.repeat(np.arange(n), noise)
+    own, strange = n + 4 * y[node] + rng.integers(0, 4, node.size), n + rng.integers(0, marks, other.size)
+    kind = np.r_[np.full(node.size, 2), rng.choice([0, 1, 3, 4], other.size)]
+    edges, names = np.stack([np.r_[node, other], np.r_[own, strange]]), tuple("abcde")
+    if signal == "weights":
+        rows = EdgeRows(edges, np.where(kind == 2, 20.0, 1.0) * rng.lognormal(0, 0.3, kind.size))
+    elif signal == "relation":
+        rows = EdgeRows(edges, kind=kind, names=names)
+    else:  # a node points to what is its own, and anything points to it
+        rows = EdgeRows(np.where(kind == 2, edges, edges[::-1]), kind=np.zeros(kind.size, int), names=("a",))
+    graph = read_relations(rows, n + marks, rules=EdgeRules(directed=signal == "direction", repeated="once"))[0]
+    if signal == "direction":
+        graph = Graph.from_relations(graph.relations, directed=False)
+    third = classes // 3
+    split = ClassSplit(*(tuple(range(k * third, (k + 1) * third)) for k in range(3)))
+    return Dataset(graph, np.r_[y, np.full(marks, -1)], split, name=signal)
 
 
 def planted(classes: int = 15, size: int = 24, seed: int = 0) -> Dataset:

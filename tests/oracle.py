@@ -39,7 +39,7 @@ def importance(a: Tensor, x: Tensor, w: Tensor, b: Tensor, attention: Tensor, ep
         score = torch.nn.functional.leaky_relu(pair[0] * s[:, None] + pair[1] * s[None, :], 0.2)
         alpha = torch.softmax(score.masked_fill(~closed, -torch.inf), dim=1)
         s = alpha @ s
-    return torch.sigmoid(torch.log(a.sum(dim=1) + eps) * s)
+    return torch.sigmoid(torch.log((a > 0).sum(dim=1).to(a.dtype) + eps) * s)
 
 
 def loss(z: Tensor, s: Tensor, support: Tensor, support_y: Tensor, query: Tensor, query_y: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class Case:
     """
 
     name: str
-    nodes: Content | Sequence[Content] = NODES
+    nodes: Content | Sequence[Content] | Mapping[str, Content] = NODES
     edges: Content | Sequence[Content] | Mapping[str, Content] = EDGES
     options: dict[str, Any] = field(default_factory=dict)
     gives: dict[str, Any] = field(default_factory=dict)
@@ -305,8 +305,7 @@ TYPES = [
 SEVERAL = [
     Case("two tables of edges", edges=["source,target\na,b\n", "source,target\nc,d\n"], gives={"edges": 2}),
     Case("the same edge in two tables", edges=[EDGES, EDGES], gives={"edges": 3, "repeated": 3}),
-    Case("two kinds of edges", edges={"pays": "from,to,amount\na,b,5\n", "owns": EDGES}, gives={"edges": 3, "repeated": 1},
-         warns=("kinds of edges are not used yet: all are joined into one",)),
+    Case("two kinds of edges", edges={"pays": "from,to,amount\na,b,5\n", "owns": EDGES}, gives={"edges": 3, "repeated": 0}),
     Case("one of two tables of edges is empty", edges=["source,target\n", EDGES], gives={"edges": 3}),
     Case("the second table of edges is wrong", edges=[EDGES, "source,target\na,zoo\n"], refused="1.csv: data row 1, column 'target'"),
     Case("two tables of nodes", nodes=["id,label\na,x\nb,y\n", "id,label\nc,x\nd,y\n"], gives={**FOUR, "unknown": 0}),
@@ -346,4 +345,84 @@ BESIDE = [
          options={"text": "about", "encoder": lengths}, refused="there is a column 'encoded text' already"),
 ]  # fmt: skip
 
-CASES = [*PLAIN, *WRITTEN, *EMPTY, *IDS, *LABELS, *NUMBERS, *TYPES, *SEVERAL, *BESIDE]
+AMOUNTS = "source,target,amount,kind,day\na,b,1,pays,2024-01-01\nb,c,2,owns,2024-02-01\nc,d,3,pays,2024-03-01\n"
+WEIGHED = {"weight": "amount"}
+TIMED = {"time": "day", "half_life": "30d"}
+
+WEIGHTS = [
+    Case("weights", edges=AMOUNTS, options=WEIGHED, gives={**FOUR, "edge_columns": {"amount": "weight", "kind": "not used"}}),
+    Case("a column of kinds", edges=AMOUNTS, options={**WEIGHED, "relation": "kind"},
+         gives={**FOUR, "edge_columns": {"amount": "weight", "kind": "relation"}}),
+    Case("times", edges=AMOUNTS, options=TIMED, gives={**FOUR, "edge_columns": {"day": "time"}}),
+    Case("times as Unix seconds", edges="source,target,at\na,b,1700000000\nb,c,1700086400\n",
+         options={"time": "at", "half_life": "1d"}, gives={"edges": 2}),
+    Case("times of edges in Parquet", edges=pa.table({"source": ["a", "b"], "target": ["b", "c"], "at": pa.array([1, 2], pa.timestamp("s"))}),
+         options={"time": "at", "half_life": "1s"}, gives={"edges": 2}),
+    Case("only early edges", edges=AMOUNTS, options={"time": "day", "before": "2024-02-01"}, gives={"edges": 1}),
+    Case("weights in one of two tables", edges=[AMOUNTS, "source,target\na,d\n"], options=WEIGHED, gives={"edges": 4},
+         warns=("edges1.csv: no column 'amount': each of its edges weighs 1",)),
+    Case("kinds in one of two tables", edges=[AMOUNTS, "source,target\na,d\n"], options={"relation": "kind"}, gives={"edges": 4},
+         warns=("edges1.csv: no column 'kind': its edges are of relation 'edges'",)),
+    Case("a negative weight", edges=AMOUNTS.replace("b,c,2", "b,c,-2"), options=WEIGHED,
+         refused="edges.csv: data row 2, column 'amount': -2 is below 0, expected a weight from 0 on; fill it in, or leave the row out"),
+    Case("a missing weight", edges=AMOUNTS.replace("b,c,2", "b,c,"), options=WEIGHED,
+         refused="data row 2, column 'amount': empty, expected a weight from 0 on"),
+    Case("a weight that is NA", edges=AMOUNTS.replace("b,c,2", "b,c,NA"), options=WEIGHED, refused="data row 2, column 'amount': empty"),
+    Case("an infinite weight", edges=AMOUNTS.replace("b,c,2", "b,c,1e999"), options=WEIGHED,
+         refused="data row 2, column 'amount': inf is no finite number; fill it in, or leave the row out"),
+    Case("weights that are text", edges=AMOUNTS, options={"weight": "kind"},
+         refused="data row 1, column 'kind': found 'pays', expected a number; fill it in, or leave the row out"),
+    Case("a weight column that is not there", edges=AMOUNTS, options={"weight": "amont"},
+         refused="no column 'amont' (did you mean 'amount'?)"),
+    Case("weight zero is no edge", edges=AMOUNTS.replace("b,c,2", "b,c,0"), options=WEIGHED, gives={"edges": 2}),
+    Case("a scale that is none", edges=AMOUNTS, options={**WEIGHED, "weight_scale": "sqrt"},
+         refused="unknown scale 'sqrt' of weights; known are none, log, rank"),
+    Case("repeated in a way that is none", edges=AMOUNTS, options={"repeated": "twice"}, refused="expected sum, count, once"),
+    Case("repeated edges counted", edges=EDGES + "a,b\nb,a\n", options={"repeated": "count"}, gives={"edges": 3, "repeated": 2}),
+    Case("a kind that is missing", edges=AMOUNTS.replace("owns", ""), options={"relation": "kind"},
+         refused="data row 2, column 'kind': empty, expected the kind of the edge; fill it in, or leave the row out"),
+    Case("a kind called NA", edges=AMOUNTS.replace("owns", "NA"), options={"relation": "kind"}, gives=FOUR),
+    Case("a name and a column of kinds", edges={"pays": AMOUNTS}, options={"relation": "kind"}, refused="leave out the one or the other"),
+    Case("direction of a kind that is not there", edges=AMOUNTS, options={"relation": "kind", "directed": ["own"]},
+         refused="unknown relation 'own' (did you mean 'owns'?); there are pays, owns"),
+    Case("direction of a kind without kinds", edges=AMOUNTS, options={"directed": ["owns"]}, refused="no kinds of edges"),
+    Case("a date that is none", edges=AMOUNTS.replace("2024-02-01", "01/02/2024"), options=TIMED,
+         refused="data row 2, column 'day': found '01/02/2024', expected a date such as 2024-01-31"),
+    Case("a day that is none", edges=AMOUNTS.replace("2024-02-01", "2024-02-31"), options=TIMED, refused="data row 2, column 'day'"),
+    Case("a date that is missing", edges=AMOUNTS.replace("2024-02-01", ""), options=TIMED, refused="data row 2, column 'day': empty"),
+    Case("a half-life that is none", edges=AMOUNTS, options={"time": "day", "half_life": "month"}, refused="such as 30d"),
+    Case("a half-life without times", edges=AMOUNTS, options={"half_life": "30d"}, refused="need the column that says when"),
+    Case("times for nothing", edges=AMOUNTS, options={"time": "day"}, refused="give a half-life such as 30d, or a date before"),
+    Case("before a date that is none", edges=AMOUNTS, options={"time": "day", "before": "soon"}, refused="before 'soon': expected a date"),
+    Case("one column for two things", edges=AMOUNTS, options={"weight": "amount", "relation": "amount"}, refused="two of them have one name"),
+]  # fmt: skip
+
+MEMBERS = [
+    Case("several classes in a cell that was said", nodes=labelled("casino", "hotel", "casino|hotel", "casino"),
+         options={"label_separator": "|"}, gives={"classes": ("casino", "hotel"), "unknown": 0}),
+    Case("an empty part of a label", nodes=labelled("x", "x||y", "y", "y"), options={"label_separator": "|"},
+         refused="data row 2, column 'label': 'x||y' has an empty part, expected classes with '|' between them"),
+    Case("a label that ends in the separator", nodes=labelled("x", "x|", "y", "y"), options={"label_separator": "|"},
+         refused="data row 2, column 'label': 'x|' has an empty part"),
+    Case("a separator of spaces", options={"label_separator": " "}, refused="expected a mark such as | or /"),
+    Case("classes that are part of others", nodes=labelled("a/b", "a/c", "a", "d"), options={"hierarchy": "/"},
+         gives={"classes": ("a", "a/b", "a/c", "d")}),
+    Case("an empty part of a path", nodes=labelled("a/b", "a//c", "a", "d"), options={"hierarchy": "/"},
+         refused="data row 2, column 'label': 'a//c' has an empty part, expected classes with '/' between them"),
+    Case("a class that is part of itself", options={"hierarchy": {"class": ["x", "y"], "parent": ["y", "x"]}},
+         refused="class 'x' is a part of itself"),
+    Case("a class of two parents", options={"hierarchy": {"class": ["x", "x"], "parent": ["y", "z"]}},
+         refused="data row 2, column 'parent': class 'x' has the parent 'y' already"),
+    Case("a label of a node that is nowhere", options={"labels": {"node": ["a", "zoo"], "class": ["x", "y"]}},
+         refused="data row 2, column 'node': node 'zoo' is not in"),
+    Case("a label that is missing", options={"labels": {"node": ["a", "b"], "class": ["x", ""]}},
+         refused="data row 2, column 'class': empty, expected a class"),
+    Case("labels in a column and a table", options={"label": "label", "labels": {"node": ["a"], "class": ["x"]}},
+         refused="name one of them"),
+    Case("kinds of nodes", nodes={"user": "id,label,age\na,x,1\nb,y,2\n", "item": "id,price\nc,3\nd,5\n"},
+         gives={**FOUR, "columns": {"kind": "category"}, "missing": {"age": 2, "price": 2}}),
+    Case("a kind of node that is missing", nodes="id,label,sort\na,x,p\nb,y,\nc,x,p\nd,y,q\n", options={"kind": "sort"},
+         refused="data row 2, column 'sort': empty, expected the kind of the node"),
+]  # fmt: skip
+
+CASES = [*PLAIN, *WRITTEN, *EMPTY, *IDS, *LABELS, *NUMBERS, *TYPES, *SEVERAL, *BESIDE, *WEIGHTS, *MEMBERS]

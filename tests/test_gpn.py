@@ -1,6 +1,7 @@
 """The equations of sections 4.2 to 4.4, by hand, by PyG's operators, and against dense matrices."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from fewnode.gpn import (
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.nearness import nearness
-from graphs import random_graph
+from graphs import random_graph, weighted_graph
 
 
 def random_networks(graph: Graph, seed: int, dtype: torch.dtype, mlp: bool = False) -> Networks:
@@ -50,9 +51,10 @@ def random_episode(graph: Graph, seed: int) -> Episode:
     return Episode(task, rng.integers(0, 2, 4))
 
 
-def test_the_loss_and_its_gradients_are_those_of_dense_matrices() -> None:
+@pytest.mark.parametrize("drawn", [random_graph, weighted_graph])
+def test_the_loss_and_its_gradients_are_those_of_dense_matrices(drawn: Callable[[int], Graph]) -> None:
     for seed in range(100):
-        graph = random_graph(seed)
+        graph = drawn(seed)
         networks, task = random_networks(graph, seed, torch.float64), random_episode(graph, seed)
         ours = loss(networks, WholeGraph.of(graph, dtype=torch.float64), TrainingBatch([task]), "sqeuclidean")
         a, x = oracle.dense(graph, torch.float64)

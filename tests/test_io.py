@@ -23,7 +23,6 @@ from fewnode.graph import Graph
 from fewnode.io import (
     TYPES,
     Stream,
-    checked_csr,
     load_dataset,
     map_safetensors,
     read_record,
@@ -32,6 +31,7 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
+from fewnode.packing import checked_csr
 from fewnode.sheets import bare, csv_text, harmless, read_table
 
 

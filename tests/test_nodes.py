@@ -95,7 +95,7 @@ def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: 
     pyg = planted.to_pyg()
     pyg.test_mask = torch.from_numpy(mask(QUERY))
     assert doors[door](pyg, names(SUPPORT), pyg.test_mask) == expected, "and its masks are no unused input"
-    pyg.edge_attr = torch.ones(pyg.num_edges, 1)
+    pyg.edge_attr = torch.ones(pyg.num_edges, 2)
     with pytest.warns(UnusedInput, match="not used: edge_attr"):
         doors[door](pyg, SUPPORT, QUERY)
     with pytest.raises(FewnodeError, match=r"a ndarray is no network; expected a fewnode\.Graph"):

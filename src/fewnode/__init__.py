@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Block, Graph
+    from fewnode.graph import Block, Graph, Relation
     from fewnode.labelling import suggest
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
@@ -43,7 +43,7 @@ _HOMES = {
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predictions": ["Predictions", "recognise"],
-    "fewnode.graph": ["Block", "Graph"],
+    "fewnode.graph": ["Block", "Graph", "Relation"],
 }
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Graph",
     "Method",
     "Predictions",
+    "Relation",
     "Result",
     "Task",
     "UnusedInput",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode import memory
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Block, Graph, Ints, dense_blocks, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
+from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -85,6 +87,13 @@ class Dataset:
     """Where it came from, as plain JSON values."""
     encoding: dict[str, Any] | None = None
     """How table columns became attributes (plain JSON values), so that new nodes can be encoded the same way."""
+    labels: sp.csr_array | None = None
+    """Nodes x classes, true where a node is in a class, if some are in several; None if none is. `y` then has the class
+    of the nodes that are in one alone, and -1 for those in several. In a hierarchy that is the one class that no other
+    of the node's classes is below."""
+    kind: Ints | None = None
+    """What kind of node each one is, as a place in `kind_names`; None if all are of one kind."""
+    kind_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         y = np.asarray(self.y)
@@ -111,6 +120,33 @@ class Dataset:
         if self.node_names is not None and len(self.node_id) < self.graph.n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")
+        self._check_labels()
+        self._check_kinds()
+
+    def _check_labels(self) -> None:
+        if self.labels is None:
+            return
+        shape = (self.graph.n, len(self.class_names))
+        if self.labels.shape != shape:
+            raise FewnodeError(f"memberships are {self.labels.shape}, expected nodes x classes, {shape}")
+        labels = sp.csr_array(self.labels, dtype=bool, copy=True)
+        labels.sum_duplicates()
+        labels.eliminate_zeros()
+        known = np.flatnonzero(self.y >= 0)
+        if known.size and not np.asarray(labels[known, self.y[known]]).all():
+            node = known[int(np.argmin(np.asarray(labels[known, self.y[known]])))]
+            raise FewnodeError(f"label of node {node} is {self.y[node]}, of which it is no member")
+        object.__setattr__(self, "labels", labels)
+
+    def _check_kinds(self) -> None:
+        if self.kind is None:
+            return
+        kind = np.asarray(self.kind)
+        if kind.shape != (self.graph.n,) or not np.issubdtype(kind.dtype, np.integer):
+            raise FewnodeError(f"kinds of nodes are {kind.dtype} {kind.shape}, expected integers ({self.graph.n},)")
+        if kind.size and not 0 <= kind.min() <= kind.max() < len(self.kind_names):
+            raise FewnodeError(f"a kind of node outside of the {len(self.kind_names)} names of kinds")
+        object.__setattr__(self, "kind", kind.astype(np.int64))
 
     @classmethod
     def from_scipy(
@@ -125,10 +161,11 @@ class Dataset:
     ) -> Dataset:
         """A dataset from matrices: `adj[i, j]` other than 0 is an edge i -> j; `x` is sparse or dense, a row a node.
 
-        `y` holds class ids (-1: unknown) or class names (None: unknown). Without `split` the classes are dealt at
-        random, by `seed`. `more` are other fields of `Dataset`, such as `class_names`, and `blocks` of attributes: a
-        dense `x` is one vector, unless it is told otherwise or looks like counts. Weights of edges are not used;
-        an `UnusedInput` warning says so if there are some.
+        Values of `adj` other than 1 are weights: positive ones, scaled as `scale` says (`none`, `log` or `rank`; by
+        default by logarithm if a few are far larger than the rest). `y` holds class ids (-1: unknown) or class names
+        (None: unknown). Without `split` the classes are dealt at random, by `seed`. `more` are other fields of
+        `Dataset`, such as `class_names`, and `blocks` of attributes: a dense `x` is one vector, unless it is told
+        otherwise or looks like counts.
         """
         return cls.from_parts(read_scipy(adj, x, y), split, directed=directed, **more)
 
@@ -139,25 +176,32 @@ class Dataset:
         label: str | None = "label",
         attributes: Sequence[str] = (),
         *,
+        weight: str | None = "weight",
+        relation: str | None = None,
         split: ClassSplit | None = None,
-        directed: bool = False,
+        directed: Directed = False,
         **more: Any,
     ) -> Dataset:
         """A dataset from a NetworkX graph whose nodes carry their class under `label` (None: no labels).
 
         `attributes` are keys whose values are numbers or equally long rows of them. Text and categories are for
-        `read_tables`, which takes the frames that pandas makes of such a graph. What the graph holds beside that is
-        named in `info["unused"]` and by an `UnusedInput` warning. The rest is as in `from_scipy`.
+        `read_tables`, which takes the frames that pandas makes of such a graph. Edges may carry numbers under `weight`
+        and kinds under `relation`; the keys of a multigraph are kinds if all are text. `directed` may list the kinds
+        that have a direction. What the graph holds beside that is named in `info["unused"]` and by an `UnusedInput`
+        warning. The rest is as in `from_scipy`.
         """
-        parts = read_networkx(network, label, attributes, directed)
+        parts = read_networkx(network, label, attributes, directed, weight, relation)
         return cls.from_parts(parts, split, directed=directed, **more)
 
     @classmethod
-    def from_pyg(cls, source: Any, split: ClassSplit | None = None, *, directed: bool = False, **more: Any) -> Dataset:
-        """A dataset from a PyG `Data` or an `InMemoryDataset` of one. What `to_pyg` made comes back whole.
+    def from_pyg(
+        cls, source: Any, split: ClassSplit | None = None, *, directed: Directed | None = None, **more: Any
+    ) -> Dataset:
+        """A dataset from a PyG `Data`, a `HeteroData`, or an `InMemoryDataset` of one. What `to_pyg` made comes back.
 
-        Read are `x`, `edge_index`, `y`, and what `to_pyg` writes. All other fields, such as `edge_attr`, are named in
-        `info["unused"]` and by an `UnusedInput` warning.
+        Read are `x`, `edge_index`, `y`, `edge_weight` or an `edge_attr` of one column, `edge_type`, and what `to_pyg`
+        writes. All other fields are named in `info["unused"]` and by an `UnusedInput` warning. Node types of a
+        `HeteroData` become kinds of nodes, each with attributes of its own, and edge types become relations.
         """
         return cls.from_parts(read_pyg(source), split, directed=directed, **more)
 
@@ -167,17 +211,30 @@ class Dataset:
         parts: NetworkParts,
         split: ClassSplit | None = None,
         *,
-        directed: bool = False,
+        directed: Directed | None = None,
         seed: int = 0,
+        scale: str | None = None,
         **more: Any,
     ) -> Dataset:
         """A dataset from what was read of another library's graph. What was not read is named."""
         blocks = _blocks(parts, more.pop("blocks", None))
-        graph = Graph.from_edges(parts.edges, parts.n, parts.x, directed=directed, blocks=blocks)
-        ids, names = _class_ids(parts.y, graph.n)
+        rows = edge_rows(parts.edges, parts.weight, parts.edge_kind, parts.relation_names)
+        if directed is None:
+            directed = parts.directed or False
+        graph, facts = read_relations(rows, parts.n, parts.x, EdgeRules(directed, scale))
+        graph = replace(graph, blocks=blocks) if blocks else graph
+        labels = _memberships(parts.y, graph.n)
+        if parts.y is None:
+            labels = parts.fields.get("labels")
+        ids, names = (only_class(labels), ()) if labels is not None else _class_ids(parts.y, graph.n)
         if split is None:
-            split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(ids, seed=seed)
-        fields = {**({"class_names": names} if names else {}), **parts.fields, **more}
+            every = ids if labels is None else labels.indices
+            split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(every, seed=seed)
+        if labels is not None:
+            names = tuple(map(str, range(labels.shape[1])))
+        fields = {**({"class_names": names} if names else {}), "labels": labels, **parts.fields, **more}
+        if told := edges_info(facts):
+            fields["info"] = {**told, **fields.get("info", {})}
         if parts.unused:
             fields["info"] = {**fields.get("info", {}), "unused": list(parts.unused)}
             warn_unused(parts.unused, stacklevel=4)
@@ -200,8 +257,14 @@ class Dataset:
         parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
         names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
         names |= {"attribute_blocks": [astuple(block) for block in self.graph.blocks]} if self.graph.blocks else {}
-        edge_index, y = torch.from_numpy(self.graph.edge_index()), torch.from_numpy(self.y.copy())
-        return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names)
+        arcs, held = pyg_edges(self.graph)
+        edges = {name: value if isinstance(value, list) else torch.from_numpy(value) for name, value in held.items()}
+        if self.labels is not None:
+            edges["labels"] = torch.from_numpy(self.labels.toarray())
+        if self.kind is not None:
+            edges |= {"node_type": torch.from_numpy(self.kind.copy()), "kind_names": list(self.kind_names)}
+        edge_index, y = torch.from_numpy(arcs), torch.from_numpy(self.y.copy())
+        return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names, **edges)
 
     @cached_property
     def node_id(self) -> dict[str, int]:
@@ -224,11 +287,34 @@ class Dataset:
         return self._nodes_of("test")
 
     def _nodes_of(self, part: str) -> Mask:
+        if self.labels is not None:
+            return np.asarray(self.labels[:, list(self.split.part(part))].sum(axis=1) > 0)
         return np.isin(self.y, self.split.part(part))
 
     @property
     def class_sizes(self) -> Ints:
+        """How many nodes are in each class; one that is in several counts in each."""
+        if self.labels is not None:
+            return np.bincount(self.labels.indices, minlength=len(self.class_names))
         return np.bincount(self.y[self.y >= 0], minlength=len(self.class_names))
+
+    @property
+    def labelled_mask(self) -> Mask:
+        """Which nodes are known to be in a class, or in several."""
+        return self.y >= 0 if self.labels is None else np.diff(self.labels.indptr) > 0
+
+    def members(self, c: int) -> Ints:
+        """The nodes of class c, those among them that are in other classes too."""
+        if self.labels is None:
+            return np.flatnonzero(self.y == c)
+        return np.sort(self.labels[:, [c]].tocoo().coords[0]).astype(np.int64)
+
+    @cached_property
+    def claimable_mask(self) -> Mask:
+        """Nodes of the kinds that have labels: the others, such as the words beside the papers, are in no class."""
+        if self.kind is None or not self.labelled_mask.any():
+            return np.ones(self.graph.n, bool)
+        return np.isin(self.kind, np.unique(self.kind[self.labelled_mask]))
 
     def node(self, name: str) -> int:
         """The row a user means by `name`: a node name or, where nodes have no names, a row number."""
@@ -251,7 +337,16 @@ class Dataset:
         digest = hashlib.sha256(repr((self.split, self.class_names, self.graph.x.shape)).encode())
         if self.graph.blocks:
             digest.update(repr([(block.kind, block.start, block.stop) for block in self.graph.blocks]).encode())
-        for array in (*_buffers(self.graph), self.y):
+        more: list[NDArray[Any]] = []
+        for relation in self.graph.relations:
+            digest.update(repr((relation.name, relation.directed, relation.inverse)).encode())
+            more += [relation.adj.indptr, relation.adj.indices, relation.adj.data]
+        if self.labels is not None:
+            more += [self.labels.indptr, self.labels.indices]
+        if self.kind is not None:
+            digest.update(repr(self.kind_names).encode())
+            more.append(self.kind)
+        for array in (*_buffers(self.graph), self.y, *more):
             for part in memory.chunks(array):
                 digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
@@ -275,6 +370,32 @@ def _blocks(parts: NetworkParts, told: Iterable[Block] | None) -> tuple[Block, .
     if parts.blocks is not None:
         return tuple(Block(*block) for block in parts.blocks)
     return dense_blocks(parts.x) if isinstance(parts.x, np.ndarray) and parts.x.ndim == 2 else ()
+
+
+def only_class(labels: sp.csr_array) -> Ints:
+    """The class of each node that is in one alone, -1 for the others."""
+    alone = np.diff(labels.indptr) == 1
+    y = np.full(labels.shape[0], UNKNOWN)
+    y[alone] = labels.indices[labels.indptr[:-1][alone]]
+    return y
+
+
+def as_members(y: Ints, labels: sp.csr_array | None, width: int) -> sp.csr_array:
+    """Nodes x classes, as wide as there are classes by now: those that are given, or made of one class a node."""
+    if labels is not None:
+        return sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
+    known = np.flatnonzero(y >= 0)
+    return sp.csr_array((np.ones(known.size, bool), (known, y[known])), shape=(y.size, width))
+
+
+def _memberships(y: Any, n: int) -> sp.csr_array | None:
+    """Labels as nodes x classes, if they are a matrix of zeros and ones."""
+    if y is None or sp.issparse(y) or np.ndim(y) != 2:
+        return None if y is None or not sp.issparse(y) else sp.csr_array(y, dtype=bool)
+    labels = np.asarray(y)
+    if labels.shape[0] != n or not np.isin(labels, (0, 1)).all():
+        return None
+    return sp.csr_array(labels, dtype=bool)
 
 
 def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:

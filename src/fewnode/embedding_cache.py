@@ -20,7 +20,8 @@ from fewnode.dataset import Dataset
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.io import Arrays, read_record, write_record
+from fewnode.io import read_record, write_record
+from fewnode.packing import Arrays
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.signing import is_signed, sign
 

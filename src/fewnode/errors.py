@@ -24,14 +24,16 @@ class FewnodeError(Exception):
 class UnusedInput(UserWarning):
     """Something that was given is not used; the message names it.
 
-    >>> import fewnode
+    >>> import fewnode, numpy as np
+    >>> from fewnode.interchange import NetworkParts
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")
-    ...     data = fewnode.Dataset.from_scipy([[0, 2.5], [2.5, 0]])
+    ...     parts = NetworkParts(np.array([[0], [1]]), 2, unused=("edge_attr",))
+    ...     data = fewnode.Dataset.from_parts(parts)
     >>> print(told[0].message)
-    not used: weights of edges (adj has values other than 0 and 1)
+    not used: edge_attr
     >>> data.info["unused"]
-    ['weights of edges (adj has values other than 0 and 1)']
+    ['edge_attr']
     """
 
 

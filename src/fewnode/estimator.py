@@ -17,6 +17,7 @@ from torch import Tensor, nn
 import fewnode
 from fewnode.card import model_card
 from fewnode.dataset import Dataset
+from fewnode.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
@@ -133,7 +134,7 @@ class Estimator:
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
             "history": asdict(history) if history else None,
-            **self._calibrate(graph, train, valid),
+            **self._calibrate(data, graph, train, valid),
             "seconds": time.perf_counter() - start,
             "threads": torch.get_num_threads(),
             "versions": {
@@ -167,7 +168,7 @@ class Estimator:
         if "team" not in inspect.signature(self.method_.fit).parameters:
             raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
 
-    def _calibrate(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
+    def _calibrate(self, data: Dataset, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
         """What validation classes say about being sure, and about nodes of none of the classes.
 
         Both depend on how hard the classes are, and the more of them are asked the better: also training classes, if
@@ -181,9 +182,11 @@ class Estimator:
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
         prior: CalibrationPrior | None = getattr(method, "prior", None)
-        method.membership = fit_membership(method, graph, members, self.way, prior.membership if prior else None)
+        named = named_tasks(data, members, min(self.way, len(members)), TASKS) if method.reads_descriptions else []
+        method.membership = fit_membership(method, graph, members, self.way, prior.membership if prior else None, named)
         ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
         episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
+        episodes += named
         tasks = [episode.task for episode in episodes]
         answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
         # only where z of all nodes is at hand: else every query would be embedded twice

@@ -49,11 +49,12 @@ class WholeGraph:
         """With attributes `x`, such as scaled ones, in place of the graph's own."""
         closed = (graph.adj + sp.eye_array(graph.n, dtype=np.float32, format="csr")).tocoo()
         target, source = (torch.from_numpy(ends.astype(np.int64)).to(device) for ends in closed.coords)
+        weight = torch.from_numpy(closed.data).to(device, dtype)
         degree = torch.from_numpy(graph.degree).to(device, dtype)
-        scale = (degree + 1) ** -0.5  # D^-1/2 of A + I
-        a_hat = torch.sparse_coo_tensor(
-            torch.stack([target, source]), scale[target] * scale[source], (graph.n, graph.n), check_invariants=False
-        ).coalesce()
+        scale = (torch.from_numpy(graph.strength).to(device, dtype) + 1) ** -0.5  # D^-1/2 of A + I
+        values = weight * (scale[target] * scale[source])
+        place = torch.stack([target, source])
+        a_hat = torch.sparse_coo_tensor(place, values, (graph.n, graph.n), check_invariants=False).coalesce()
         return cls(a_hat, _matrix(graph.x if x is None else x).to(device, dtype), target, source, degree)
 
 

@@ -12,13 +12,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -34,8 +32,8 @@ from fewnode.files import read_lines as read_lines
 from fewnode.files import read_text as read_text
 from fewnode.files import readable as readable
 from fewnode.files import write_text as write_text
-from fewnode.graph import Graph, is_sparse
 from fewnode.manifest import DIGEST, check_dataset
+from fewnode.packing import graph_arrays, graph_of, memberships_of, pack_names, unpack_names
 from fewnode.sheets import bare as bare
 from fewnode.sheets import csv_text as csv_text
 from fewnode.sheets import read_table as read_table
@@ -47,7 +45,6 @@ MAX_TENSORS = 1000
 MAX_BRACKETS = 100_000
 """Lists and tables in a manifest: each takes thirty times the memory that its text does."""
 
-Arrays = Mapping[str, NDArray[Any]]
 TYPES = {"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32": "u4", "U8": "u1", "BOOL": "?"}
 """The types of safetensors that are written here; wider ones first, so that each lies at a multiple of its width."""
 
@@ -194,14 +191,17 @@ def save_dataset(data: Dataset, directory: Path) -> None:
     if (directory / "dataset.json").exists():
         raise FewnodeError(f"{directory}: there is a dataset already; choose another --out")
     graph = data.graph
-    arrays = {"adj.indptr": graph.adj.indptr, "adj.indices": graph.adj.indices, "y": data.y}
-    if is_sparse(graph.x):
-        arrays |= {"x.indptr": graph.x.indptr, "x.indices": graph.x.indices, "x.data": graph.x.data}
-    else:
-        arrays["x"] = graph.x
+    arrays, relations = graph_arrays(graph)
+    arrays["y"] = data.y
     for what, names in (("node_names", data.node_names), ("feature_names", data.feature_names)):
         if names is not None:
-            arrays |= _pack_names(what, names)
+            arrays |= pack_names(what, names)
+    more: dict[str, Any] = {"relations": relations} if relations else {}
+    if data.labels is not None:
+        arrays |= {"labels.indptr": data.labels.indptr, "labels.indices": data.labels.indices}
+    if data.kind is not None:
+        arrays["kind"] = data.kind
+        more["kind_names"] = list(data.kind_names)
     meta = {
         "name": data.name,
         "x_shape": list(graph.x.shape),
@@ -209,6 +209,7 @@ def save_dataset(data: Dataset, directory: Path) -> None:
         "split": {part: list(data.split.part(part)) for part in ("train", "valid", "test")},
         "info": data.info,
         "encoding": data.encoding,
+        **more,
     }
     write_record(directory, "dataset", {**meta, **stored_blocks(graph.blocks)}, arrays)
 
@@ -224,57 +225,24 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
     try:
         check_dataset(meta)
         n, width = meta["x_shape"]
-        indices = arrays["adj.indices"]
-        ones = np.broadcast_to(np.float32(1), indices.shape)  # no memory for what is known
-        adj = checked_csr(ones, indices, arrays["adj.indptr"], (n, n))
-        x = arrays.get("x")
-        if x is None:
-            x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
         return Dataset(
-            graph=Graph(adj, x, directory.resolve(), tuple(Block(**block) for block in meta.get("blocks", ()))),
+            graph=replace(
+                graph_of(arrays, (n, width), meta.get("relations", ()), directory.resolve()),
+                blocks=tuple(Block(**block) for block in meta.get("blocks", ())),
+            ),
             y=arrays["y"],
             split=ClassSplit(**{part: tuple(ids) for part, ids in meta["split"].items()}),
             class_names=tuple(meta["class_names"]),
-            node_names=_unpack_names("node_names", arrays),
-            feature_names=_unpack_names("feature_names", arrays),
+            node_names=unpack_names("node_names", arrays),
+            feature_names=unpack_names("feature_names", arrays),
             name=meta["name"],
             info=meta["info"],
             encoding=meta["encoding"],
+            labels=memberships_of(arrays, n, len(meta["class_names"])),
+            kind=arrays.get("kind"),
+            kind_names=tuple(meta.get("kind_names", ())),
         )
     except FewnodeError as error:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError) as error:
         raise FewnodeError(f"{directory}: not a complete dataset ({one_line(error)})") from None
-
-
-def checked_csr(
-    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
-) -> sp.csr_array:
-    """A sparse matrix from arrays of an untrusted file.
-
-    SciPy's own check passes a matrix whose last row starts at 0, whatever the others say, and then crashes on it.
-    """
-    if not (data.ndim == indices.ndim == indptr.ndim == 1 and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"):
-        raise FewnodeError("not a sparse matrix")
-    if indptr.size != shape[0] + 1 or data.size != indices.size or data.dtype.kind not in "biuf":
-        raise FewnodeError(f"{indptr.size - 1} rows, expected {shape[0]}; {indices.size} places, {data.size} values")
-    starts = indptr.astype(np.int64)
-    if starts[0] != 0 or starts[-1] != indices.size or (np.diff(starts) < 0).any():
-        raise FewnodeError("the starts of the rows do not ascend from 0 to the number of values")
-    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:
-        raise FewnodeError(f"a place outside of the {shape[1]} columns")
-    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
-        return sp.csr_array((data.astype(np.float32, copy=False), indices, indptr), shape=shape)
-
-
-def _pack_names(what: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    encoded = [name.encode() for name in names]
-    ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
-    return {what: np.frombuffer(b"".join(encoded), np.uint8), f"{what}.ends": ends}
-
-
-def _unpack_names(what: str, arrays: Arrays) -> tuple[str, ...] | None:
-    if what not in arrays:
-        return None
-    blob, ends = arrays[what].tobytes(), arrays[f"{what}.ends"].tolist()
-    return tuple(blob[start:end].decode() for start, end in pairwise([0, *ends]))

@@ -200,19 +200,19 @@ def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_pat
         "nodes.csv: 180 nodes",
         "new.csv: 18 nodes",
         "a.csv: 1 edges of kind pays",
-        "  amount  not used (edges have no weights, kinds or times yet)",
+        "  amount  not used (--weight, --relation or --time uses it)",
         "b:c.csv: 1 edges",
         "edges.csv: 362 edges",
         "d: 198 nodes, 362 undirected edges",
-        "warning: kinds of edges are not used yet: all are joined into one",
+        "relation pays: 1 undirected edges",
     ]:
         assert f"{line}\n" in done.err
     shown = fewnode("data", "info", tmp_path / "d")
     assert "a.csv: 1 edges of kind pays" in shown.out
-    assert "kinds of edges are not used yet" in shown.out
+    assert "pays                               1 █                       same class" in shown.out
     told = fewnode("data", "info", tmp_path / "d", "--json").json["source"]
     assert [table["rows"] for table in told["edges"]] == [1, 1, 362]
-    assert told["warnings"] == ["kinds of edges are not used yet: all are joined into one"]
+    assert [each["name"] for each in told["relations"]] == ["pays", "edges"]
 
 
 @pytest.mark.parametrize("given", ["pays:nowhere.csv", ":FILE", "C:\\edges.csv"])
@@ -421,3 +421,121 @@ def test_every_command_has_an_example(fewnode: Fewnode) -> None:
         shown = fewnode("data", command, "--help")
         assert shown.code == 0
         assert f"fewnode data {command}" in shown.out.split("Example:")[1]
+
+
+# --- weights, kinds, directions, times, several classes -----------------------------------------------------------
+
+
+@pytest.fixture(name="shop")
+def _shop(tmp_path: Path) -> Path:
+    """Users, items and what joins them, as a shop has it."""
+    users = [["id", "label", "age"], *([f"u{i}", "AB"[i % 2], 20 + i] for i in range(24))]
+    write(tmp_path / "users.csv", users)
+    write(tmp_path / "items.csv", [["id", "price"], *([f"i{i}", 3 * i] for i in range(6))])
+    header = ["source", "target", "amount", "kind", "day"]
+    rows = [[f"u{i}", f"i{i % 6}", i + 1, ["buys", "views"][i % 3 == 0], f"2024-01-{i + 1:02}"] for i in range(24)]
+    write(tmp_path / "edges.csv", [header, *rows])
+    return tmp_path
+
+
+def shop_import(folder: Path, *more: object) -> list[object]:
+    nodes = ["--nodes", f"user:{folder / 'users.csv'}", "--nodes", f"item:{folder / 'items.csv'}"]
+    return ["data", "import", *nodes, "--edges", folder / "edges.csv", *more, "--out", folder / "d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "directed"),
+    [
+        ((), [False, False]),
+        (("--directed",), [True, True]),
+        (("--directed", "buys"), [False, True]),
+        (("--directed=buys",), [False, True]),
+        (("--directed", "buys", "--directed", "views"), [True, True]),
+        (("--directed", "--seed", "3"), [True, True]),
+    ],
+)
+def test_directions_of_all_or_of_some_kinds(
+    fewnode: Fewnode, shop: Path, given: tuple[str, ...], directed: list[bool]
+) -> None:
+    done = fewnode(*shop_import(shop, *given, "--relation", "kind"))
+    assert done.code == 0, done.err
+    found = {r.name: r.directed for r in load_dataset(shop / "d").graph.relations}
+    assert found == dict(zip(["views", "buys"], directed, strict=True))
+
+
+def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
+    more = ["--weight", "amount", "--relation", "kind", "--time", "day", "--half-life", "30d", "--before", "2024-01-21"]
+    done = fewnode(*shop_import(shop, *more, "--directed", "buys"))
+    assert done.code == 0, done.err
+    for words in [
+        "amount  weight",
+        "kind    relation",
+        "day     time",
+        "dropped: 0 self-loops, 0 with an unknown end, 4 too late",
+        "relation buys: 13 directed edges, weights 2 to 20",
+        "kinds of nodes    user (24), item (6)",
+        "buys →                            13",
+    ]:
+        assert words in done.err
+    facts = fewnode("data", "info", shop / "d", "--json").json
+    assert [(each["name"], each["edges"], each["directed"]) for each in facts["relations"]] == [
+        ("views", 7, False),
+        ("buys", 13, True),
+    ]
+    assert facts["kinds"] == {"user": 24, "item": 6}
+    exported = fewnode("data", "export", shop / "d", "--format", "csv", "--out", shop / "out")
+    assert exported.code == 0
+    assert (shop / "out" / "edges.csv").read_text().startswith('"source","target","weight","relation"')
+    write(shop / "new.csv", [["id", "label", "age"], ["u99", "A", 50]])
+    write(shop / "links.csv", [["source", "target", "amount", "kind", "day"], ["u99", "i1", 7, "buys", "2024-01-20"]])
+    grown = ["data", "extend", shop / "d", "--nodes", f"user:{shop / 'new.csv'}", "--edges", shop / "links.csv"]
+    done = fewnode(*grown, "--out", shop / "d2")
+    assert done.code == 0, done.err
+    assert [r.n_edges for r in load_dataset(shop / "d2").graph.relations] == [7, 14]
+    write(shop / "links.csv", [["source", "target", "amount", "kind", "day"], ["u99", "i1", 7, "steals", "2024-01-20"]])
+    done = fewnode(*grown, "--out", shop / "d3")
+    assert (done.code, "unknown relation 'steals'" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--weight", "kind"), "edges.csv: data row 1, column 'kind': found 'views', expected a number"),
+        (("--weight", "amuont"), "no column 'amuont' (did you mean 'amount'?)"),
+        (("--weight", "amount", "--weight-scale", "sqrt"), "unknown scale 'sqrt'"),
+        (("--relation", "kind", "--directed", "buy"), "unknown relation 'buy' (did you mean 'buys'?)"),
+        (("--time", "kind", "--half-life", "1d"), "column 'kind': found 'views', expected a date"),
+        (("--time", "day", "--half-life", "a month"), "such as 30d"),
+        (("--time", "day",), "give a half-life such as 30d"),
+        (("--half-life", "3d"), "need the column that says when"),
+        (("--repeated", "never"), "expected sum, count, once"),
+        (("--label-separator", "A"), "'A' has an empty part"),
+        (("--labels", "nowhere.csv"), "nowhere.csv: no such file"),
+        (("--hierarchy", "nowhere.csv"), "nowhere.csv: no such file"),
+        (("--directed", "--relation", "kind", "--directed", "buys"), "--directed alone is about all edges"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_edges_is_one_line(
+    fewnode: Fewnode, shop: Path, given: tuple[str, ...], message: str
+) -> None:
+    done = fewnode(*shop_import(shop, *given))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert not (shop / "d").exists()
+
+
+def test_files_of_graphs_are_imported(fewnode: Fewnode, tmp_path: Path) -> None:
+    node = "".join(f'<node id="n{i}"><data key="k">{"AB"[i % 2]}</data></node>' for i in range(4))
+    edge = "".join(f'<edge source="n{i}" target="n{i + 1}"><data key="w">{i + 1}</data></edge>' for i in range(3))
+    keys = '<key id="k" for="node" attr.name="sort"/><key id="w" for="edge" attr.name="amount"/>'
+    path = tmp_path / "net.graphml"
+    path.write_text(f'<graphml>{keys}<graph edgedefault="undirected">{node}{edge}</graph></graphml>')
+    done = fewnode("data", "import", path, "--label", "sort", "--weight", "amount", "--out", tmp_path / "d")
+    assert done.code == 0, done.err
+    data = load_dataset(tmp_path / "d")
+    assert (data.class_names, data.graph.weighted, data.graph.directed) == (("A", "B"), True, False)
+    done = fewnode("data", "import", path, "--label", "sort", "--directed", "--out", tmp_path / "e")
+    assert load_dataset(tmp_path / "e").graph.directed
+    done = fewnode("data", "import", "--directed", path, "--label", "sort", "--nodes", path, "--out", tmp_path / "f")
+    assert done.code == 2

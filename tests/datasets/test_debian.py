@@ -341,6 +341,35 @@ def test_the_embedded_network_is_as_stated() -> None:
     assert data.class_names == tuple(sorted(data.class_names))
 
 
+def test_fields_are_directed_relations(tmp_path: Path) -> None:
+    new = stanza("new", Depends="games-1", Pre_Depends="games-2", Recommends="games-3", Suggests="games-1, games-4")
+    data = build_debian(write(tmp_path, crowd("games") + new))
+    found = {
+        relation.name: {data.node_name(i) for i in relation.adj.tocsc()[:, [data.node("new")]].tocoo().coords[0]}
+        for relation in data.graph.relations
+    }
+    assert found == {"Depends": {"games-1", "games-2"}, "Recommends": {"games-3"}, "Suggests": {"games-1", "games-4"}}
+    assert all(relation.directed and not relation.weighted for relation in data.graph.relations)
+    assert_same(unpack(pack(data)), data)
+
+
+def test_the_relations_of_the_embedded_network() -> None:
+    """All edges are of one, and without them the network is the one that published figures are of."""
+    data = load_debian()
+    assert [(r.name, r.n_edges, r.directed) for r in data.graph.relations] == [
+        ("Depends", 267_391, True),
+        ("Recommends", 29_066, True),
+        ("Suggests", 23_361, True),
+    ]
+    every = Graph.from_relations(data.graph.relations, directed=False).adj
+    assert np.array_equal(every.indices, data.graph.adj.indices)
+    plain = Dataset(Graph(data.graph.adj, data.graph.x), data.y, data.split, data.class_names)
+    assert plain.sha256 == "6e0dc43bf76c75ef06bb8ce5848fb758550dc8227084b11116cc7e2fca934149"
+    numpy, python = data.node("python3-numpy"), data.node("python3")
+    assert data.graph.relations[0].adj[python, numpy] == 1  # numpy depends on python
+    assert data.graph.relations[0].adj[numpy, python] == 0
+
+
 def test_a_known_package_of_the_embedded_network() -> None:
     data = load_debian()
     assert data.class_names[data.y[data.node("python3-numpy")]] == "python"

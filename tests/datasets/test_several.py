@@ -44,9 +44,10 @@ def test_all_tables_of_edges_are_used(edges: Any, kinds: list[str | None]) -> No
     assert pairs(data) == {(0, 1), (2, 3)}
     assert [(table["kind"], table["rows"]) for table in data.info["edges"]] == list(zip(kinds, (1, 2), strict=True))
     assert data.info["edges"][1]["columns"] == {"u": "source", "v": "target", "amount": "not used"}
-    assert data.info["repeated_edges"] == 1
-    joined = "kinds of edges are not used yet: all are joined into one"
-    assert data.info["warnings"] == ([joined] if any(kinds) else [])
+    names = [kind or "edges" for kind in kinds]
+    assert data.info["repeated_edges"] == (1 if len(set(names)) == 1 else 0)
+    assert [each.name for each in data.graph.relations] == (list(dict.fromkeys(names)) if any(kinds) else [])
+    assert data.info["warnings"] == []
 
 
 @pytest.mark.parametrize(

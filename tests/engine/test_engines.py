@@ -1,5 +1,7 @@
 """Engines compute the numbers of `gpn.py`: in values and gradients, with dropout on, for any batch and any nodes."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -11,25 +13,29 @@ from fewnode.engine.door import engine_for
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.lanes import compiled
 from fewnode.engine.reference import Reference
+from fewnode.engine.sparse import normalised
 from fewnode.engine.subgraph import ModuleEncoder, Subgraph, pyg_encoder
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Networks, TrainingBatch, WholeGraph, aggregate_scores
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
-from graphs import random_graph
+from graphs import random_graph, weighted_graph
 from test_gpn import random_episode, random_networks
 
 GRAPHS = 1000
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
+@pytest.mark.parametrize(("drawn", "graphs"), [(random_graph, GRAPHS), (weighted_graph, GRAPHS // 5)])
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-def test_compiled_equals_the_reference_in_values_and_gradients(dtype: torch.dtype) -> None:
+def test_compiled_equals_the_reference_in_values_and_gradients(
+    dtype: torch.dtype, drawn: Callable[[int], Graph], graphs: int
+) -> None:
     """On random graphs: GCN and MLP, with and without a valuator, with and without dropout, some nodes and all."""
     worst = 0.0
-    for seed in range(GRAPHS):
-        graph, rng = random_graph(seed), np.random.default_rng(seed)
+    for seed in range(graphs):
+        graph, rng = drawn(seed), np.random.default_rng(seed)
         networks = random_networks(graph, seed, dtype, mlp=seed % 5 == 0)
         if seed % 4 == 0:
             networks = Networks(networks.encoder, None)
@@ -45,6 +51,21 @@ def test_compiled_equals_the_reference_in_values_and_gradients(dtype: torch.dtyp
             pairs += zip(fast.embed(networks, asked), plain.embed(networks, asked), strict=True)
         worst = max([worst, *(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in pairs)])
     assert worst < TOLERANCE[dtype]
+
+
+def test_weights_are_normalised_as_in_pyg() -> None:
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+    for seed in range(50):
+        graph = weighted_graph(seed)
+        edges, weight = torch.from_numpy(graph.edge_index()), torch.from_numpy(graph.adj.data.copy())
+        edges, values = gcn_norm(edges, weight.double(), graph.n, add_self_loops=True, dtype=torch.float64)
+        expected = torch.zeros(graph.n, graph.n, dtype=torch.float64)
+        expected[edges[1], edges[0]] = values
+        np.testing.assert_allclose(normalised(graph).toarray(), expected.numpy(), rtol=1e-12)
+        whole = WholeGraph.of(graph, dtype=torch.float64)
+        assert torch.allclose(whole.a_hat.to_dense(), expected, rtol=1e-12)
+        assert whole.degree.tolist() == graph.degree.tolist()
 
 
 def test_only_the_valued_nodes_have_an_importance(planted: Dataset) -> None:

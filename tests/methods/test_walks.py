@@ -19,7 +19,9 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.merging import EdgeRows
 from fewnode.methods.walks import Walks, structure_hash
+from fewnode.relations import EdgeRules, read_relations
 from fewnode.represent import skipgram
 from fewnode.represent.random_walks import random_walks
 from fewnode.represent.skipgram import skip_gram
@@ -74,20 +76,24 @@ def test_a_walk_follows_edges_and_ends_only_where_none_leads_on(seed: int) -> No
 
 def step_probability(leads: np.ndarray, before: int, v: int, p: float, q: float) -> np.ndarray:
     """π of section 3.2.2 of the node2vec paper, with the distance from the node before counted along edges."""
-    bias = np.where(leads[before], 1, 1 / q)
+    bias = np.where(leads[before] > 0, 1, 1 / q)
     bias[before] = 1 / p
     return leads[v] * bias / (leads[v] * bias).sum()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(("p", "q"), [(1, 1), (0.25, 4), (4, 0.25), (0.5, 0.5), (100, 1)])
-def test_steps_have_the_probabilities_of_the_closed_form(p: float, q: float, directed: bool) -> None:
+def test_steps_have_the_probabilities_of_the_closed_form(p: float, q: float, directed: bool, weighted: bool) -> None:
     rng = np.random.default_rng(4)
     edges = rng.integers(0, 8, (2, 34 if directed else 14))
     graph = Graph.from_edges(np.concatenate([edges, [[7], [0]]], axis=1), 9, directed=directed)  # node 8 is isolated
-    leads = graph.adj.toarray().T > 0
-    rows = random_walks(graph, p, q, walks=400, length=60, seed=1, workers=2).astype(int)
-    steps = np.concatenate([rows[:, i : i + 3] for i in range(58)])
+    if weighted:
+        rows = EdgeRows(graph.edge_index(), rng.lognormal(0, 1, graph.adj.nnz))
+        graph = read_relations(rows, 9, rules=EdgeRules(directed, "none", "once"))[0]
+    leads = graph.adj.toarray().T.astype(np.float64)
+    path = random_walks(graph, p, q, walks=400, length=60, seed=1, workers=2).astype(int)
+    steps = np.concatenate([path[:, i : i + 3] for i in range(58)])
     count = np.zeros((9, 9, 9))
     np.add.at(count, tuple(steps[steps.min(axis=1) >= 0].T), 1)
     statistic, freedom = 0.0, 0

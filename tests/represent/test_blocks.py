@@ -22,7 +22,7 @@ from fewnode.graph import Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
 from fewnode.predictions import NONE, Predictions
 from fewnode.represent.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
-from graphs import planted, random_graph
+from graphs import planted, random_graph, weighted_graph
 
 pytestmark = pytest.mark.usefixtures("opened_anew")
 LAST = 3
@@ -76,9 +76,10 @@ def assert_prepared(graph: Graph) -> None:
     assert torch.equal(open_prepared(graph).p, ReceptiveFields.of(graph).p)
 
 
+@pytest.mark.parametrize("drawn", [random_graph, weighted_graph])
 @pytest.mark.parametrize("seed", range(6))
-def test_blocks_are_bit_for_bit_the_plain_product(seed: int, tmp_path: Path) -> None:
-    graph = random_graph(seed)
+def test_blocks_are_bit_for_bit_the_plain_product(drawn: Callable[[int], Graph], seed: int, tmp_path: Path) -> None:
+    graph = drawn(seed)
     graph = Graph(graph.adj, graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray())
     save_dataset(Dataset(graph, np.zeros(graph.n, int), ClassSplit((0,), (), ())), tmp_path)
     prepare(plan(tmp_path, rows=1 + seed, columns=1 + seed % 3))

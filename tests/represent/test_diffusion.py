@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -18,13 +20,14 @@ from fewnode.represent.diffusion import (
     two_steps,
     walked,
 )
-from graphs import random_graph
+from graphs import random_graph, weighted_graph
 
 
 @pytest.mark.parametrize("diffusion", [Diffusion(0), Diffusion(3), Diffusion(4, 0.15), Diffusion(2, walk=True)])
-def test_diffusion_is_that_of_dense_matrices(diffusion: Diffusion) -> None:
+@pytest.mark.parametrize("drawn", [random_graph, weighted_graph])
+def test_diffusion_is_that_of_dense_matrices(diffusion: Diffusion, drawn: Callable[[int], Graph]) -> None:
     for seed in range(20):
-        graph = random_graph(seed)
+        graph = drawn(seed)
         z = np.random.default_rng(seed).normal(size=(graph.n, 3))
         matrix = random_walk(graph).toarray() if diffusion.walk else normalised(graph).toarray()
         slow = z
@@ -32,6 +35,14 @@ def test_diffusion_is_that_of_dense_matrices(diffusion: Diffusion) -> None:
             slow = (1 - diffusion.teleport) * matrix @ slow + diffusion.teleport * z
         fast = diffusion(Operators.of(graph), torch.from_numpy(z).float())
         assert np.allclose(fast.numpy(), slow, atol=1e-5)
+
+
+def test_a_walk_leaves_by_weight() -> None:
+    for seed in range(20):
+        graph = weighted_graph(seed)
+        dense = graph.adj.toarray().astype(np.float64)
+        expected = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
+        np.testing.assert_allclose(random_walk(graph).toarray(), expected, rtol=1e-6)
 
 
 def test_pagerank_converges_to_its_closed_form(star: Graph) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli import make_dataset
+from fewnode.cli.edge_options import ImportCommand
 from fewnode.cli.output import Json, Quiet, emit, note, table
 from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Resume, Workers, keep_memory, prepare_blocks
 
@@ -81,7 +82,7 @@ def info(
         note(f"class sizes drawn to {figure}", quiet or not figure)
 
 
-app.command("import")(make_dataset.import_)
+app.command("import", cls=ImportCommand)(make_dataset.import_)
 
 
 @app.command()

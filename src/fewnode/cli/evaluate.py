@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, table, training_bar
-from fewnode.cli.run import Transductive, open_run
+from fewnode.cli.run import Classes, Transductive, open_run
 from fewnode.cli.train import METHODS, method_options
-from fewnode.errors import FewnodeError, visible
+from fewnode.errors import FewnodeError, closest, visible
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
@@ -70,6 +70,7 @@ def evaluate(
         help="Spread over the classes: balanced (default), or long-tail.",
         autocompletion=starting("balanced", "long-tail"),
     ),
+    classes: Path = Classes,
     open_set: bool = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes."),
     threads: int = Threads,
     quiet: bool = Quiet,
@@ -87,12 +88,15 @@ def evaluate(
     --shot labels of every class, and is asked about every other labelled node; --draws times, for other labels.
     Classes with too few labels are left out, and named.
 
+    With --classes, classes are described, too (see `fewnode predict`); with --shot 0 that is all that is known of them.
+
     \b
     Example:
       fewnode evaluate --run run --way 5 --shot 3 --tasks 500
       fewnode evaluate --run run --shot 1 --transductive --open-set
       fewnode evaluate --run run --save-pool tasks.jsonl
       fewnode evaluate --run other --pool tasks.jsonl --json
+      fewnode evaluate --run run --shot 0 --classes classes.csv
       fewnode evaluate --data debian --protocol all-classes --shot 5
       fewnode evaluate --data debian --protocol all-classes --method logistic
 
@@ -109,6 +113,7 @@ def evaluate(
         "--save-pool": save_pool,
         "--queries": queries,
         "--open-set": open_set or None,
+        "--classes": classes,
     }
     if protocol:
         _refuse(for_run, f"--protocol {protocol}")
@@ -125,7 +130,13 @@ def evaluate(
     model, dataset = open_run(run, data, method, quiet)
     spread = queries or "balanced"
     shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
-    result = _test_tasks(model, dataset, shape, tasks, pool, save_pool, transductive, open_set, repeats or 1, quiet)
+    if classes is not None:
+        _refuse({"--pool": pool, "--save-pool": save_pool, "--queries": queries, "--repeats": repeats}, "--classes")
+        result = _described(model, dataset, shape, tasks, classes, transductive, open_set)
+    elif shot == 0:
+        raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
+    else:
+        result = _test_tasks(model, dataset, shape, tasks, pool, save_pool, transductive, open_set, repeats or 1, quiet)
     if as_json:
         drawn_from = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
         emit({**result.to_json(), **drawn_from, "method": model.method, "run": str(run), "seed": model.seed})
@@ -148,6 +159,34 @@ def _say(result: Result, heading: str, transductive: bool, more: str) -> None:
     typer.echo(f"{'transductive' if transductive else 'inductive'}{more}")
     rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
     typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
+
+
+def _described(
+    model: Estimator,
+    dataset: Dataset,
+    shape: dict[str, Any],
+    tasks: int | None,
+    classes: Path,
+    transductive: bool,
+    open_set: bool,
+) -> Result:
+    """Test classes that are described, beside as many labels as asked for, or none."""
+    from dataclasses import replace
+
+    from fewnode import evaluation
+    from fewnode.described_tasks import described_pool
+    from fewnode.description import read_classes
+
+    way = shape["way"] or max(2, min(model.way, len(dataset.split.test)))
+    shot = model.shot if shape["shot"] is None else shape["shot"]
+    query = shape["query"] or max(shot, 5)
+    texts = read_classes(classes)
+    if odd := [name for name in texts if name not in dataset.class_names]:
+        raise FewnodeError(f"{classes}: {odd[0]!r} is no class of {dataset.name}{closest(odd[0], dataset.class_names)}")
+    count = evaluation.TASKS if tasks is None else tasks
+    pool = described_pool(dataset, dataset.split.test, texts, (way, shot, query), count, shape["seed"])
+    result = evaluation.evaluate(model, dataset, pool=pool, transductive=transductive, open_set=open_set)
+    return replace(result, provenance={**result.provenance, "way": way, "shot": shot, "query": query})
 
 
 # --- a run on its test classes ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli import edge_options
 from fewnode.cli.output import Json, Quiet, counting, emit, note
 from fewnode.cli.scale import Memory, keep_memory
 from fewnode.errors import FewnodeError, closest
@@ -53,14 +54,23 @@ NoNodeHeader = typer.Option(
 
 
 def import_(
-    source: Path | None = typer.Argument(None, metavar="SRC", help="An .npz file or a folder of published files."),
+    source: Path | None = typer.Argument(
+        None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
+    ),
     out: Path = Out,
-    nodes: list[Path] = typer.Option(
-        [], "--nodes", metavar="FILE", help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. Repeatable."
+    nodes: list[str] = typer.Option(
+        [],
+        "--nodes",
+        metavar="[NAME:]FILE",
+        help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. NAME: their kind. Repeatable.",
     ),
     edges: list[str] = Edges,
     id_column: str = IdColumn,
     label: str = LabelColumn,
+    label_separator: str = edge_options.LabelSeparator,
+    labels: Path = edge_options.Labels,
+    hierarchy: str = edge_options.Hierarchy,
+    kind: str = edge_options.Kind,
     text: list[str] = typer.Option(
         [], "--text", metavar="COLUMN", help="A column of text: its words are counted. Repeatable."
     ),
@@ -76,6 +86,14 @@ def import_(
     encoder: Path = EncoderFolder,
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
+    weight: str = edge_options.Weight,
+    weight_scale: str = edge_options.WeightScale,
+    relation: str = edge_options.Relation,
+    time: str = edge_options.Time,
+    half_life: str = edge_options.HalfLife,
+    before: str = edge_options.Before,
+    repeated: str = edge_options.Repeated,
+    directed: list[str] = edge_options.Directed,
     unknown_ends: str = UnknownEnds,
     separator: str = Separator,
     decimal: str = Decimal,
@@ -84,7 +102,6 @@ def import_(
     multiline: bool = Multiline,
     no_header: bool = NoHeader,
     no_node_header: bool = NoNodeHeader,
-    directed: bool = typer.Option(False, "--directed", help="Keep the direction of edges."),
     split: str = typer.Option(
         None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
     ),
@@ -114,8 +131,9 @@ def import_(
       fewnode data import network.npz --out mydata
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
-      fewnode data import --nodes people.csv --nodes firms.csv --label kind \\
-          --edges pays:transfers.csv --edges owns:shares.csv --out mydata
+      fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
+          --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
+          --weight amount --time date --half-life 90d --directed --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 
@@ -124,65 +142,92 @@ def import_(
     """
     _check_free(out)
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
-    chosen = _split(split, lists)
-    if source is not None:
-        columns = (id_column, label, *text, *numeric, *category, *vector, encoder, source_column, target_column)
-        said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
-        if nodes or edges or any(columns) or any(said):
-            raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    chosen, ways = _split(split, lists), edge_options.directions(directed)
+    vector, beside = _columns_and_files(vector)
+    roles = {"text": text, "numeric": numeric, "category": category, "vector": vector}
+    columns = {
+        "id": id_column,
+        "label": label,
+        "kind": kind,
+        "weight": weight,
+        "relation": relation,
+        "time": time,
+        "label_separator": label_separator,
+        "labels": labels,
+        "hierarchy": edge_options.hierarchy_of(hierarchy),
+        "half_life": half_life,
+        "before": before,
+        **roles,
+        "vectors": beside,
+        "encoder": encoder,
+    }
+    ends = {"source": source_column, "target": target_column}
+    written = _dialect(separator, decimal, encoding, missing, multiline)
+    said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
+    if source is None and memory:
+        raise FewnodeError("--memory imports .npz files; tables are read whole")
+    if source is None and not (nodes and edges):
+        raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
+    is_graph = source is not None and source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
+    about_columns = any(columns.values()) and not is_graph
+    if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
+        raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    if source is not None and not is_graph:
         if limit := keep_memory(memory):
-            _import_in_pieces(source, out, limit, chosen, (seed, directed, name), quiet=quiet, as_json=as_json)
+            if ways not in (True, False) or weight_scale or repeated:
+                raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
+            _import_in_pieces(source, out, limit, chosen, (seed, ways is True, name), quiet=quiet, as_json=as_json)
             return
-        data = _import_file(source, chosen, seed, min_nodes, directed, name)
-    else:
-        if memory:
-            raise FewnodeError("--memory imports .npz files; tables are read whole")
-        if not (nodes and edges):
-            raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
-        from fewnode.datasets.encode import Words
-        from fewnode.datasets.tables import read_tables
+        data = _import_file(source, chosen, seed, min_nodes, ways, name, (weight_scale, repeated))
+        _keep(data, out, quiet, as_json)
+        return
+    from fewnode.datasets.encode import Words
+    from fewnode.datasets.tables import read_graph, read_tables
 
-        written = _dialect(separator, decimal, encoding, missing, multiline)
-        vector, beside = _columns_and_files(vector)
-        data = read_tables(
-            nodes,
-            _kinds(edges),
-            id=id_column,
-            label=label,
-            text=text,
-            numeric=numeric,
-            category=category,
-            vector=vector,
-            vectors=beside or None,
-            encoder=encoder,
-            progress=counting("texts encoded", quiet or as_json),
-            source=source_column,
-            target=target_column,
-            directed=directed,
-            unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
-            split=chosen or "50/20/30",
-            seed=seed,
-            min_nodes=min_nodes,
-            words=Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
-            dialect=replace(written, header=not no_node_header),
-            edge_dialect=replace(written, header=not no_header),
-            name=name or out.name,
-        )
-        if data.encoding and data.encoding["label"] is None:
-            others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
-            files = " and ".join(map(str, nodes))
-            raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}")
+    options: dict[str, Any] = {
+        **{name: value for name, value in columns.items() if value},
+        "weight_scale": weight_scale,
+        "repeated": repeated,
+        "unknown_ends": unknown_ends,
+        "split": chosen or "50/20/30",
+        "seed": seed,
+        "min_nodes": min_nodes,
+        "words": Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
+        "name": name or out.name,
+        "progress": counting("texts encoded", quiet or as_json),
+    }
+    if source is not None:
+        data = read_graph(source, directed=ways or None, **options)
+        files = str(source)
+    else:
+        dialects: dict[str, Any] = {
+            "dialect": replace(written, header=not no_node_header),
+            "edge_dialect": replace(written, header=not no_header),
+        }
+        options |= {**ends, **dialects}
+        tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
+        data = read_tables(tables[0], tables[1], directed=ways, **options)
+        files = " and ".join(map(str, nodes))
+    if labels is None and data.encoding and data.encoding["label"] is None:
+        others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
+        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}")
     _keep(data, out, quiet, as_json)
 
 
 def _import_file(
-    source: Path, split: Split | None, seed: int, min_nodes: int, directed: bool, name: str | None
+    source: Path,
+    split: Split | None,
+    seed: int,
+    min_nodes: int,
+    directed: bool | tuple[str, ...],
+    name: str | None,
+    edges: tuple[str | None, str | None],
 ) -> Dataset:
     """A file's own class split stays unless another is asked for."""
     from fewnode.datasets import import_dataset
     from fewnode.datasets.splits import choose_split
 
-    data = import_dataset(source, seed=seed, directed=directed, name=name)
+    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=edges[0], repeated=edges[1])
     if split is None:
         return data
     return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
@@ -243,15 +288,22 @@ def build(
 
 def extend(
     source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
-    nodes: list[Path] = typer.Option(
-        ..., "--nodes", metavar="FILE", help="Table of new nodes with the columns of the first one. Repeatable."
+    nodes: list[str] = typer.Option(
+        ...,
+        "--nodes",
+        metavar="[NAME:]FILE",
+        help="Table of new nodes with the columns of the first one. NAME: their kind. Repeatable.",
     ),
     out: Path = Out,
     edges: list[str] = Edges,
     id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
     label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
+    labels: Path = edge_options.Labels,
     source_column: str = SourceColumn,
     target_column: str = TargetColumn,
+    weight: str = typer.Option(None, "--weight", metavar="COLUMN", help="Of the edges; default: as in D."),
+    relation: str = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges; default: as in D."),
+    time: str = typer.Option(None, "--time", metavar="COLUMN", help="Of the edges; default: as in D."),
     unknown_ends: str = UnknownEnds,
     separator: str = Separator,
     decimal: str = Decimal,
@@ -270,8 +322,9 @@ def extend(
 ) -> None:
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
-    Edges may join new nodes with each other and with those of D. The class split stays: a class that D does not have
-    is in no part of it. The decimal mark and the words for missing values are those of the import unless given.
+    Edges may join new nodes with each other and with those of D; they must be of the kinds that D has, and weights are
+    brought to the scale of D. The class split stays: a class that D does not have is in no part of it. The decimal
+    mark and the words for missing values are those of the import unless given.
 
     \b
     Example:
@@ -285,10 +338,14 @@ def extend(
     written = _dialect(separator, decimal, encoding, missing, multiline)
     data = extend_tables(
         load(source),
-        nodes,
-        _kinds(edges) if edges else None,
+        edge_options.named_files("--nodes", nodes),
+        edge_options.named_files("--edges", edges) if edges else None,
         id=id_column,
         label=label,
+        labels=labels,
+        weight=weight,
+        relation=relation,
+        time=time,
         source=source_column,
         target=target_column,
         unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
@@ -338,20 +395,6 @@ def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
 def _columns_and_files(vector: Sequence[str]) -> tuple[list[str], list[str]]:
     files = [given for given in vector if given.lower().endswith(".npy")]
     return [given for given in vector if given not in files], files
-
-
-def _kinds(edges: Sequence[str]) -> list[Path | dict[str, Path]]:
-    """The files, those of a named kind of edge under its name. A name ends at a colon behind which there is a file."""
-    found: list[Path | dict[str, Path]] = []
-    for given in edges:
-        name, colon, rest = given.partition(":")
-        if not colon or Path(given).exists():
-            found.append(Path(given))
-        elif not name.strip() or not Path(rest).exists():
-            raise FewnodeError(f"--edges {given}: no such file, expected FILE or NAME:FILE, and {rest!r} is no file")
-        else:
-            found.append({name.strip(): Path(rest)})
-    return found
 
 
 def _dialect(

@@ -15,6 +15,7 @@ from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.reddit import build_reddit
 from fewnode.errors import FewnodeError, closest
 from fewnode.io import load_dataset
+from fewnode.relations import Directed
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
 BUILDERS: dict[str, Callable[[Path], Dataset]] = {
@@ -50,19 +51,34 @@ def import_dataset(
     path: Path,
     fractions: Sequence[float] = (50, 20, 30),
     seed: int = 0,
-    directed: bool = False,
+    directed: Directed = False,
     name: str | None = None,
+    scale: str | None = None,
+    repeated: str | None = None,
 ) -> Dataset:
-    """A dataset from an .npz file, or from a folder of files as the paper's authors publish them.
+    """A dataset from an .npz, GraphML or GML file, or from a folder of files as the paper's authors publish them.
 
     `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
-    that of a file takes it as its name.
+    that of a file takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are
+    scaled (`none`, `log` or `rank`), `repeated` what repeated edges give (`sum`, `count` or `once`).
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
             f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
         )
+    if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
+        from fewnode.datasets.tables import read_graph  # brings Arrow, which nothing else here needs
+
+        ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
+        title = name or path.name.split(".")[0]
+        return read_graph(
+            path, directed=ways, weight_scale=scale, repeated=repeated, split=shares, seed=seed, name=title
+        )
     if path.is_dir():
+        if not isinstance(directed, bool) or scale or repeated:
+            raise FewnodeError(
+                f"{path}: published files have neither weights nor kinds of edges; all are directed or none"
+            )
         return read_published(path, name, fractions, seed, directed)
-    data = read_dataset_npz(path, fractions, seed, directed)
+    data = read_dataset_npz(path, fractions, seed, directed, scale, repeated)
     return replace(data, name=name) if name else data

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,10 +23,31 @@ from fewnode.delimited import AS_USUAL, Dialect, column_names
 from fewnode.errors import FewnodeError, closest
 from fewnode.io import one_line, readable
 
-__all__ = ["AS_USUAL", "TEXT", "Choose", "Dialect", "Source", "Table", "is_number", "need_columns", "read_table"]
+__all__ = [
+    "AS_USUAL",
+    "TEXT",
+    "Choose",
+    "Dialect",
+    "NamedTable",
+    "Source",
+    "Table",
+    "is_number",
+    "need_columns",
+    "read_table",
+]
 
 Source: TypeAlias = str | os.PathLike[str] | Any
-"""A file, a pandas frame, a mapping of columns, or any table that speaks Arrow's C stream (polars, DuckDB)."""
+"""A file, a pandas frame, a mapping of columns, any table that speaks Arrow's C stream (polars, DuckDB), or the cursor
+of a database that fetches Arrow tables (ADBC)."""
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A table that goes by a name of its own in messages."""
+
+    name: str
+    data: pa.Table
+
 
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
@@ -39,7 +60,9 @@ def read_table(source: Source, what: str, choose: Choose = list, dialect: Dialec
         header.extend(names)
         return choose(names)
 
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, NamedTable):
+        name, data = source.name, _from_frame(source.data, source.name, note_header)
+    elif isinstance(source, (str, os.PathLike)):
         name, data = str(source), _read_file(Path(source), note_header, dialect)
     else:
         name, data = f"the {what} table", _from_frame(source, f"the {what} table", note_header)
@@ -80,6 +103,8 @@ def _from_frame(source: Any, name: str, choose: Choose) -> pa.Table:
             named = any(level is not None for level in source.index.names)  # else it is the rows' number, no data
             data = pa.Table.from_pandas(source, preserve_index=named)
         else:
+            if not hasattr(source, "__arrow_c_stream__") and hasattr(source, "fetch_arrow_table"):
+                source = source.fetch_arrow_table()  # the cursor of a database
             data = pa.table(dict(source) if isinstance(source, Mapping) else source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None

@@ -73,7 +73,7 @@ class Table:
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
-    def numbers(self, column: str) -> NDArray[np.float64]:
+    def numbers(self, column: str, remedy: str | None = None) -> NDArray[np.float64]:
         """The cells as numbers, NaN where they are empty or say that a value is missing. Infinity is refused.
 
         The decimal mark is that of the dialect, or the one that all cells agree with.
@@ -81,11 +81,14 @@ class Table:
         cells = self._decoded(column)
         if not is_number(cells.type):
             cells = self._with_points(column, self.labels(column))
-        expected = "a number (leave the cell empty if it is unknown, or name what stands for that with --missing)"
+        empty = "leave the cell empty if it is unknown"
+        expected = (
+            f"a number; {remedy}" if remedy else f"a number ({empty}, or name what stands for that with --missing)"
+        )
         values: NDArray[np.float64] = self._cast(column, cells, pa.float64(), expected).to_numpy()
         if (bad := np.isinf(values)).any():
             row = int(bad.argmax())
-            raise self.fault(row, column, f"{values[row]} is no finite number; leave the cell empty if it is unknown")
+            raise self.fault(row, column, f"{values[row]} is no finite number; {remedy or empty}")
         return values
 
     def is_numeric(self, column: str) -> bool:

@@ -14,22 +14,31 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.files import atomic_write
 from fewnode.graph import is_sparse
+from fewnode.relations import UNNAMED
 from fewnode.sheets import FORMULA, NUMBER, harmless
 
 
 def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002
     """Write `nodes` (id, label), `edges` (source, target), `classes` (class, part, nodes) and `attributes`.
 
-    Sparse attributes are one row a value (id, attribute, value); dense ones a column each beside the id.
+    Sparse attributes are one row a value (id, attribute, value); dense ones a column each beside the id. Where there
+    are weights and kinds, `edges` has columns `weight` and `relation`, and `nodes` a column `kind`. Where nodes are in
+    several classes, `labels` (node, class) has a row for each.
     """
     if format not in ("parquet", "csv"):
         raise FewnodeError(f"unknown format {format!r}, expected parquet or csv")
-    paths = [directory / f"{name}.{format}" for name in ("nodes", "edges", "classes", "attributes")]
+    tables = {
+        "nodes": _nodes_table(data),
+        "edges": _edges_table(data),
+        "classes": _classes_table(data),
+        "attributes": _attributes_table(data),
+        **({} if data.labels is None else {"labels": _labels_table(data)}),
+    }
+    paths = [directory / f"{name}.{format}" for name in tables]
     for path in paths:
         if path.exists():
             raise FewnodeError(f"{path} is there already; choose another directory")
-    tables = (_nodes_table(data), _edges_table(data), _classes_table(data), _attributes_table(data))
-    for path, table in zip(paths, tables, strict=True):
+    for path, table in zip(paths, tables.values(), strict=True):
         with atomic_write(path) as file:
             if format == "csv":
                 pyarrow.csv.write_csv(_harmless(table), file)
@@ -55,16 +64,43 @@ def _names(data: Dataset) -> pa.Array:
 
 def _nodes_table(data: Dataset) -> pa.Table:
     labels = pc.take(pa.array(data.class_names, pa.string()), pa.array(data.y, mask=data.y < 0))
-    return pa.table({"id": _names(data), "label": labels})
+    if data.kind is None:
+        return pa.table({"id": _names(data), "label": labels})
+    kinds = pc.take(pa.array(data.kind_names, pa.string()), pa.array(data.kind))
+    return pa.table({"id": _names(data), "label": labels, "kind": kinds})
+
+
+def _labels_table(data: Dataset) -> pa.Table:
+    node, label = data.labels.tocoo().coords  # type: ignore[union-attr]
+    classes = pc.take(pa.array(data.class_names, pa.string()), pa.array(label))
+    return pa.table({"node": pc.take(_names(data), pa.array(node)), "class": classes})
 
 
 def _edges_table(data: Dataset) -> pa.Table:
+    if data.graph.relations:
+        return _relations_table(data)
     source, target = data.graph.edge_index()
     if not data.graph.directed:
         once = source < target
         source, target = source[once], target[once]
     names = _names(data)
     return pa.table({"source": pc.take(names, pa.array(source)), "target": pc.take(names, pa.array(target))})
+
+
+def _relations_table(data: Dataset) -> pa.Table:
+    """Every edge with its weight, if any has one, and its relation, if there are names; an inverse is not repeated."""
+    names, tables = _names(data), []
+    weighted = any(relation.weighted for relation in data.graph.relations)
+    for relation in data.graph.relations:
+        target, source = relation.adj.tocoo().coords
+        once = np.ones(source.size, bool) if relation.directed else source < target
+        columns = {end: pc.take(names, pa.array(ids[once])) for end, ids in (("source", source), ("target", target))}
+        if weighted:
+            columns["weight"] = pa.array(relation.adj.data[once])
+        if len(data.graph.relations) > 1 or relation.name != UNNAMED:
+            columns["relation"] = pa.array([relation.name] * int(once.sum()), pa.string())
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables)
 
 
 def _classes_table(data: Dataset) -> pa.Table:

@@ -1,7 +1,8 @@
 """The embedded network: Debian's packages, linked by what they depend on and classified by their section.
 
 Nodes are binary packages. An edge joins a package to every package it names in Depends, Pre-Depends, Recommends or
-Suggests, alternatives included; versions and architectures are ignored. A name that is no package but that exactly one
+Suggests, alternatives included; versions and architectures are ignored. These are three directed relations, Pre-Depends
+being one of Depends; edges of the network itself have no direction. A name that is no package but that exactly one
 package provides stands for that package. A name with many providers (`mail-transport-agent`) is dropped: linking it to
 all of them would invent edges, and picking one would be arbitrary. Attributes count the words of the description and of
 nothing else: neither name nor tags nor section. The class is the section without its archive area (`non-free/games` is
@@ -21,7 +22,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -37,7 +38,7 @@ from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.dump import linked_core
 from fewnode.errors import FewnodeError
 from fewnode.files import atomic_write
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Ints, Relation
 
 EXPECTED = {"nodes": 61646, "edges": 315039, "classes": 54, "attributes": 8000}
 """What Debian 12.15 (amd64, main, with its updates and security fixes) gives."""
@@ -49,7 +50,8 @@ MAX_LINE = 2**20
 
 Stanza: TypeAlias = dict[str, str]
 
-_LINKS = ("Depends", "Pre-Depends", "Recommends", "Suggests")
+RELATIONS = {"Depends": ("Depends", "Pre-Depends"), "Recommends": ("Recommends",), "Suggests": ("Suggests",)}
+_LINKS = [field for fields in RELATIONS.values() for field in fields]
 _TEXT = ("Description", "Description-md5")
 _FILE_NAME = re.compile(r"(.*(?:Packages|Translation-en))(\.gz|\.xz|\.lz4|)")
 _OPEN: dict[str, Callable[..., Any]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
@@ -99,13 +101,15 @@ def build_debian(raw: Path) -> Dataset:
     packages, skipped = _read_packages(indices)
     names = np.array(sorted(packages), dtype=object)
     sections = np.array([packages[name]["Section"].rpartition("/")[2] for name in names])
-    adj = _links(packages)
+    links = _links(packages)
+    adj = Graph.from_relations(links, directed=False).adj
     kept = linked_core(adj, np.unique(sections, return_inverse=True)[1], MIN_CLASS)
     if not kept.size:
         raise FewnodeError(f"{raw}: {len(names)} packages, but no section has {MIN_CLASS} of them that are linked")
     texts = _descriptions({name: packages[name] for name in names[kept]}, indices)
     words = choose_vocabulary(texts, size=MAX_WORDS)
-    graph = Graph(adj[kept][:, kept], encode(texts, words))
+    linked = [replace(relation, adj=relation.adj[kept][:, kept]) for relation in links]
+    graph = Graph.from_relations(linked, encode(texts, words), directed=False)
     classes, y = np.unique(sections[kept], return_inverse=True)
     info = {
         "source": "package indices of Debian",
@@ -119,18 +123,23 @@ def build_debian(raw: Path) -> Dataset:
 
 @cache
 def load_debian() -> Dataset:
-    """The embedded network: what `build_debian` made of Debian 12."""
+    """The embedded network: what `build_debian` made of Debian 12.
+
+    Which relation an edge is of was read from a later index of security updates. 18 edges to kernels that had been
+    replaced by then count as Depends, as those to their successors are.
+    """
     return unpack(resources.files("fewnode.datasets").joinpath(_PACKED).read_bytes())
 
 
 def pack(data: Dataset) -> bytes:
     """The dataset as one .xz stream: a line of JSON with the texts and the arrays' types, then the arrays.
 
-    Made for an undirected graph with counts as attributes; anything else would not come back and is refused.
+    Made for an undirected graph with counts as attributes, and for directed relations without weights, if there are
+    some; anything else would not come back and is refused.
     """
     upper, x = sp.csr_array(sp.triu(data.graph.adj, 1)), sp.csr_array(data.graph.x)
     parts = (np.diff(upper.indptr), upper.indices, np.diff(x.indptr), x.indices, x.data, data.y - UNKNOWN)
-    whole = [part.astype(np.int64) for part in parts]
+    whole = [part.astype(np.int64) for part in (*parts, _codes(upper, data.graph.relations))]
     arrays = [part.astype(np.min_scalar_type(part.max(initial=0)).newbyteorder("<")) for part in whole]
     header = {
         "arrays": [[array.dtype.str, array.size] for array in arrays],
@@ -138,6 +147,7 @@ def pack(data: Dataset) -> bytes:
         "classes": data.class_names,
         "names": [data.node_names, data.feature_names],
         "n_features": data.graph.n_features,
+        "relations": [relation.name for relation in data.graph.relations],
         "name": data.name,
         "info": data.info,
     }
@@ -161,14 +171,37 @@ def unpack(packed: bytes) -> Dataset:
     for kind, size in header["arrays"]:
         arrays.append(np.frombuffer(rest, kind, size, offset))
         offset += arrays[-1].nbytes
-    upper, neighbours, lengths, columns, counts, y = arrays
+    upper, neighbours, lengths, columns, counts, y, codes = arrays
     starts = np.cumsum(np.append(0, lengths), dtype=np.int32)
     x = sp.csr_array((counts.astype(np.float32), columns.astype(np.int32), starts), (y.size, header["n_features"]))
     edges = np.stack([np.repeat(np.arange(y.size), upper), neighbours.astype(np.int64)])
     node_names, feature_names = (None if names is None else tuple(names) for names in header["names"])
     split, classes = ClassSplit(*map(tuple, header["split"])), tuple(header["classes"])
+    relations = _relations(edges, codes, header["relations"], y.size)
     graph, labels = Graph.from_edges(edges, y.size, x), y.astype(np.int64) + UNKNOWN
+    graph = replace(graph, relations=relations)
     return Dataset(graph, labels, split, classes, node_names, feature_names, header["name"], header["info"])
+
+
+def _codes(upper: sp.csr_array, relations: Sequence[Relation]) -> Ints:
+    """Which relations each edge is of: a bit for each that leads to the node of the higher number, then the others."""
+    row = np.repeat(np.arange(upper.shape[0]), np.diff(upper.indptr))
+    codes = np.zeros(upper.nnz, np.int64)
+    for bit, relation in enumerate(relations):
+        for way, (target, source) in enumerate(((upper.indices, row), (row, upper.indices))):
+            there = np.asarray(relation.adj[target, source]) > 0
+            codes |= there.astype(np.int64) << (bit + way * len(relations))
+    return codes
+
+
+def _relations(edges: Ints, codes: NDArray[Any], names: Sequence[str], n: int) -> tuple[Relation, ...]:
+    """The relations that `_codes` was given."""
+    found = []
+    for bit, name in enumerate(names):
+        up, down = (codes.astype(np.int64) >> (bit + way * len(names)) & 1 > 0 for way in (0, 1))
+        own = np.concatenate([edges[:, up], edges[::-1, down]], axis=1)
+        found.append(Relation(name, Graph.from_edges(own, n, directed=True).adj, directed=True))
+    return tuple(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -276,22 +309,26 @@ def _named(relation: str) -> list[str]:
     return re.findall(r"(?:^|[,|])\s*([^\s,|(:\[<]+)", relation)
 
 
-def _links(packages: Mapping[str, Stanza]) -> sp.csr_array:
-    """The adjacency matrix of all packages in name order."""
+def _links(packages: Mapping[str, Stanza]) -> list[Relation]:
+    """Which package names which other one, in each way; all packages in name order."""
     number = {name: i for i, name in enumerate(sorted(packages))}
     providers: dict[str, set[int]] = {}
     for name, package in packages.items():
         for virtual in _named(package.get("Provides", "")):
             providers.setdefault(virtual, set()).add(number[name])
     target = {virtual: min(ids) for virtual, ids in providers.items() if len(ids) == 1} | number
-    edges = [
-        (number[name], target[other])
-        for name, package in packages.items()
-        for relation in _LINKS
-        for other in _named(package.get(relation, ""))
-        if other in target
-    ]
-    return Graph.from_edges(np.array(edges, np.int64).reshape(-1, 2).T, len(packages)).adj
+    found = []
+    for relation, fields in RELATIONS.items():
+        edges = [
+            (number[name], target[other])
+            for name, package in packages.items()
+            for field in fields
+            for other in _named(package.get(field, ""))
+            if other in target
+        ]
+        ends = np.array(edges, np.int64).reshape(-1, 2).T
+        found.append(Relation(relation, Graph.from_edges(ends, len(packages), directed=True).adj, directed=True))
+    return found
 
 
 def _descriptions(packages: Mapping[str, Stanza], indices: Iterable[_Index]) -> list[str]:

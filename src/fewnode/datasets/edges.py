@@ -1,9 +1,9 @@
-"""Tables of edges: their ends as rows of nodes, what is dropped and why, and which names were nearly right."""
+"""Tables of edges: their ends as rows of nodes, weights, kinds and times, what is dropped and why."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,10 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_columns, read_table
-from fewnode.datasets.nodes import title
+from fewnode.datasets.near_misses import describe_near_miss, near_misses
+from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
+from fewnode.datasets.times import TimeRules, fades, half_life_seconds, moment, times
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.merging import EdgeRows
+from fewnode.relations import UNNAMED
 
 UnknownEnds: TypeAlias = Literal["refuse", "drop"]
 
@@ -25,7 +29,10 @@ EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mappi
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 """Columns that are found without being named, the first pair that is there."""
 
-UNUSED = "edges have no weights, kinds or times yet"
+UNUSED = "--weight, --relation or --time uses it"
+
+
+REMEDY = "fill it in, or leave the row out"
 
 
 class EdgeOptions(NamedTuple):
@@ -35,36 +42,108 @@ class EdgeOptions(NamedTuple):
     target: str | None = None
     unknown_ends: UnknownEnds = "refuse"
     dialect: Dialect = AS_USUAL
+    weight: str | None = None
+    relation: str | None = None
+    time: TimeRules | None = None
+    now: float | None = None
+    """When a weight is whole; None: at the time of the latest edge."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What columns besides the ends are read for."""
+        given = {"weight": self.weight, "relation": self.relation, "time": self.time and self.time.column}
+        named = {column: role for role, column in given.items() if column is not None}
+        if len(named) < sum(column is not None for column in given.values()):
+            raise FewnodeError("weight, relation and time are three columns, and two of them have one name")
+        return named
 
 
 class Edges(NamedTuple):
-    """Edges as rows of nodes, 2 x E, and what is to be told of each table."""
+    """Edges as rows of nodes with what is known of each, and what is to be told of each table."""
 
-    edge_index: Ints
+    rows: EdgeRows
     tables: list[dict[str, Any]]
+    now: float | None = None
 
     @property
     def proper(self) -> int:
         """How many edges are no self-loops."""
-        return int((self.edge_index[0] != self.edge_index[1]).sum())
+        return int((self.rows.edge_index[0] != self.rows.edge_index[1]).sum())
+
+
+NO_EDGES = Edges(EdgeRows(np.zeros((2, 0), np.int64)), [])
 
 
 def read_edges(sources: EdgeSources, ids: pa.Array, owner: str, node_headers: set[str], options: EdgeOptions) -> Edges:
     """The edges of all tables. An end that is no name in `ids`, the nodes of `owner`, is refused or dropped."""
     if options.unknown_ends not in ("refuse", "drop"):
         raise FewnodeError(f"unknown ends: found {options.unknown_ends!r}, expected refuse or drop")
+    options = options._replace(time=options.time and options.time.checked())
     nodes = _Nodes(ids, owner, node_headers)
     given = named_sources(sources)
-    found: list[Ints] = []
+    found: list[_TableRows] = []
     tables: list[dict[str, Any]] = []
     for i, (kind, source) in enumerate(given):
         name = "edges" if len(given) == 1 else f"{kind or 'edges'} {i + 1}"
-        edge_index, facts = _read(source, name, nodes, options)
-        found.append(edge_index)
+        rows, facts = _read(source, name, kind, nodes, options)
+        found.append(rows)
         tables.append({**facts, "kind": kind})
+    headers = [column for table in tables for column in table["columns"]]
+    need_columns(" and ".join(str(table["file"]) for table in tables), headers, options.columns)
     for table, file in zip(tables, file_names([table["file"] for table in tables]), strict=True):
         table["file"] = file
-    return Edges(np.concatenate(found, axis=1), tables)
+    return _together(found, tables, options)
+
+
+def _together(found: Sequence[_TableRows], tables: list[dict[str, Any]], options: EdgeOptions) -> Edges:
+    """The rows of all tables; a table without weights has ones, and one without kinds is of a kind without a name."""
+    edge_index = np.concatenate([rows.edge_index for rows in found], axis=1)
+    weight = None
+    if options.weight is not None:
+        weight = np.concatenate([_or(rows.weight, np.ones(rows.edge_index.shape[1])) for rows in found])
+    names: tuple[str, ...] = ()
+    kind = None
+    if any(rows.kind is not None for rows in found):
+        names = tuple(dict.fromkeys(name for rows in found for name in rows.names or (UNNAMED,)))
+        place = {name: i for i, name in enumerate(names)}
+        kind = np.concatenate([rows.kinds_among(place) for rows in found])
+    fade, now = None, None
+    if options.time is not None and options.time.half_life is not None:
+        now = options.now
+        if now is None:
+            now = max((float(rows.when.max(initial=-np.inf)) for rows in found if rows.when is not None), default=0.0)
+        half_life = half_life_seconds(options.time.half_life)
+        fade = np.concatenate(
+            [np.ones(r.edge_index.shape[1]) if r.when is None else fades(r.when, half_life, now) for r in found]
+        )
+        now = now if np.isfinite(now) else None
+    return Edges(EdgeRows(edge_index, weight, kind, names, fade), tables, now)
+
+
+def _or(given: NDArray[Any] | None, instead: NDArray[Any]) -> NDArray[Any]:
+    return instead if given is None else given
+
+
+class _TableRows(NamedTuple):
+    """What one table says of its edges."""
+
+    edge_index: Ints
+    weight: NDArray[np.float64] | None = None
+    kind: Ints | None = None
+    when: NDArray[np.float64] | None = None
+    names: tuple[str, ...] = ()
+    """Of the kinds."""
+
+    def kept(self, chosen: NDArray[np.bool_]) -> _TableRows:
+        weight, when = (None if each is None else each[chosen] for each in (self.weight, self.when))
+        kind = None if self.kind is None else self.kind[chosen]
+        return _TableRows(self.edge_index[:, chosen], weight, kind, when, self.names)
+
+    def kinds_among(self, place: Mapping[str, int]) -> Ints:
+        """The kinds as places among all names."""
+        if self.kind is None:
+            return np.full(self.edge_index.shape[1], place[UNNAMED])
+        return np.array([place[name] for name in self.names], np.int64)[self.kind]
 
 
 class _Nodes(NamedTuple):
@@ -75,32 +154,94 @@ class _Nodes(NamedTuple):
     headers: set[str]
 
 
-def _read(source: Source, name: str, nodes: _Nodes, options: EdgeOptions) -> tuple[Ints, dict[str, Any]]:
+def _read(
+    source: Source, name: str, kind: str | None, nodes: _Nodes, options: EdgeOptions
+) -> tuple[_TableRows, dict[str, Any]]:
     given = options.source, options.target
-    table = read_table(source, name, lambda header: _end_columns(header, given, title(source, name)), options.dialect)
-    ends = table.data.column_names
+    more = options.columns
+
+    def choose(header: list[str]) -> list[str]:
+        ends = _end_columns([column for column in header if column not in more], given, title(source, name))
+        return [*ends, *(column for column in more if column in header)]
+
+    table = read_table(source, name, choose, options.dialect)
+    ends = table.data.column_names[:2]
     _check_header(table, source, nodes, given, options.dialect)
     cells = [written_ids(table, end) for end in ends]
-    rows = [pc.fill_null(pc.index_in(side, value_set=nodes.ids), -1).to_numpy() for side in cells]
-    edge_index = np.stack(rows).astype(np.int64)
+    places = [pc.fill_null(pc.index_in(side, value_set=nodes.ids), -1).to_numpy() for side in cells]
+    edge_index = np.stack(places).astype(np.int64)
     unknown = edge_index < 0
-    dropped = unknown.any(axis=0)
+    dropped = np.asarray(unknown.any(axis=0))
     near: list[dict[str, Any]] = []
     if dropped.any():
         near = near_misses(_names(cells, unknown), nodes.ids)
         if options.unknown_ends == "refuse":
             raise _unknown_end(table, unknown, cells, near, nodes)
-        edge_index = edge_index[:, ~dropped]
+    rows = _known_of(table, kind, edge_index, options).kept(np.logical_not(dropped))
     columns = {**dict.fromkeys(table.header, "not used"), ends[0]: "source", ends[1]: "target"}
-    return edge_index, {
+    columns |= {column: role for column, role in more.items() if column in table.header}
+    later = 0
+    if options.time is not None and options.time.before is not None and rows.when is not None:
+        late = np.greater_equal(rows.when, moment(options.time.before, "before"))
+        later, rows = int(np.count_nonzero(late)), rows.kept(np.logical_not(late))
+    return rows, {
         "file": table.name,
         "rows": len(table),
         "columns": columns,
         "why": {column: UNUSED for column, use in columns.items() if use == "not used"},
         "unknown_ends": int(dropped.sum()),
         "near_misses": near,
-        "self_loops": int((edge_index[0] == edge_index[1]).sum()),
+        "self_loops": int((rows.edge_index[0] == rows.edge_index[1]).sum()),
+        **({"later": later} if later else {}),
+        "without": _without(table.header, kind, options),
     }
+
+
+def _without(header: Sequence[str], kind: str | None, options: EdgeOptions) -> list[str]:
+    """What follows from columns that were named, but that this table does not have."""
+    instead = {"weight": "each of its edges weighs 1", "relation": f"its edges are of relation {UNNAMED!r}"}
+    instead["time"] = "its edges count as new"
+    missing = {role: column for column, role in options.columns.items() if column not in header}
+    if kind is not None:
+        missing.pop("relation", None)
+    return [f"no column {column!r}: {instead[role]}" for role, column in missing.items()]
+
+
+def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOptions) -> _TableRows:
+    """Weights, kinds and times of a table's edges, as far as it has them."""
+    there = table.data.column_names
+    weight = _weights(table, str(options.weight)) if options.weight in there else None
+    kinds: Ints | None = None if kind is None else np.zeros(len(table), np.int64)
+    names: tuple[str, ...] = () if kind is None else (kind,)
+    if options.relation in there:
+        if kind is not None:
+            raise FewnodeError(
+                f"{table.name}: its edges are of kind {kind!r}, and column {options.relation!r} says their kind too; "
+                "leave out the one or the other"
+            )
+        kinds, names = _kinds(table, str(options.relation))
+    when = times(table, options.time.column) if options.time is not None and options.time.column in there else None
+    return _TableRows(edge_index, weight, kinds, when, names)
+
+
+def _weights(table: Table, column: str) -> NDArray[np.float64]:
+    weight = table.numbers(column, REMEDY)
+    odd = ~(weight >= 0)
+    if odd.any():
+        row = int(np.argmax(odd))
+        found = "empty" if np.isnan(weight[row]) else f"{weight[row]:g} is below 0"
+        raise table.fault(row, column, f"{found}, expected a weight from 0 on; {REMEDY}")
+    return weight
+
+
+def _kinds(table: Table, column: str) -> tuple[Ints, tuple[str, ...]]:
+    """The kind of each edge, as a place among their names."""
+    labels = table.texts(column)
+    if labels.null_count:
+        row = int(pc.index(pc.is_null(labels), True).as_py())
+        raise table.fault(row, column, f"empty, expected the kind of the edge; {REMEDY}")
+    codes = pc.dictionary_encode(labels).combine_chunks()
+    return codes.indices.to_numpy().astype(np.int64), tuple(codes.dictionary.to_pylist())
 
 
 def _names(cells: Sequence[pa.ChunkedArray], unknown: NDArray[np.bool_]) -> pa.Array:
@@ -133,7 +274,7 @@ def _check_header(
     table: Table, source: Source, nodes: _Nodes, given: tuple[str | None, str | None], dialect: Dialect
 ) -> None:
     """Refuse a file without a header: its first edge would be lost as the names of the columns."""
-    ends = tuple(table.data.column_names)
+    ends = tuple(table.data.column_names[:2])
     if not (_is_delimited(source) and dialect.header) or any(given) or ends in ENDS:
         return
     if pc.all(pc.is_in(pa.array(ends, nodes.ids.type), value_set=nodes.ids)).as_py():
@@ -172,61 +313,7 @@ def named_sources(sources: EdgeSources) -> list[tuple[str | None, Source]]:
     >>> named_sources(["a.csv", {"pays": "b.csv"}])
     [(None, 'a.csv'), ('pays', 'b.csv')]
     """
-    found: list[tuple[str | None, Source]] = []
-    for source in sources if isinstance(sources, (list, tuple)) else [sources]:
-        if isinstance(source, Mapping) and source and all(map(_is_table, source.values())):
-            found += [(str(kind), table) for kind, table in source.items()]
-        else:
-            found.append((None, source))
+    found = named_tables(sources)
     if not found:
         raise FewnodeError("no table of edges, expected at least one")
     return found
-
-
-def _is_table(value: object) -> bool:
-    """No column: a file, a mapping, or what has columns itself (frames and Arrow tables, not their columns)."""
-    return isinstance(value, (str, os.PathLike, Mapping)) or any(hasattr(value, name) for name in ("columns", "schema"))
-
-
-# --- names that are nearly right ----------------------------------------------------------------------------------
-
-_DIFFERENCES: dict[str, Callable[[pa.Array], pa.Array]] = {
-    "spaces around it": pc.utf8_trim_whitespace,
-    "leading zeros": lambda names: pc.replace_substring_regex(names, r"^(-?)0+(\d)", r"\1\2"),
-    "a fraction of zero": lambda names: pc.replace_substring_regex(names, r"^(-?\d+)\.0+$", r"\1"),
-    "upper and lower case": pc.utf8_lower,
-    "its Unicode form": lambda names: pc.utf8_normalize(names, form="NFKC"),
-}
-
-
-def _without_differences(names: pa.Array) -> pa.Array:
-    for normal in (*_DIFFERENCES.values(), pc.utf8_trim_whitespace):
-        names = normal(names)
-    return names
-
-
-def near_misses(names: pa.Array, ids: pa.Array) -> list[dict[str, Any]]:
-    """Names that would be one of `ids` but for spaces, leading zeros, `.0`, case or Unicode form: counts, examples.
-
-    They are told and never matched: `1` and `01` may be two nodes.
-
-    >>> near_misses(pa.array(["01", "Fox", "cat"]), pa.array(["1", "fox"]))[0]
-    {'differs_in': 'leading zeros', 'count': 1, 'example': ['01', '1']}
-    """
-    found = []
-    for difference, normal in {**_DIFFERENCES, "several of these": _without_differences}.items():
-        place = pc.index_in(normal(names), value_set=normal(ids))
-        hits = pc.is_valid(place)
-        count = pc.sum(hits).as_py() or 0
-        if count:
-            first = pc.index(hits, True).as_py()
-            example = [names[first].as_py(), ids[place[first].as_py()].as_py()]
-            found.append({"differs_in": difference, "count": count, "example": example})
-            names = names.filter(pc.invert(hits))
-    return found
-
-
-def describe_near_miss(miss: Mapping[str, Any]) -> str:
-    end, node = miss["example"]
-    names = "name differs" if miss["count"] == 1 else "names differ"
-    return f"{miss['count']:,} {names} from a node's only in {miss['differs_in']}, as {end!r} from {node!r}"

@@ -24,7 +24,7 @@ from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest
 from fewnode.files import one_line, readable
 from fewnode.graph import Graph, Ints
-from fewnode.io import checked_csr
+from fewnode.packing import checked_csr
 
 MAX_BYTES = 1 << 30
 _PARTS = ("train", "test")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
 from fewnode.engine import loops
 from fewnode.errors import visible
-from fewnode.graph import Ints
+from fewnode.graph import Ints, Relation
 
 PARTS = ("train", "valid", "test")
+PIECE = 1 << 20
+"""Edges that are looked at at a time where nodes are in several classes."""
 FEW = 10
 """The paper's Figure 1 counts the classes with fewer labelled nodes than this."""
 
@@ -29,10 +32,11 @@ def statistics(data: Dataset) -> dict[str, Any]:
         "directed": graph.directed,
         "attributes": graph.n_features,
         "attributes_per_node": float(stored / max(1, graph.n)),
-        "labelled": int((data.y >= 0).sum()),
+        "labelled": int(data.labelled_mask.sum()),
         "isolated": int((graph.degree == 0).sum()),
         "degree": degrees(graph.degree),
         "homophily": edge_homophily(data),
+        **_kinds(data),
         "classes": {part: len(data.split.part(part)) for part in PARTS},
         "class_sizes": {data.class_names[c]: int(sizes[c]) for c in by_size},
         "class_size_histogram": count_by_size(sizes[sizes > 0]),
@@ -66,10 +70,54 @@ def count_by_size(values: Ints) -> list[dict[str, int]]:
 
 
 def edge_homophily(data: Dataset) -> float | None:
-    """The share of edges between labelled nodes whose ends have the same class; None if there is no such edge."""
-    adj = data.graph.adj
-    same, known = loops.same_label(adj.indptr, adj.indices, data.y)
+    """The share of edges between labelled nodes whose ends have the same class; None if there is no such edge.
+
+    Of nodes that are in several classes one has to be the same.
+    """
+    return _homophily(data, data.graph.adj)
+
+
+def _homophily(data: Dataset, adj: sp.csr_array) -> float | None:
+    if data.labels is None:
+        same, known = loops.same_label(adj.indptr, adj.indices, data.y)
+    else:
+        target, source = adj.tocoo().coords
+        there = data.labelled_mask[target] & data.labelled_mask[source]
+        target, source, labels = target[there], source[there], data.labels.astype(np.int8)
+        known, same = target.size, 0
+        for low in range(0, known, PIECE):
+            part = slice(low, low + PIECE)
+            same += int((labels[target[part]].multiply(labels[source[part]]).sum(axis=1) > 0).sum())
     return float(same / known) if known else None
+
+
+def _kinds(data: Dataset) -> dict[str, Any]:
+    """Kinds of edges and of nodes, and nodes in several classes, as far as there are any."""
+    facts: dict[str, Any] = {}
+    if data.graph.relations:
+        facts["relations"] = [_relation(data, relation) for relation in data.graph.relations]
+    if data.kind is not None:
+        sizes = np.bincount(data.kind, minlength=len(data.kind_names))
+        facts["kinds"] = dict(zip(data.kind_names, sizes.tolist(), strict=True))
+    if data.labels is not None:
+        counts = np.diff(data.labels.indptr)
+        facts["several_classes"] = {"nodes": int((counts > 1).sum()), "most": int(counts.max(initial=0))}
+    return facts
+
+
+def _relation(data: Dataset, relation: Relation) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "name": relation.name,
+        "inverse": relation.inverse,
+        "directed": relation.directed,
+        "edges": relation.n_edges,
+        "homophily": _homophily(data, relation.adj),
+        "weights": None,
+    }
+    if relation.weighted:
+        low, middle, high = (float(each) for each in np.quantile(relation.adj.data, (0, 0.5, 1)))
+        facts["weights"] = {"min": low, "median": middle, "max": high}
+    return facts
 
 
 def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:
@@ -105,6 +153,12 @@ def describe(facts: dict[str, Any], bars: int = 12) -> str:
         f"edge homophily    {homophily}",
         *(_possible(part, task) for part, task in facts["largest_tasks"].items()),
     ]
+    if several := facts.get("several_classes"):
+        lines.insert(3, f"several classes   {several['nodes']:,} nodes, {several['most']} classes at most")
+    if kinds := facts.get("kinds"):
+        lines.insert(1, f"kinds of nodes    {name_some([f'{name} ({count:,})' for name, count in kinds.items()])}")
+    if relations := facts.get("relations"):
+        lines += ["", "edges by relation, and the share of them within a class", *_relation_bars(relations)]
     if outside := facts["outside_split"]:
         lines.append(f"in no part        {name_some([f'{name[:30]} ({size:,})' for name, size in outside.items()])}")
     lines += ["", "nodes by degree", *_bars(degree["histogram"])]
@@ -113,6 +167,22 @@ def describe(facts: dict[str, Any], bars: int = 12) -> str:
         lines += ["", f"classes by labelled nodes: {share}", *_bars(facts["class_size_histogram"])]
         lines += ["", "labelled nodes by class", *_class_bars(facts["class_sizes"], bars)]
     return "\n".join(lines)
+
+
+def _relation_bars(relations: list[dict[str, Any]]) -> list[str]:
+    most = max(each["edges"] for each in relations)
+    lines = []
+    for each in relations:
+        bar = "█" * max(each["edges"] > 0, round(22 * each["edges"] / max(1, most)))
+        same = "unknown" if each["homophily"] is None else f"{each['homophily']:.2f}"
+        way = " →" if each["directed"] else ""
+        lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,} {bar:<23} same class {same}")
+        if each["inverse"]:
+            lines.append(f"  the other way round: {printable(each['inverse'], 40)}")
+        if each["weights"]:
+            low, middle, high = (each["weights"][name] for name in ("min", "median", "max"))
+            lines.append(f"  weights, scaled: {low:.3g} to {high:.3g}, median {middle:.3g}")
+    return lines
 
 
 def _possible(part: str, task: dict[str, Any]) -> str:

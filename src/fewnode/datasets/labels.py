@@ -1,17 +1,13 @@
-"""Classes of nodes from their tables: which are unknown, cells with several of them, columns that tell the class."""
+"""What may be wrong with the classes in tables: cells with several of them, columns that tell the class."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewnode.dataset import UNKNOWN
-from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.rows import NodeRows
 from fewnode.graph import Ints
 
@@ -29,17 +25,7 @@ _ANSWER = re.compile(r"(answer|gold|group|kind|outcome|target|truth|type|y)s?")
 """A word of a column's name, and a whole name, that a second column of classes may have."""
 
 
-def read_labels(rows: NodeRows, known: tuple[str, ...] = ()) -> tuple[Ints, tuple[str, ...], dict[str, Any]]:
-    """Class ids, -1 where unknown; the class names, the known ones first; how many are unknown, and why."""
-    cells = rows.classes()
-    names = (*known, *_in_order(set(pc.unique(cells).drop_null().to_pylist()) - set(known)))
-    y = pc.fill_null(pc.index_in(cells, value_set=pa.array(names, TEXT)), UNKNOWN).to_numpy().astype(np.int64)
-    words = rows.missing_classes()
-    unknown = int((y < 0).sum())
-    return y, names, {"unknown": unknown, "empty": unknown - sum(words.values()), "words": words}
-
-
-def _in_order(names: set[str]) -> list[str]:
+def in_order(names: set[str]) -> list[str]:
     """Sorted; by value if all are numbers, so that classes 0 … 11 keep their ids."""
     if all(name.isdecimal() and len(name) < 19 for name in names):
         return sorted(names, key=lambda name: (int(name), name))
@@ -67,8 +53,8 @@ def several_in_a_cell(y: Ints, names: tuple[str, ...]) -> str | None:
         if joined:
             count = sum(sizes[name] for name in joined)
             return (
-                f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. One class a node "
-                "is used, so such a cell counts as a class of its own: split the column, or keep one class a node"
+                f"cells of the label that seem to hold several classes: {count:,}, as {joined[0]!r}. Such a cell "
+                f"counts as a class of its own; --label-separator {separator!r} reads several classes a node"
             )
     return None
 

@@ -1,7 +1,8 @@
 """Two `.npz` layouts that networks are passed around in, read without trusting the file.
 
-The one has `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes`, the other,
-that of the gnn-benchmark collection (Coauthor, Amazon photo and computers, CoraFull), `adj_* attr_* labels`.
+The one has `edge_index, y, x_indptr x_indices x_data x_shape, train_classes valid_classes test_classes`, and weights
+and kinds of edges as `edge_weight, edge_type, relation_names`. The other is that of the gnn-benchmark collection
+(Coauthor, Amazon photo and computers, CoraFull): `adj_* attr_* labels`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from tokenize import TokenError
@@ -25,8 +27,10 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.files import one_line, readable
 from fewnode.graph import Graph, dense_blocks
-from fewnode.io import checked_csr, one_line, readable
+from fewnode.packing import checked_csr
+from fewnode.relations import Directed, EdgeFacts, EdgeRules, edge_rows, edges_info, read_relations
 
 FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100
@@ -49,7 +53,8 @@ DAMAGED = (
 
 _CSR = ("data", "indices", "indptr", "shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
-_OWN = ("edge_index", "y", "x", *(f"x_{part}" for part in _CSR), *_SPLIT, "vocab", "info")
+_EDGES = ("edge_index", "edge_weight", "edge_type", "relation_names")
+_OWN = (*_EDGES, "y", "x", *(f"x_{part}" for part in _CSR), *_SPLIT, "vocab", "info")
 _BENCHMARK = ("labels", "attr_matrix", "attr_names", *(f"{what}_{part}" for what in ("adj", "attr") for part in _CSR))
 _KNOWN = frozenset((*_OWN, *_BENCHMARK, "class_names", "node_names"))
 
@@ -117,15 +122,22 @@ def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.d
 
 
 def read_dataset_npz(
-    path: Path, fractions: Sequence[float] = (50, 20, 30), seed: int = 0, directed: bool = False
+    path: Path,
+    fractions: Sequence[float] = (50, 20, 30),
+    seed: int = 0,
+    directed: Directed = False,
+    scale: str | None = None,
+    repeated: str | None = None,
 ) -> Dataset:
     """A network in either layout; which one, its arrays tell.
 
-    A file without a class split gets a random one from `fractions` and `seed`.
+    A file without a class split gets a random one from `fractions` and `seed`. `scale` and `repeated` are as in
+    `EdgeRules`.
     """
-    arrays = read_npz(path, _KNOWN)
+    arrays, rules = read_npz(path, _KNOWN), EdgeRules(directed, scale, repeated)
     try:
-        graph, y = (_benchmark_graph if "adj_indptr" in arrays else _own_graph)(arrays, directed)
+        read = _benchmark_graph if "adj_indptr" in arrays else _own_graph
+        graph, y, facts = read(arrays, rules)
         split = _split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
         names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
@@ -136,7 +148,7 @@ def read_dataset_npz(
             node_names=names["node_names"],
             feature_names=names["vocab"] or names["attr_names"],
             name=path.stem,
-            info={"source": path.name, "note": str(arrays.get("info", ""))},
+            info={"source": path.name, "note": str(arrays.get("info", "")), **edges_info(facts)},
         )
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
@@ -144,23 +156,32 @@ def read_dataset_npz(
         raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
 
 
-def _own_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
+def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
     _require(arrays, "edge_index", "y")
     y = _labels(arrays["y"])
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
-    blocks = dense_blocks(x) if isinstance(x, np.ndarray) else ()
-    return Graph.from_edges(arrays["edge_index"], y.size, x, directed=directed, blocks=blocks), y
+    edges, names = arrays["edge_index"], _names_of(arrays, "relation_names")
+    rows = edge_rows(edges, arrays.get("edge_weight"), arrays.get("edge_type"), names)
+    graph, facts = read_relations(rows, y.size, x, rules)
+    return _with_blocks(graph), y, facts
 
 
-def _benchmark_graph(arrays: Arrays, directed: bool) -> tuple[Graph, NDArray[Any]]:
-    """Every stored value of the adjacency matrix that is not zero is an edge; weights are dropped."""
+def _benchmark_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
+    """Every stored value of the adjacency matrix that is not zero is an edge, and the value its weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
     y = _labels(arrays["labels"])
     x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
-    edges = np.stack([adj.row, adj.col])[:, adj.data != 0]
-    blocks = dense_blocks(x) if isinstance(x, np.ndarray) else ()
-    return Graph.from_edges(edges, y.size, x, directed=directed, blocks=blocks), y
+    there = adj.data != 0
+    edges, weight = np.stack([adj.row, adj.col])[:, there], adj.data[there]
+    rows = edge_rows(edges, None if (weight == 1).all() else weight)
+    graph, facts = read_relations(rows, y.size, x, rules)
+    return _with_blocks(graph), y, facts
+
+
+def _with_blocks(graph: Graph) -> Graph:
+    """Dense attributes are one vector, unless they look like counts."""
+    return replace(graph, blocks=dense_blocks(graph.x)) if isinstance(graph.x, np.ndarray) else graph
 
 
 def _require(arrays: Arrays, *names: str) -> None:

@@ -36,6 +36,12 @@ class NodeTable:
     def own_use(self, column: str) -> str | None:
         return {self.id: "id", self.label: "label"}.get(column)
 
+    def with_kind(self, column: str, name: str) -> NodeTable:
+        """The table with one more column, which says what kind of nodes its rows are."""
+        cells = pa.array([name] * len(self.table), TEXT)
+        data = self.table.data.append_column(column, cells)
+        return replace(self, table=replace(self.table, data=data, header=(*self.table.header, column)))
+
     def has(self, column: str) -> bool:
         """Whether it has the column as an attribute, and it was read."""
         return self.own_use(column) is None and column in self.table.data.column_names
@@ -46,6 +52,19 @@ class NodeRows:
     """The rows of all tables, one after another, as if they were of one."""
 
     parts: tuple[NodeTable, ...]
+    kind: str | None = None
+    """The column with the kind of each node."""
+
+    def kinds_of_nodes(self, known: tuple[str, ...] = ()) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+        """The kind of each node as a place among their names, the known ones first."""
+        if self.kind is None:
+            return None, ()
+        cells = self.labels(self.kind)
+        if cells.null_count:
+            row = int(pc.index(pc.is_null(cells), True).as_py())
+            raise self.fault(row, self.kind, "empty, expected the kind of the node")
+        names = (*known, *(name for name in pc.unique(cells).to_pylist() if name not in known))
+        return pc.index_in(cells, value_set=pa.array(names, TEXT)).to_numpy().astype(np.int64), names
 
     @property
     def name(self) -> str:
@@ -107,6 +126,10 @@ class NodeRows:
     def classes(self) -> pa.ChunkedArray:
         """The class name of each node; null where it is not known."""
         return self._cells(lambda part: part.table.labels(part.label) if part.label else None)
+
+    def label_at(self, row: int) -> str:
+        """The column that has the class of a row."""
+        return self._place(row)[0].label or ""
 
     def missing_classes(self) -> dict[str, int]:
         """Words for an unknown class, such as NA, and how often each was found."""

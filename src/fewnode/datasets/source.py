@@ -45,6 +45,8 @@ def _lines(info: Mapping[str, Any], latest: bool) -> list[str]:
         if added["new_classes"]:
             lines.append(f"new classes, in no part: {name_some(added['new_classes'], 50)}")
         lines.append("")
+    if "columns" not in info:
+        lines += describe_relations(info)
     lines += [line for note in info.get("notes", []) for line in _wrapped(note)]
     if info.get("skipped"):
         lines += ["lines skipped", *(f"  {count:>9,}  {kind}" for kind, count in info["skipped"].items())]
@@ -63,11 +65,41 @@ def _tables(info: Mapping[str, Any]) -> list[str]:
         kind = f" of kind {printable(table['kind'], 30)}" if table["kind"] else ""
         lines += [f"{printable(table['file'], 40)}: {table['rows']:,} edges{kind}", *_columns(table, table["why"])]
         lines.append(f"  dropped: {table['self_loops']:,} self-loops, {table['unknown_ends']:,} with an unknown end")
+        if table.get("later"):
+            lines[-1] += f", {table['later']:,} too late"
     if not info["edges"]:
         lines.append("no edges")
     elif info["repeated_edges"]:
-        lines.append(f"repeated edges, counted once: {info['repeated_edges']:,}")
+        weighted = any("weights" in each for each in info.get("relations", ()))
+        how = "joined" if weighted else "counted once"
+        lines.append(f"repeated edges, {how}: {info['repeated_edges']:,}")
+    return [*lines, *describe_relations(info)]
+
+
+def describe_relations(info: Mapping[str, Any]) -> list[str]:
+    """The kinds of edges, and how their weights were scaled."""
+    lines = []
+    for each in info.get("relations", ()):
+        way = "directed" if each["directed"] else "undirected"
+        inverse = f", the other way round {printable(each['inverse'], 30)}" if each.get("inverse") else ""
+        told = f"relation {printable(each['name'], 30)}: {each['edges']:,} {way} edges{inverse}"
+        lines += _wrapped(told + (_scale(each) if "weights" in each else ""))
+    if info.get("half_life"):
+        lines.append(f"an edge that is {printable(info['half_life'], 20)} older weighs half")
+    if joined := info.get("joined_relations"):
+        lines += _wrapped(f"rare kinds of edges, joined into one: {name_some(joined, 60)}")
+    if info.get("zero_weights"):
+        lines.append(f"edges of weight 0, which are none: {info['zero_weights']:,}")
     return lines
+
+
+_SCALES = {"none": "as they are", "log": "by their logarithm", "rank": "by their rank"}
+
+
+def _scale(relation: Mapping[str, Any]) -> str:
+    low, middle, high = (relation["weights"][name] for name in ("min", "median", "max"))
+    why = "" if relation["scale_asked"] or relation["scale"] == "none" else ", for a few are far larger than the rest"
+    return f", weights {low:g} to {high:g}, median {middle:g}, taken {_SCALES[relation['scale']]}{why}"
 
 
 def _columns(table: Mapping[str, Any], why: Mapping[str, str], nodes: Mapping[str, Any] | None = None) -> Iterable[str]:
@@ -103,6 +135,9 @@ def _some_words(words: Mapping[str, int]) -> str:
 
 def _unknown(labels: Mapping[str, Any], tables: int) -> str:
     """How many labels are unknown, and which words said so."""
+    if labels.get("several"):
+        several = f"{labels['several']:,} nodes are in several classes"
+        return f"{several}, {labels['unknown']:,} in none" if labels["unknown"] else several
     if not labels["unknown"]:
         return "all known"
     words = _some_words(labels["words"])

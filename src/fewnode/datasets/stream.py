@@ -55,6 +55,9 @@ def _import(
 ) -> Dataset:
     columns = {each: Column(path, each) for each in (*LARGE, "node_names") if _has(path, each)}
     small = read_npz(path, SMALL)
+    for kind in ("edge_weight", "edge_type"):
+        if _has(path, kind):
+            raise FewnodeError(f"{path}: array {kind!r} is not read with --memory; leave it out, or --memory")
     if "node_names" in columns:
         raise FewnodeError(f"{path}: node names do not fit with --memory; leave them out of the file, rows are numbers")
     for needed in ("edge_index", "y"):

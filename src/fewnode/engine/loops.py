@@ -62,10 +62,12 @@ def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array
 
 
 @compiled
-def closed(indptr: Array, indices: Array, scale: Array, low: int, high: int) -> tuple[Array, Array, Array]:
-    """Rows of Â: a matrix of ones with the diagonal added, each entry times the scale of its row and of its column.
+def closed(
+    indptr: Array, indices: Array, weight: Array | None, scale: Array, low: int, high: int
+) -> tuple[Array, Array, Array]:
+    """Rows of Â: a matrix with ones added as its diagonal, each entry times the scale of its row and of its column.
 
-    From `low` to below `high`. Columns are sorted, before and after.
+    Entries are ones if `weight` is None. From `low` to below `high`. Columns are sorted, before and after.
     """
     size = indptr[high] - indptr[low] + high - low
     out_indptr = np.empty(high - low + 1, indptr.dtype)
@@ -80,6 +82,8 @@ def closed(indptr: Array, indices: Array, scale: Array, low: int, high: int) -> 
                 out_indices[to], out_values[to] = i, scale[i] * scale[i]
                 to, placed = to + 1, True
             out_indices[to], out_values[to] = j, scale[i] * scale[np.uint64(j)]
+            if weight is not None:
+                out_values[to] *= weight[e]
             to += 1
         if not placed:
             out_indices[to], out_values[to] = i, scale[i] * scale[i]

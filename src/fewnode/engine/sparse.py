@@ -108,13 +108,20 @@ class _Product(torch.autograd.Function):
 
 
 def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
-    """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I."""
-    scale = ((graph.degree + 1.0) ** -0.5).astype(dtype)
+    """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I, or sums of weights where A has some."""
     index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
-    indptr, indices, values = loops.closed(
-        graph.adj.indptr.astype(index, copy=False), graph.adj.indices, scale, 0, graph.n
-    )
+    _, indices, weight, scale = closed_parts(graph, dtype)
+    rows = graph.adj.indptr.astype(index, copy=False)
+    indptr, indices, values = loops.closed(rows, indices, weight, scale, 0, graph.n)
     return sp.csr_array((values, indices, indptr), shape=graph.adj.shape)
+
+
+def closed_parts(
+    graph: Graph, dtype: type[np.floating[Any]] = np.float32
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any]]:
+    """What `loops.closed` makes rows of Â from: starts and columns of A, its weights or None, and D^-1/2 of A + I."""
+    weight = graph.adj.data if graph.weighted else None
+    return graph.adj.indptr, graph.adj.indices, weight, ((graph.strength + 1.0) ** -0.5).astype(dtype)
 
 
 def operand(matrix: Attributes, dtype: torch.dtype = torch.float32) -> CSR | Tensor:

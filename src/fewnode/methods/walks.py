@@ -118,7 +118,9 @@ class Walks:
 
 
 def structure_hash(graph: Graph) -> NDArray[np.uint8]:
-    """SHA-256 of the adjacency matrix, 32 bytes."""
+    """SHA-256 of the adjacency matrix, with its weights if there are some; 32 bytes."""
     digest = hashlib.sha256(graph.adj.indptr.data)
     digest.update(graph.adj.indices.data)
+    if graph.weighted:
+        digest.update(np.ascontiguousarray(graph.adj.data).data)
     return np.frombuffer(digest.digest(), np.uint8).copy()

@@ -22,13 +22,18 @@ DOUBT = 0.05
 
 
 def fit_membership(
-    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int, prior: MembershipModel | None = None
+    method: Prototypical,
+    graph: Graph,
+    members: Sequence[Ints],
+    way: int,
+    prior: MembershipModel | None = None,
+    named: Sequence[Episode] = (),
 ) -> MembershipModel | None:
     """Logistic regression of being in a task on closeness, over its queries and nodes of the classes left out.
 
-    With too few classes to leave any out, it is the prior's.
+    With too few classes to leave any out, it is the prior's. `named` are tasks of classes that are only described.
     """
-    found = membership_rows(method, graph, members, way)
+    found = membership_rows(method, graph, members, way, named)
     if found is None:
         return prior
     size = float(np.mean([nodes.size for nodes in members]))
@@ -36,9 +41,9 @@ def fit_membership(
 
 
 def membership_rows(
-    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int
+    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int, named: Sequence[Episode] = ()
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Rows of closeness, crowd, log K, log N and 1, and their weights, which are negative for strangers.
+    """Rows of closeness, crowd, log K, described, log N and 1; and their weights, which are negative for strangers.
 
     Of tasks of one class, of two and of `way`: of several prototypes one is near sooner. None with too few classes.
     """
@@ -48,14 +53,17 @@ def membership_rows(
     for c, nodes in enumerate(members):
         class_of[nodes] = c
     rows, weight = [], []
-    for task in _membership_tasks(members, min(way, len(members) - 1)):
-        outside = everyone[np.isin(class_of[everyone], class_of[task.support], invert=True)]
+    for task in [*_membership_tasks(members, min(way, len(members) - 1)), *named]:
+        outside = everyone[np.isin(class_of[everyone], class_of[task.query], invert=True)]
+        if not outside.size:
+            continue
         outside = outside[:: max(1, outside.size // OTHERS)][:OTHERS]
         asked = np.concatenate([task.query, outside])
-        prepared = method.prepare(graph, task.support, task.support_y)
+        prepared = method.prepare(graph, task.support, task.support_y, task.task.described)
         top, place = method.nearness(graph, prepared, asked).max(dim=1)
         crowd = method.crowd(graph, asked)
-        given = (top, torch.zeros_like(top) if crowd is None else crowd, prepared.shots.log()[place])
+        shots = prepared.shots[place]
+        given = (top, torch.zeros_like(top) if crowd is None else crowd, shots.clamp(min=1).log(), shots == 0)
         shape = np.full((asked.size, 2), (np.log(task.n_way), 1.0))
         rows.append(np.column_stack([*(part.cpu().numpy() for part in given), shape]))
         weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
@@ -94,10 +102,11 @@ def logistic(
     middle, spread = rows[:, :2].mean(axis=0), rows[:, :2].std(axis=0) + 1e-12
     columns = np.column_stack([(rows[:, :2] - middle) / spread, rows[:, 2:]])
     sign, weight = np.sign(weight), np.abs(weight)
-    start, odds = np.zeros(5), np.log(RARE / (1 - RARE))
+    start, odds = np.zeros(6), np.log(RARE / (1 - RARE))
     if prior is not None:
         near = np.array([prior.slope, prior.by_crowd])
-        start = np.array([*(near * spread), prior.by_shots, prior.by_ways, prior.intercept + near @ middle + odds])
+        level = prior.intercept + near @ middle + odds
+        start = np.array([*(near * spread), prior.by_shots, prior.by_words, prior.by_ways, level])
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         margin, away = sign * (columns @ at), at - start
@@ -109,5 +118,6 @@ def logistic(
 
     found = minimize(loss, start, jac=True, method="L-BFGS-B").x
     slope, by_crowd = map(float, found[:2] / spread)
-    intercept = float(found[4] - found[:2] @ (middle / spread) - odds)
-    return MembershipModel(slope, float(found[2]), intercept, by_crowd, float(found[3]), class_share)
+    by_shots, by_words, by_ways, level = map(float, found[2:])
+    intercept = float(level - found[:2] @ (middle / spread) - odds)
+    return MembershipModel(slope, by_shots, intercept, by_crowd, by_ways, class_share, by_words)

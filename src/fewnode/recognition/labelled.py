@@ -64,8 +64,8 @@ class LabelledRows:
 
     @property
     def shots(self) -> Float[Tensor, " n"]:
-        """How many labelled nodes a class has; a description alone counts as one."""
-        return torch.zeros(self.n_way).index_add(0, self.y, self.is_node.float()).clamp(min=1)
+        """How many labelled nodes a class has."""
+        return torch.zeros(self.n_way).index_add(0, self.y, self.is_node.float())
 
     @property
     def means(self) -> Float[Tensor, "n d"]:

@@ -32,6 +32,8 @@ class MembershipModel:
     by_crowd: float = 0.0
     by_ways: float = 0.0
     class_share: float = 0.05
+    by_words: float = 0.0
+    """Where only a description stands for the nearest class: nodes are never as near to it as to a node."""
 
     def probability(
         self,
@@ -40,7 +42,7 @@ class MembershipModel:
         crowd: Float[Tensor, " q"] | None = None,
         share: float = 0.5,
     ) -> Float[Tensor, " q"]:
-        """Of a node on its own, if that share of all nodes are members."""
+        """Of a node on its own, if that share of all nodes are members. A class without shots is described."""
         return torch.sigmoid(self._log_odds(near, shots, crowd) + math.log(share / (1 - share)))
 
     def among(
@@ -68,7 +70,9 @@ class MembershipModel:
     ) -> Float[Tensor, " q"]:
         """How much likelier the node looks so as a member than as a stranger; the logarithm."""
         top, place = near.max(dim=1)
-        odds = self.slope * top + self.by_shots * shots.log()[place] + self.by_ways * math.log(near.shape[1])
+        words = self.by_words * (shots[place] == 0)
+        odds = self.slope * top + self.by_shots * shots.clamp(min=1).log()[place] + words
+        odds = odds + self.by_ways * math.log(near.shape[1])
         odds = odds + self.intercept
         return odds if crowd is None else odds + self.by_crowd * crowd
 

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from fewnode import memory
 from fewnode.engine import loops
 from fewnode.engine.fields import ReceptiveFields
-from fewnode.engine.sparse import CSR
+from fewnode.engine.sparse import CSR, closed_parts
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
 from fewnode.io import (
-    Arrays,
     Stream,
     exclusive,
     load_dataset,
@@ -35,6 +34,7 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
+from fewnode.packing import Arrays
 
 KIND = "prepared"
 COMPARED, SAMPLED = 1 << 22, 64
@@ -134,9 +134,8 @@ class Propagation:
 
     def make(self, key: tuple[int, ...]) -> None:
         row, column = key
-        adj, scale = _structure(self.home)
         low, high = cut(self.n, self.rows)[row]
-        indptr, indices, values = loops.closed(*adj, scale, low, high)
+        indptr, indices, values = loops.closed(*_structure(self.home), low, high)
         rows = CSR(indptr[:-1], indptr[1:], indices, values, (high - low, self.n))
         slab = _slab(self.home, *cut(self.width, self.columns)[column])
         p = rows.multiply(slab) if self.width == 1 else loops.multiply(*rows.arrays, slab)  # to the last bit
@@ -145,7 +144,7 @@ class Propagation:
 
     def assemble(self) -> None:
         """The blocks as one record; then they can go."""
-        adj, _ = _structure(self.home)
+        adj = _structure(self.home)
         indptr = adj[0] + np.arange(self.n + 1, dtype=np.int64)
         index = adj[1].dtype if indptr[-1] < 2**31 else np.dtype(np.int64)
         rows, columns = range(len(cut(self.n, self.rows))), range(len(cut(self.width, self.columns)))
@@ -177,10 +176,9 @@ def _identity(home: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _structure(home: Path) -> tuple[tuple[NDArray[Any], NDArray[Any]], Floats]:
+def _structure(home: Path) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, Floats]:
     """A's rows, and the scale of each node in Â; who planned the blocks has checked the dataset."""
-    graph = load_dataset(home, check=False).graph
-    return (graph.adj.indptr, graph.adj.indices), ((graph.degree + 1.0) ** -0.5).astype(np.float32)
+    return closed_parts(load_dataset(home, check=False).graph)
 
 
 @lru_cache(maxsize=1)
@@ -244,23 +242,23 @@ def _is_of(graph: Graph, arrays: Arrays) -> bool:
     starts = graph.adj.indptr + np.arange(n + 1, dtype=np.int64)
     if not np.array_equal(arrays["indptr"], starts):
         return False
-    scale = ((graph.degree + 1.0) ** -0.5).astype(np.float32)
+    parts = closed_parts(graph)
     for low, high in cut(n, max(1, n * COMPARED // max(1, nnz))):
         part = slice(starts[low], starts[high])
-        _, indices, values = loops.closed(graph.adj.indptr, graph.adj.indices, scale, low, high)
+        _, indices, values = loops.closed(*parts, low, high)
         if not (np.array_equal(arrays["indices"][part], indices) and np.array_equal(arrays["values"][part], values)):
             return False
         memory.keep()
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLED)).astype(np.int64)) if n else ()
     return all(
-        np.array_equal(arrays["p"][v : v + 1], _product(graph.adj.indptr, graph.adj.indices, scale, v, graph.x))
+        np.array_equal(arrays["p"][v : v + 1], _product(loops.closed(*parts, v, v + 1), graph.x))
         for v in map(int, some)
     )
 
 
-def _product(indptr: NDArray[Any], indices: NDArray[Any], scale: Floats, v: int, x: Floats) -> Floats:
-    """Row v of Â X."""
-    starts, places, values = loops.closed(indptr, indices, scale, v, v + 1)
+def _product(row: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], x: Floats) -> Floats:
+    """A row of Â times X."""
+    starts, places, values = row
     return CSR(starts[:-1], starts[1:], places, values, (1, x.shape[0])).multiply(x)
 
 

@@ -60,11 +60,11 @@ class Operators:
 
 
 def random_walk(graph: Graph) -> sp.csr_array:
-    """D^-1 A; the row of a node without neighbours is zero."""
-    share = 1 / np.maximum(graph.degree, 1)
-    return sp.csr_array(
-        (np.repeat(share, np.diff(graph.adj.indptr)), graph.adj.indices, graph.adj.indptr), graph.adj.shape
-    )
+    """D^-1 A, by weights where A has some; the row of a node without neighbours is zero."""
+    share = np.repeat(1 / np.where(graph.degree > 0, graph.strength, 1), graph.degree)
+    if graph.weighted:
+        share *= graph.adj.data
+    return sp.csr_array((share, graph.adj.indices, graph.adj.indptr), graph.adj.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
     }
     if kind not in make:
         raise FewnodeError(f"unknown features {kind!r}{closest(kind, make)}; known are {', '.join(make)}")
-    return Graph(graph.adj, make[kind](graph, seed))
+    return Graph(graph.adj, make[kind](graph, seed), relations=graph.relations)
 
 
 def degree_features(graph: Graph) -> Attributes:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.dataset import UNKNOWN, Dataset, as_members, only_class
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.serve.rows import reader_of
+from fewnode.relations import rewired
+from fewnode.serve.rows import EncodedNodes, reader_of
 from fewnode.serve.state import Edge, State
 
 
@@ -57,9 +60,9 @@ class BaseDataset:
         if not names and not state.nodes:
             raise FewnodeError("no node would be left")
         place = {name: i for i, name in enumerate(names)}
-        adj, x, y, class_names = data.graph.adj[kept][:, kept], data.graph.x[kept], data.y[kept], data.class_names
+        x, fields = data.graph.x[kept], _described(data, kept)
         if state.nodes:
-            new_x, new_y, class_names = self.reader.encoded(state.nodes)
+            new = self.reader.encoded(state.nodes)
             source = list(range(len(names)))  # row of the node in the old attributes, or behind them in the new ones
             for i, name in enumerate(state.nodes):
                 if name in place:
@@ -67,27 +70,52 @@ class BaseDataset:
                 else:
                     place[name] = len(source)
                     source.append(len(names) + i)
-            x = _stacked(x, new_x)[source]
-            known = np.concatenate([y, new_y])[source]
-            y = np.where(known == UNKNOWN, np.append(y, np.full(len(source) - len(y), UNKNOWN)), known)
-        graph = self._rewired(adj, x, place, state.edges)
-        return replace(data, graph=graph, y=y, class_names=class_names, node_names=tuple(place))
+            x = _stacked(x, new.x)[source]
+            fields = _with_new(fields, new, np.array(source))
+        graph = self._rewired(kept, x, place, state.edges)
+        return replace(data, graph=graph, node_names=tuple(place), **fields)
 
-    def _rewired(self, adj: sp.csr_array, x: Attributes, place: Mapping[str, int], edges: Mapping[Edge, bool]) -> Graph:
-        n = len(place)
+    def _rewired(
+        self, kept: NDArray[np.bool_], x: Attributes, place: Mapping[str, int], edges: Mapping[Edge, bool]
+    ) -> Graph:
         for edge in edges:
             for name in edge:
                 if name not in place:
                     raise FewnodeError(f"edge {edge[0]!r} - {edge[1]!r}: {name!r} is not in the network")
-        old = adj.tocoo()
-        source, target = old.coords[1].astype(np.int64), old.coords[0].astype(np.int64)
         ends = np.array([(place[s], place[t]) for s, t in edges], np.int64).reshape(-1, 2)
-        added = ends[np.fromiter(edges.values(), bool, len(edges))]
-        gone = ends[~np.fromiter(edges.values(), bool, len(edges))]
-        gone = gone if self.directed else np.concatenate([gone, gone[:, ::-1]])
-        left = ~np.isin(source * n + target, gone[:, 0] * n + gone[:, 1])
-        every = np.stack([np.append(source[left], added[:, 0]), np.append(target[left], added[:, 1])])
-        return Graph.from_edges(every, n, x, directed=self.directed, blocks=self.data.graph.blocks)
+        wanted = np.fromiter(edges.values(), bool, len(edges))
+        graph = rewired(self.data.graph, kept, x, ends[wanted].T, ends[~wanted].T, self.directed)
+        return replace(graph, blocks=self.data.graph.blocks)
+
+
+def _described(data: Dataset, kept: NDArray[np.bool_]) -> dict[str, Any]:
+    """What a dataset says of the nodes that are kept."""
+    labels, kind = (None if each is None else each[kept] for each in (data.labels, data.kind))
+    names = {"class_names": data.class_names, "kind_names": data.kind_names}
+    return {"y": data.y[kept], "labels": labels, "kind": kind, **names}
+
+
+def _with_new(fields: Mapping[str, Any], new: EncodedNodes, source: NDArray[np.int64]) -> dict[str, Any]:
+    """The same of all nodes, `source` being where each is among old and new ones.
+
+    A node that was replaced by one without a class keeps its class.
+    """
+    y, more = fields["y"], source.size - fields["y"].size
+    known = np.concatenate([y, new.y])[source]
+    labels, kind = fields["labels"], fields["kind"]
+    if labels is not None or new.labels is not None:
+        width = len(new.class_names)
+        members = [as_members(y, labels, width), as_members(new.y, new.labels, width)]
+        every, own = sp.vstack(members, format="csr"), np.arange(source.size)
+        empty = np.diff(every[source].indptr) == 0
+        labels = every[np.where(empty & (own < y.size), own, source)]
+        y = only_class(labels)
+    else:
+        y = np.where(known == UNKNOWN, np.append(y, np.full(more, UNKNOWN)), known)
+    if kind is not None:
+        kind = np.concatenate([kind, np.zeros(len(new.y), np.int64) if new.kind is None else new.kind])[source]
+    names = {"class_names": new.class_names, "kind_names": new.kind_names or fields["kind_names"]}
+    return {"y": y, "labels": labels, "kind": kind, **names}
 
 
 def linked(graph: Graph, source: int, target: int) -> bool:

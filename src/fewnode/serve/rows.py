@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -54,8 +54,19 @@ class Reader(Protocol):
     def report(self, nodes: Mapping[str, Content]) -> CellReport:
         """What has to be told about nodes that `content` let pass."""
 
-    def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
+    def encoded(self, nodes: Mapping[str, Content]) -> EncodedNodes:
         """The attributes and classes of nodes, and the names of all classes."""
+
+
+class EncodedNodes(NamedTuple):
+    """New nodes as the dataset has its own."""
+
+    x: Attributes
+    y: Ints
+    class_names: tuple[str, ...]
+    labels: sp.csr_array | None = None
+    kind: Ints | None = None
+    kind_names: tuple[str, ...] = ()
 
 
 def reader_of(data: Dataset) -> Reader:
@@ -86,7 +97,7 @@ class AttributeReader:
     def report(self, nodes: Mapping[str, Content]) -> CellReport:
         return CellReport()
 
-    def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
+    def encoded(self, nodes: Mapping[str, Content]) -> EncodedNodes:
         row, place, value = [], [], []
         for i, (name, content) in enumerate(nodes.items()):
             for attribute, amount in self.content(name, content)["attributes"].items():
@@ -96,7 +107,7 @@ class AttributeReader:
         shape = (len(nodes), len(self.column))
         with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
             x = sp.csr_array((np.array(value, np.float32), (row, place)), shape=shape)
-        return x, np.full(len(nodes), UNKNOWN), self.data.class_names
+        return EncodedNodes(x, np.full(len(nodes), UNKNOWN), self.data.class_names)
 
 
 class RowReader:
@@ -179,7 +190,7 @@ class RowReader:
             report.unused.extend(column for column in row if column in self.unused and column not in report.unused)
         return report
 
-    def encoded(self, nodes: Mapping[str, Content]) -> tuple[Attributes, Ints, tuple[str, ...]]:
+    def encoded(self, nodes: Mapping[str, Content]) -> EncodedNodes:
         rows = [self.content(name, content)["row"] for name, content in nodes.items()]
         table: dict[str, list[Any]] = {self.id: list(nodes)}
         for column in self.columns:
@@ -193,7 +204,7 @@ class RowReader:
             found = extend(self.data, table, alone=True)
         except FewnodeError as error:
             raise FewnodeError(_of_node(str(error), list(nodes))) from None
-        return found.graph.x, found.y, found.class_names
+        return EncodedNodes(found.graph.x, found.y, found.class_names, found.labels, found.kind, found.kind_names)
 
 
 def _refuse(node: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:

@@ -1,0 +1,138 @@
+"""Several classes a node, classes that are part of others, and kinds of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewnode.dataset import Dataset
+from fewnode.datasets.convert import export_tables
+from fewnode.datasets.info import describe, statistics
+from fewnode.datasets.memberships import ClassRules
+from fewnode.datasets.source import describe_source
+from fewnode.datasets.tables import extend, read_tables
+from fewnode.errors import FewnodeError
+from fewnode.io import load_dataset, save_dataset
+
+EDGES = {"s": list("abca"), "t": list("bcdd")}
+SIZES = [1.0, 2.0, 3.0, 4.0]
+
+
+def nodes(*labels: str | None) -> dict[str, Any]:
+    return {"id": list("abcdefgh")[: len(labels)], "label": list(labels), "size": SIZES[: len(labels)]}
+
+
+def members(data: Dataset) -> dict[str, set[str]]:
+    names = data.node_names or ()
+    return {name: {names[i] for i in data.members(c)} for c, name in enumerate(data.class_names)}
+
+
+def test_a_cell_may_hold_several_classes() -> None:
+    data = read_tables(nodes("x | y", "x", None, "y|x"), EDGES, label_separator="|", min_nodes=1)
+    assert members(data) == {"x": {"a", "b", "d"}, "y": {"a", "d"}}
+    assert data.y.tolist() == [-1, 0, -1, -1]  # of a node in several classes none is *the* class
+    assert (data.info["labels"]["several"], data.info["labels"]["unknown"]) == (2, 1)
+    assert "2 nodes are in several classes, 1 in none" in " ".join(describe_source(data.info).split())
+    assert "several classes   2 nodes, 2 classes at most" in describe(statistics(data))
+    assert sorted(data.split.train + data.split.valid + data.split.test) == [0, 1]
+    assert statistics(data)["homophily"] == 1
+
+
+def test_one_class_a_node_needs_no_memberships() -> None:
+    data = read_tables(nodes("x", "y", "x", "y"), EDGES, label_separator="|")
+    assert data.labels is None
+    assert data.y.tolist() == [0, 1, 0, 1]
+    plain = read_tables(nodes("x", "y", "x", "y"), EDGES)
+    assert plain.sha256 == data.sha256
+
+
+def test_a_table_of_labels() -> None:
+    table = {"node": list("aabd"), "class": ["x", "y", "x", "z"]}
+    data = read_tables({"id": list("abcd"), "size": SIZES}, EDGES, labels=table)
+    assert members(data) == {"x": {"a", "b"}, "y": {"a"}, "z": {"d"}}
+    assert data.y.tolist() == [-1, 0, -1, 2]
+    assert data.info["labels"]["rows"] == 4
+
+
+def test_members_of_a_part_are_members_of_the_whole() -> None:
+    data = read_tables(nodes("a/b", "a/c/d", "a", "e"), EDGES, hierarchy="/")
+    assert members(data) == {"a": {"a", "b", "c"}, "a/b": {"a"}, "a/c": {"b"}, "a/c/d": {"b"}, "e": {"d"}}
+    assert [data.class_names[c] for c in data.y] == ["a/b", "a/c/d", "a", "e"]  # the narrowest one
+    both = read_tables(nodes("a/b|a", "a/b|a/c", "a", "e"), EDGES, hierarchy="/", label_separator="|")
+    assert both.y.tolist() == [both.class_names.index("a/b"), -1, 0, both.class_names.index("e")]
+
+
+def test_a_table_of_parents() -> None:
+    parents = {"class": ["cat", "dog", "mammal"], "parent": ["mammal", "mammal", "animal"]}
+    data = read_tables(nodes("cat", "dog", "animal", "rock"), EDGES, hierarchy=parents)
+    assert members(data)["animal"] == {"a", "b", "c"}
+    assert members(data)["mammal"] == {"a", "b"}
+    assert data.class_names[data.y[0]] == "cat"
+
+
+def test_several_classes_are_written_and_read(tmp_path: Path) -> None:
+    data = read_tables(nodes("x|y", "x", None, "y"), EDGES, label_separator="|")
+    save_dataset(data, tmp_path / "d")
+    back = load_dataset(tmp_path / "d")
+    assert (back.sha256, members(back)) == (data.sha256, members(data))
+    export_tables(back, tmp_path / "out", "csv")
+    again = read_tables(
+        tmp_path / "out" / "nodes.csv", tmp_path / "out" / "edges.csv", labels=tmp_path / "out" / "labels.csv"
+    )
+    assert members(again) == members(data)
+
+
+def test_new_nodes_may_be_in_several_classes(tmp_path: Path) -> None:
+    data = read_tables(nodes("x/1|y", "x/1", None, "y"), EDGES, label_separator="|", hierarchy="/")
+    save_dataset(data, tmp_path / "d")
+    more = extend(load_dataset(tmp_path / "d"), {"id": ["e", "f"], "label": ["x/2|z", "y"], "size": [1, 2]})
+    assert members(more)["x"] == {"a", "b", "e"}
+    assert members(more)["z"] == {"e"}
+    assert more.y.tolist()[-2:] == [-1, more.class_names.index("y")]
+    assert more.info["extended"][0]["new_classes"] == ["x/2", "z"]
+    first = read_tables(nodes("x", "y", "x", "y"), EDGES, label_separator="|")
+    assert members(extend(first, {"id": ["e"], "label": ["x|y"], "size": [1]}))["y"] == {"b", "d", "e"}
+
+
+@pytest.mark.parametrize("change", [{"separator": 1}, {"path": []}, {"parents": {"a": "a"}}, {"parents": ["a"]}])
+def test_stored_rules_may_come_from_anybody(change: dict[str, Any]) -> None:
+    with pytest.raises(FewnodeError):
+        ClassRules.from_json({**ClassRules("|").to_json(), **change})
+
+
+# --- kinds of nodes -----------------------------------------------------------------------------------------------
+
+USERS = {"id": list("ab"), "label": ["x", "y"], "age": [20.0, 40.0]}
+ITEMS = {"sku": list("cd"), "price": [5.0, 7.0], "title": ["red fox", "red den"]}
+
+
+def test_tables_with_names_are_kinds_of_nodes() -> None:
+    data = read_tables({"user": USERS, "item": ITEMS}, EDGES, numeric=["age", "price"])
+    assert (data.kind_names, data.kind.tolist()) == (("user", "item"), [0, 0, 1, 1])
+    names = list(data.feature_names or ())
+    x = data.graph.x.toarray() if hasattr(data.graph.x, "toarray") else data.graph.x
+    assert x[:, names.index("kind=user")].tolist() == [1, 1, 0, 0]
+    assert x[:, names.index("age (number)")].tolist() == [-1, 1, 0, 0]  # zero, and no part of the mean
+    assert data.claimable_mask.tolist() == [True, True, False, False]
+    assert data.info["columns"]["kind"] == "category"
+    text = describe(statistics(data))
+    assert "kinds of nodes    user (2), item (2)" in text
+    more = extend(data, {"item": {"sku": ["e"], "price": [5.0]}}, id="sku")
+    assert more.kind.tolist() == [0, 0, 1, 1, 1]
+    with pytest.raises(FewnodeError, match="what kind of nodes are these"):
+        extend(data, {"sku": ["e"], "price": [5.0]}, id="sku")
+
+
+def test_a_column_may_say_the_kind() -> None:
+    data = read_tables({"id": list("abcd"), "label": list("xyxy"), "sort": ["p", "q", "q", "p"]}, EDGES, kind="sort")
+    assert (data.kind_names, data.kind.tolist()) == (("p", "q"), [0, 1, 1, 0])
+    more = extend(data, {"id": ["e"], "sort": ["r"]})
+    assert (more.kind_names, more.kind.tolist()) == (("p", "q", "r"), [0, 1, 1, 0, 2])
+    np.testing.assert_array_equal(data.claimable_mask, True)
+    with pytest.raises(FewnodeError, match="no column 'sorts'"):
+        read_tables({"id": list("abcd"), "sort": ["p", "q", "q", "p"]}, EDGES, kind="sorts")
+    with pytest.raises(FewnodeError, match="leave out one of them"):
+        read_tables({"user": USERS}, {"s": ["a"], "t": ["b"]}, kind="age")

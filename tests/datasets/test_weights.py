@@ -1,0 +1,319 @@
+"""Tables with weights, kinds, directions and times of edges: what becomes of them, later edges, and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fewnode.dataset import Dataset
+from fewnode.datasets import load
+from fewnode.datasets.convert import export_tables
+from fewnode.datasets.info import describe, statistics
+from fewnode.datasets.source import describe_source
+from fewnode.datasets.tables import extend, read_tables
+from fewnode.errors import FewnodeError
+from fewnode.io import load_dataset, save_dataset
+
+NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
+EDGES = {
+    "source": list("abca"),
+    "target": list("bcdd"),
+    "amount": [1.0, 2.0, 3.0, 2.0],
+    "sort": ["pays", "pays", "owns", "owns"],
+    "day": ["2024-01-31", "2024-01-01", "2023-12-02", "2024-01-31T00:00:00Z"],
+}
+
+
+def weights(data: Dataset, relation: int | None = None) -> dict[str, float]:
+    """The weight of each edge, by its source and target."""
+    adj = data.graph.adj if relation is None else data.graph.relations[relation].adj
+    names = data.node_names or ()
+    target, source = adj.tocoo().coords
+    return {names[s] + names[t]: float(adj[t, s]) for s, t in zip(source, target, strict=True) if s < t}
+
+
+def test_amounts_become_weights_of_mean_one() -> None:
+    data = read_tables(NODES, EDGES, weight="amount")
+    assert weights(data) == pytest.approx({"ab": 0.5, "bc": 1, "cd": 1.5, "ad": 1})
+    [told] = data.info["relations"]
+    assert told["weights"] == {"min": 1, "median": 2, "max": 3}
+    assert (told["scale"], told["scale_asked"]) == ("none", False)
+    assert "relation edges: 4 undirected edges, weights 1 to 3, median 2, taken as they" in describe_source(data.info)
+
+
+def test_heavy_tails_are_scaled_and_it_is_said() -> None:
+    rng = np.random.default_rng(0)
+    n = 300
+    nodes = {"id": [str(i) for i in range(n)]}
+    edges = {"s": rng.integers(0, n, 900).astype(str), "t": rng.integers(0, n, 900).astype(str)}
+    edges["amount"] = rng.lognormal(0, 3, 900)
+    data = read_tables(nodes, edges, weight="amount")
+    told = " ".join(describe_source(data.info).split())
+    assert "taken by their logarithm, for a few are far larger than the rest" in told
+    assert data.graph.adj.data.max() < 10
+    asked = read_tables(nodes, edges, weight="amount", weight_scale="none")
+    assert asked.graph.adj.data.max() > 50
+    assert "taken as they are" in " ".join(describe_source(asked.info).split())
+
+
+def test_kinds_and_their_directions() -> None:
+    data = read_tables(NODES, EDGES, relation="sort", directed=["owns"])
+    assert [(r.name, r.directed, r.n_edges, r.weighted) for r in data.graph.relations] == [
+        ("pays", False, 2, False),
+        ("owns", True, 2, False),
+    ]
+    assert not data.graph.directed
+    assert not data.graph.weighted
+    both = read_tables(NODES, {"pays": EDGES, "owns": EDGES}, weight="amount", directed=True)
+    assert weights(both) == pytest.approx(weights(read_tables(NODES, EDGES, weight="amount")))
+    text = describe(statistics(both))
+    assert "pays →                             4 ██████████████████████  same class 0.00" in text
+    assert "  weights, scaled: 0.5 to 1.5, median 1" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_recent_edges_weigh_more_and_late_ones_are_left_out() -> None:
+    data = read_tables(NODES, EDGES, time="day", half_life="30d")
+    found = weights(data)
+    assert found["ab"] == found["ad"] == pytest.approx(2 * found["bc"]) == pytest.approx(4 * found["cd"])
+    assert np.mean(list(found.values())) == pytest.approx(1)
+    early = read_tables(NODES, EDGES, time="day", before="2024-01-31")
+    assert set(weights(early)) == {"bc", "cd"}
+    assert early.graph.relations == ()
+    assert "0 with an unknown end, 2 too late" in describe_source(early.info)
+    assert "an edge that is 30d older weighs half" in describe_source(data.info)
+    sums = read_tables(NODES, EDGES, weight="amount", time="day", half_life="30d")
+    assert weights(sums)["bc"] == pytest.approx(weights(sums)["ab"])  # 2 / 2 and 1
+
+
+def test_many_kinds_are_joined_and_it_is_said() -> None:
+    n = 40
+    edges = {
+        "s": [str(i) for i in range(n)],
+        "t": [str((i + 1) % n) for i in range(n)],
+        "k": [f"k{i}" for i in range(n)],
+    }
+    data = read_tables({"id": [str(i) for i in range(n)]}, edges, relation="k")
+    assert len(data.graph.relations) == 30
+    assert "rare kinds of edges, joined into one: k29, k30" in describe_source(data.info)
+
+
+def test_an_inverse_kind_is_stored_once_and_it_is_said() -> None:
+    turned = {**EDGES, "source": EDGES["target"], "target": EDGES["source"]}
+    data = read_tables(NODES, {"pays": EDGES, "paid by": turned}, directed=True)
+    assert [(r.name, r.inverse) for r in data.graph.relations] == [("pays", "paid by")]
+    assert "4 directed edges, the other way round paid by" in " ".join(describe_source(data.info).split())
+
+
+# --- later edges --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight": "amount"},
+        {"weight": "amount", "weight_scale": "log"},
+        {"weight": "amount", "relation": "sort", "directed": ["owns"]},
+        {"relation": "sort", "directed": True},
+        {"repeated": "count"},
+    ],
+)
+def test_edges_that_come_later_are_as_those_that_were_there(options: dict[str, Any]) -> None:
+    """Scaled as at the import: up to a factor of each relation, the result is that of one import of everything."""
+    first = {name: cells[:3] for name, cells in EDGES.items()}
+    later = {name: [*cells[3:], cells[0]] for name, cells in EDGES.items()}  # one is new, and one is there already
+    data = extend(read_tables(NODES, first, **options), {"id": ["e"], "size": [2]}, later)
+    nodes = {"id": list("abcde"), "size": [1.0, 2.0, 3.0, 4.0, 2.0]}
+    together = read_tables(nodes, {name: [*cells, cells[0]] for name, cells in EDGES.items()}, **options)
+    assert data.graph.n == 5
+    assert data.info["extended"][0]["repeated_edges"] == 1
+    for ours, theirs in zip(data.graph.relations, together.graph.relations, strict=True):
+        assert (ours.name, ours.directed) == (theirs.name, theirs.directed)
+        np.testing.assert_array_equal(ours.adj.toarray() > 0, theirs.adj.toarray() > 0)
+        if options.get("weight_scale") != "log":
+            ratio = ours.adj.data / theirs.adj.data
+            np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
+    assert (np.diff(data.graph.adj.indptr) == np.diff(together.graph.adj.indptr)).all()
+
+
+def test_later_edges_are_as_old_as_they_were() -> None:
+    """Against the latest edge of the import; those behind it are new."""
+    data = read_tables(NODES, EDGES, time="day", half_life="30d")
+    edges = {"source": ["e", "e"], "target": ["a", "b"], "day": ["2024-01-01", "2025-01-01"]}
+    more = extend(data, {"id": ["e"], "size": [1]}, edges)
+    adj = more.graph.relations[0].adj
+    assert adj[4, 1] == pytest.approx(adj[0, 1])  # as the newest of the import
+    assert adj[4, 0] == pytest.approx(adj[0, 1] / 2)
+
+
+def test_later_edges_of_an_inverse_are_turned_round() -> None:
+    turned = {**EDGES, "source": EDGES["target"], "target": EDGES["source"]}
+    data = read_tables(NODES, {"pays": EDGES, "paid by": turned}, directed=True)
+    more = extend(data, {"id": ["e"], "size": [1]}, {"paid by": {"source": ["e"], "target": ["a"]}})
+    [relation] = more.graph.relations
+    assert relation.adj[4, 0] == 1  # a pays e
+    assert relation.adj[0, 4] == 0
+
+
+def test_old_edges_keep_their_bits(tmp_path: Path) -> None:
+    data = read_tables(NODES, EDGES, weight="amount", relation="sort", directed=["owns"])
+    save_dataset(data, tmp_path / "d")
+    more = extend(load_dataset(tmp_path / "d"), {"id": ["e"], "size": [1]}, {**EDGES, "source": ["e"] * 4})
+    for old, new in zip(data.graph.relations, more.graph.relations, strict=True):
+        np.testing.assert_array_equal(new.adj[:4, :4].toarray(), old.adj.toarray())
+    edge = {"source": ["e"], "target": ["f"], "amount": [4], "sort": ["owns"]}
+    alone = extend(data, {"id": ["e", "f"], "size": [1, 2]}, edge, alone=True)
+    assert [r.n_edges for r in alone.graph.relations] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "message"),
+    [
+        ({"likes": {"s": ["e"], "t": ["a"], "amount": [1]}}, {}, "unknown relation 'likes'; mine has pays, owns"),
+        ({"s": ["e"], "t": ["a"], "amount": [1]}, {}, "no column 'sort'"),
+        ({"s": ["e"], "t": ["a"], "sort": ["pays"]}, {}, "no column 'amount'"),
+        ({"s": ["e"], "t": ["a"], "amount": [-1], "sort": ["pays"]}, {}, "data row 1, column 'amount': -1 is below 0"),
+        ({"s": ["e"], "t": ["a"], "amount": [1], "sort": ["pays"]}, {"time": "day"}, "imported without times"),
+    ],
+)
+def test_later_edges_that_do_not_fit_are_refused(edges: Any, options: dict[str, Any], message: str) -> None:
+    data = read_tables(NODES, EDGES, weight="amount", relation="sort", name="mine")
+    with pytest.raises(FewnodeError, match=message):
+        extend(data, {"id": ["e"], "size": [1]}, edges, **options)
+    with pytest.raises(FewnodeError, match="has neither weights nor kinds of edges"):
+        extend(read_tables(NODES, EDGES), {"id": ["e"], "size": [1]}, {"pays": {"s": ["e"], "t": ["a"]}})
+
+
+# --- out and back -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_tables_out_and_back(format: str, tmp_path: Path) -> None:  # noqa: A002
+    data = read_tables(NODES, EDGES, weight="amount", relation="sort", directed=["owns"], kind=None)
+    export_tables(data, tmp_path, format)
+    nodes, edges = (tmp_path / f"{name}.{format}" for name in ("nodes", "edges"))
+    back = read_tables(nodes, edges, weight="weight", relation="relation", directed=["owns"])
+    for ours, theirs in zip(back.graph.relations, data.graph.relations, strict=True):
+        assert (ours.name, ours.directed) == (theirs.name, theirs.directed)
+        np.testing.assert_array_equal(ours.adj.toarray(), theirs.adj.toarray())
+
+
+# --- Arrow streams ------------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """What a database gives: nothing but Arrow's C stream."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.table = pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Cursor:
+    """What ADBC gives after a query."""
+
+    def fetch_arrow_table(self) -> pa.Table:
+        return pa.table(EDGES)
+
+
+def test_any_arrow_stream_is_a_table() -> None:
+    expected = weights(read_tables(NODES, EDGES, weight="amount"))
+    assert weights(read_tables(Stream(NODES), Stream(EDGES), weight="amount")) == expected
+    readers = [pa.table(columns).to_reader() for columns in (NODES, EDGES)]
+    assert weights(read_tables(*readers, weight="amount")) == expected
+    assert weights(read_tables(NODES, Cursor(), weight="amount")) == expected
+    kinds = {"pays": Stream(EDGES), "owns": pa.table(EDGES).to_reader(), "likes": Cursor()}
+    assert [r.name for r in read_tables(NODES, kinds).graph.relations] == ["pays", "owns", "likes"]
+
+
+def test_duckdb_relations_are_tables() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    nodes, edges = pa.table(NODES), pa.table(EDGES)  # noqa: F841  # which the query names
+    data = read_tables(duckdb.sql("select * from nodes"), duckdb.sql("select * from edges"), weight="amount")
+    assert weights(data) == weights(read_tables(NODES, EDGES, weight="amount"))
+
+
+# --- files of graphs ----------------------------------------------------------------------------------------------
+
+GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="node" attr.name="class" attr.type="string"/>
+  <key id="d1" for="edge" attr.name="weight" attr.type="double"><default>2.0</default></key>
+  <key id="d2" for="edge" attr.name="sort" attr.type="string"/>
+  <graph edgedefault="directed">
+    <node id="a"><data key="d0">x</data></node>
+    <node id="b &amp; c"><data key="d0">y</data></node>
+    <edge source="a" target="b &amp; c"><data key="d1">1</data><data key="d2">pays</data></edge>
+    <edge source="b &amp; c" target="a"><data key="d2">owns</data></edge>
+  </graph>
+</graphml>
+"""
+GML = """# a comment
+graph [
+  directed 0
+  node [ id 1 label "a" kind "x" graphics [ x 1.0 y 2 ] ]
+  node [ id 2 label "b &quot;c&quot;" kind "y" ]
+  edge [ source 1 target 2 weight 3 ]
+]
+"""
+
+
+def test_graphml_and_gml(tmp_path: Path) -> None:
+    (tmp_path / "net.graphml").write_text(GRAPHML)
+    data = load(tmp_path / "net.graphml")
+    assert (data.node_names, data.class_names, data.name) == (("a", "b & c"), ("x", "y"), "net")
+    assert data.graph.directed
+    np.testing.assert_allclose(data.graph.adj.toarray(), [[0, 4 / 3], [2 / 3, 0]])
+    (tmp_path / "net.gml").write_text(GML)
+    data = load(tmp_path / "net.gml")
+    assert (data.node_names, data.graph.n_edges, data.graph.directed) == (("a", 'b "c"'), 1, False)
+    assert data.info["unused"] == ["node attribute 'graphics'"]
+
+
+def test_networkx_writes_what_is_read(tmp_path: Path) -> None:
+    import networkx as nx
+
+    graph = nx.karate_club_graph()
+    nx.write_graphml(graph, tmp_path / "k.graphml")
+    nx.write_gml(graph, tmp_path / "k.gml")
+    expected = Dataset.from_networkx(graph, "club").graph.adj.toarray()
+    for name in ("k.graphml", "k.gml"):
+        np.testing.assert_array_equal(load(tmp_path / name).graph.adj.toarray(), expected)
+
+
+BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.graphml", GRAPHML.replace("?>\n", f"?>\n{BOMB}\n", 1), "line 2: a DOCTYPE, which may refer to other files"),
+        ("a.graphml", '<!DOCTYPE graphml SYSTEM "file:///etc/passwd"><graphml/>', "line 1: a DOCTYPE"),
+        ("a.graphml", GRAPHML[:-12], "not XML"),
+        ("a.graphml", "<html></html>", "line 1: found <html>, expected <graphml>"),
+        ("a.graphml", "<graphml>" + "<a>" * 100, "over 64 deep"),
+        ("a.graphml", "<graphml><graph><node/></graph></graphml>", "<node> without 'id'"),
+        ("a.graphml", "<graphml><graph><hyperedge/></graph></graphml>", "<hyperedge> is not read"),
+        ("a.graphml", "<graphml><graph><node id='a'><graph/></node></graph></graphml>", "a graph within a node"),
+        ("a.graphml", "<graphml><graph></graph></graphml>", "no node in it"),
+        ("a.graphml", GRAPHML.replace('target="a"', 'target="z"'), "edges: data row 2, column 'target': node 'z'"),
+        ("a.graphml", GRAPHML.replace(">1<", ">-1<"), "data row 1, column 'weight': -1 is below 0"),
+        ("a.gml", GML[:-3], "ends within 'graph'|ends within graph"),
+        ("a.gml", GML.replace('"a"', '"a'), "a quote that is never closed|is not GML|']' where"),
+        ("a.gml", GML.replace("id 1", ""), "line 4: node without 'id'"),
+        ("a.gml", "[ graph ]", "line 1: '\\[' without a key"),
+        ("a.gml", "x [ " * 100, "too deep"),
+    ],
+)  # fmt: skip
+def test_bad_files_of_graphs_are_one_line(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FewnodeError, match=message) as caught:
+        load(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / name) in str(caught.value)
