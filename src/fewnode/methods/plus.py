@@ -34,6 +34,7 @@ from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.represent.attributes import need_differences
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
 from fewnode.represent.prior import prior, prior_weights
@@ -83,6 +84,7 @@ class GPNPlus(Prototypical):
 
         Without such classes the weights are those that other networks taught.
         """
+        need_differences(graph)
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
         mixture, blocks = self._weighed(graph, practice, len(train.members) + len(valid.members)).learned(graph)
