@@ -26,8 +26,8 @@ def need_differences(graph: Graph) -> None:
     spread = graph.x.max(axis=0) - graph.x.min(axis=0) if graph.n_features else np.zeros(0)
     if not (spread.nnz if sp.issparse(spread) else spread.any()):
         raise FewnodeError(
-            "nothing tells one node of this network from another: there is no edge, and no attribute in which two nodes "
-            "differ; give a table of edges, or columns that describe nodes"
+            "nothing tells one node of this network from another: there is no edge, and no attribute in which two "
+            "nodes differ; give a table of edges, or columns that describe nodes"
         )
 
 
