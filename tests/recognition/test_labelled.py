@@ -48,10 +48,10 @@ def test_more_labels_can_overrule_a_description_that_one_could_not() -> None:
 
 
 def test_a_description_alone_stands_for_its_class() -> None:
-    """Class 1 has no node: its description counts in full, and as one shot; that of class 0 counts by its odds."""
+    """Class 1 has no node: its description counts in full, and is no shot; that of class 0 counts by its odds."""
     given = LabelledRows.of(EYE[:3], np.array([0, 0, 2]), EYE[[3]], np.array([1]))
     assert given.count.tolist() == [1, 1, 1, 1]
-    assert given.shots.tolist() == [2, 1, 1]
+    assert given.shots.tolist() == [2, 0, 1]
     assert given.is_node.tolist() == [True, True, True, False]
     lonely = LabelledRows.of(EYE[:3], np.array([0, 1, 2]), EYE[[3]], np.array([0]))
     assert float(lonely.count[3]) == pytest.approx(ODDS / (1 + ODDS)), "with no other to compare, nothing is known"
@@ -60,7 +60,7 @@ def test_a_description_alone_stands_for_its_class() -> None:
 def test_without_any_node_descriptions_stand_alone() -> None:
     given = LabelledRows.of(torch.zeros(0, 4), NONE, EYE[:3], np.arange(3))
     assert given.n_way == 3
-    assert given.shots.tolist() == [1, 1, 1]
+    assert given.shots.tolist() == [0, 0, 0]
     assert torch.allclose(given.means, EYE[:3])
 
 
