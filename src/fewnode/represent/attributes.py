@@ -21,14 +21,13 @@ def need_attributes(graph: Graph) -> None:
 
 def need_differences(graph: Graph) -> None:
     """Refuse a network in which nothing tells one node from another: no edge, and attributes that are all the same."""
-    if graph.adj.nnz or graph.n < 2:
+    x = graph.x
+    if graph.adj.nnz or graph.n < 2 or (x.shape[1] and abs(x.max(axis=0) - x.min(axis=0)).sum()):
         return
-    spread = graph.x.max(axis=0) - graph.x.min(axis=0) if graph.n_features else np.zeros(0)
-    if not (spread.nnz if sp.issparse(spread) else spread.any()):
-        raise FewnodeError(
-            "nothing tells one node of this network from another: there is no edge, and no attribute in which two "
-            "nodes differ; give a table of edges, or columns that describe nodes"
-        )
+    raise FewnodeError(
+        "nothing tells one node of this network from another: there is no edge, and no attribute in which two nodes "
+        "differ; give a table of edges, or columns that describe nodes"
+    )
 
 
 def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -> Attributes:
