@@ -35,6 +35,7 @@ from fewnode.datasets.literal import BadLineError
 from fewnode.datasets.memberships import read_parents
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
+from fewnode.definitions import read_query, read_support
 from fewnode.description import describe, read_classes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -45,7 +46,6 @@ from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
 from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool, save_pool
-from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
 from fewnode.train import History, Point

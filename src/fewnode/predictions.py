@@ -47,6 +47,10 @@ class Predictions:
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
     sum is 1, `reason` says why it is so, and `member` is None where it cannot be told.
+
+    >>> found = Predictions(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
+    >>> found.labels, found.probability.tolist()
+    (['mail', 'none of these'], [0.7, 0.8])
     """
 
     nodes: list[str]
@@ -280,7 +284,8 @@ def recognise(
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
-    What it could not use of a description is named by an `UnusedInput` warning.
+    What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
+    `UnusedInput` warning.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -291,8 +296,8 @@ def recognise(
     """
     network = as_dataset(data)
     given = Definitions.of(network, classes)
-    if given.remarks:
-        warn_unused(given.remarks, stacklevel=3)
     asked = np.arange(network.graph.n) if query is None else query
     answerer = Answerer(model or untrained(network), network, given.support, given.labels, given.rows)
+    if remarks := [*given.remarks, *answerer.remarks]:
+        warn_unused(remarks, stacklevel=3)
     return answerer.predictions(asked, explain, transductive, closed_set=closed_set, threshold=threshold)

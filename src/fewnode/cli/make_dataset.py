@@ -32,6 +32,7 @@ def import_(
     edges: list[str] = table_options.Edges,
     id_column: str = table_options.IdColumn,
     label: str = table_options.LabelColumn,
+    no_label: bool = edge_options.NoLabel,
     label_separator: str = edge_options.LabelSeparator,
     labels: Path = edge_options.Labels,
     hierarchy: str = edge_options.Hierarchy,
@@ -96,6 +97,7 @@ def import_(
       fewnode data import network.npz --out mydata
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
+      fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
       fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
           --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
           --weight amount --time date --half-life 90d --directed --out mydata
@@ -173,9 +175,12 @@ def import_(
         tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
         data = read_tables(tables[0], tables[1], directed=ways, **options)
         files = " and ".join(map(str, nodes))
-    if labels is None and data.encoding and data.encoding["label"] is None:
+    has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
+    if not has_label and not no_label:
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
-        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}")
+        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}; none: --no-label")
+    if has_label and no_label:
+        raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
 
 
@@ -330,9 +335,7 @@ def _check_free(out: Path) -> None:
         raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
 
 
-def _keep(
-    data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --method gpn-plus --out run"
-) -> None:
+def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
     from fewnode.datasets.info import describe, statistics
     from fewnode.datasets.source import describe_source, describe_warnings
     from fewnode.io import save_dataset
@@ -347,4 +350,5 @@ def _keep(
     if as_json:
         emit({**facts, "source": data.info, "out": str(out)})
     else:
-        note(f"written to {out}; next: fewnode {then.format(out)}", quiet)
+        usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
+        note(f"written to {out}; next: fewnode {(then or usual).format(out)}", quiet)
