@@ -13,6 +13,7 @@ import { attempt } from "./status.js";
 on("model", () => {
   const { data, method_name: method, way, shot, trained } = state.model;
   const how = trained ? `trained ${way}-way ${shot}-shot` : "without training";
+  if (state.model.describes) document.querySelector("h1").textContent = "Name a class by a few nodes, or by a sentence.";
   document.title = `fewnode · ${data.name}`;
   byId("dataset").textContent =
     `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, ${how}`;
