@@ -361,14 +361,14 @@ def _read_state(path: Path) -> None:
 
 
 def _state(path: Path) -> bytes:
-    """The file of a service with a class, an attached node, a removed one and an edge."""
+    """The file of a service with classes, a description, an attached node, a removed one and an edge."""
     state = State(
         {"vpn": ("n1", "n2")}, {"new": {"row": {"a": 1.5, "b": "c"}}}, frozenset({"n9"}), {("n1", "new"): True}
     )
     with closing(Store(path, DATA)) as store:
         store.read()
         store.commit(state, {"attach": [{"node": "new"}]})
-        store.commit(state.with_class("mail", ("n3",)), {"put class": "mail"})
+        store.commit(state.with_class("mail", ("n3",), "send and filter e-mail"), {"put class": "mail"})
     return path.read_bytes()
 
 

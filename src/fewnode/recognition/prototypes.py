@@ -66,6 +66,7 @@ class Prototypical(ABC):
     _cache: tuple[Graph, Tensor, Tensor] | None = None
     _landmarks: tuple[Tensor, Tensor] | None = None
     _crowding: tuple[Tensor, Tensor] | None = None
+    _surveyed: tuple[Tensor, Tensor] | None = None
 
     @abstractmethod
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
@@ -130,10 +131,14 @@ class Prototypical(ABC):
         with torch.inference_mode():
             return nearness(self.rows(graph, query), prepared.prototypes, self.distance)
 
-    def closest(self, graph: Graph, task: Task) -> NDArray[np.float32]:
-        """How near each query is to the support node nearest to it: what being sure depends on."""
+    def closest(self, graph: Graph, task: Task, stands: Float[Tensor, "k d"] | None = None) -> NDArray[np.float32]:
+        """How near each query is to the support node nearest to it: what being sure depends on.
+
+        `stands`: what `stands_for` gave for the same classes before.
+        """
         with torch.inference_mode():
-            near = nearness(self.rows(graph, task.query), self.stands_for(graph, task), self.distance)
+            stands = self.stands_for(graph, task) if stands is None else stands
+            near = nearness(self.rows(graph, task.query), stands, self.distance)
             return near.amax(dim=1).cpu().numpy()
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
@@ -177,7 +182,17 @@ class Prototypical(ABC):
             some = np.sort(np.random.default_rng(0).choice(graph.n, SURVEYED, replace=False))
         parts = np.array_split(some, -(-some.size // PART))  # they may be read from a disk
         near = torch.cat([self.nearness(graph, prepared, part) for part in parts])
-        return self._knows().share(near, prepared.shots, self.crowd(graph, some))
+        return self._knows().share(near, prepared.shots, self._crowd_of_survey(graph, some))
+
+    def _crowd_of_survey(self, graph: Graph, some: Ints) -> Float[Tensor, " q"] | None:
+        """`crowd` of the nodes that are surveyed, which are always the same; computed once for a graph."""
+        if not self.kept:
+            return None
+        z = self.embedding(graph)[0]
+        if self._surveyed is None or self._surveyed[0] is not z:
+            crowd = self.crowd(graph, some)
+            self._surveyed = None if crowd is None else (z, crowd)
+        return None if self._surveyed is None else self._surveyed[1]
 
     def _knows(self) -> MembershipModel:
         if self.membership is None:
