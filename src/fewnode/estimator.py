@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,7 +37,8 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import MODES, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recogniser import MODES, NO_BIAS, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
     DOUBT,
     NO_TEMPERATURE,
@@ -178,7 +180,7 @@ class Estimator:
         if not isinstance(method, Prototypical):
             history = getattr(method, "history_", None)
             validated = {str(self.shot): history.best.accuracy} if history else {}
-            return {"temperature": None, "membership": None, "validated": validated}
+            return {"temperature": None, "membership": None, "validated": validated, "base_bias": {}}
         unseen = calibration_tasks(valid.members, self.way)
         members = valid.members if method.learns_classes else [*train.members, *valid.members]
         prior: CalibrationPrior | None = getattr(method, "prior", None)
@@ -197,7 +199,9 @@ class Estimator:
             mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt))
             for mode, given in answers.items()
         }
+        fitted = FittedMethod(self.method, method, {mode: Temperature(**each) for mode, each in temperature.items()})
         return {
+            "base_bias": fit_base_bias(partial(fitted.predict_tasks, graph), train.members, valid.members, self.way),
             "temperature": temperature,
             "membership": asdict(method.membership) if method.membership else None,
             "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
@@ -227,14 +231,16 @@ class Estimator:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
+        `bias` is added to the log-probability of some classes.
         """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described, bias)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
