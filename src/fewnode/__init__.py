@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
     from fewnode.protocols import evaluate_all_classes
+    from fewnode.with_base import evaluate_with_base
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _HOMES = {
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predictions": ["Predictions", "recognise"],
     "fewnode.graph": ["Block", "Graph", "Relation"],
+    "fewnode.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "describe",
     "evaluate",
     "evaluate_all_classes",
+    "evaluate_with_base",
     "extend",
     "load",
     "load_model",
