@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
     from fewnode.protocols import evaluate_all_classes
+    from fewnode.with_base import evaluate_with_base
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ _HOMES = {
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
+    "fewnode.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "describe",
     "evaluate",
     "evaluate_all_classes",
+    "evaluate_with_base",
     "extend",
     "load",
     "load_model",

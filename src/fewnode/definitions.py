@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,36 @@ def read_query(path: Path, data: Dataset) -> list[int]:
     if not nodes:
         raise FewnodeError(f"{path}: no node in it")
     return nodes
+
+
+def read_proportions(given: str) -> dict[str, float]:
+    """Shares by class from `mail=0.3,vpn=0.7`, or from the table `class,share` of that name.
+
+    >>> read_proportions("mail=0.3,vpn=0.7")
+    {'mail': 0.3, 'vpn': 0.7}
+    """
+    if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
+        pairs = [part.rpartition("=") for part in given.split(",")]
+        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+    else:
+        rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
+    found: dict[str, float] = {}
+    for place, name, share in rows:
+        if not name:
+            raise FewnodeError(f"{place}: {share!r} is the share of no class, expected such as mail=0.3,vpn=0.7")
+        if name in found:
+            raise FewnodeError(f"{place}: class {name!r} has two shares, expected one")
+        try:
+            found[name] = float(share)
+        except ValueError:
+            raise FewnodeError(f"{place}: the share of {name!r} is {share!r}, expected a number from 0 to 1") from None
+    return found
+
+
+def _shares(path: Path) -> list[tuple[int, list[str]]]:
+    if not os.path.exists(path):
+        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
+    return read_table(path, ["class", "share"])
 
 
 def _node(path: Path, line: int, name: str, data: Dataset) -> int:

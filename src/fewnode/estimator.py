@@ -37,7 +37,7 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
@@ -166,14 +166,16 @@ class Estimator:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
+        `bias` is added to the log-probability of some classes.
         """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described, bias)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from fewnode.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.recogniser import FittedMethod
+from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
     DOUBT,
     MODES,
     NO_TEMPERATURE,
     TASKS,
     CalibrationPrior,
+    Temperature,
     accuracy_by_shots,
     calibration_tasks,
     fit_temperature,
@@ -55,7 +59,7 @@ def calibrate(
     if not isinstance(method, Prototypical):
         history = getattr(method, "history_", None)
         validated = {str(shot): history.best.accuracy} if history else {}
-        return {"temperature": None, "membership": None, "validated": validated}
+        return {"temperature": None, "membership": None, "validated": validated, "base_bias": {}}
     unseen = calibration_tasks(valid.members, way)
     members = valid.members if method.learns_classes else [*train.members, *valid.members]
     prior: CalibrationPrior | None = getattr(method, "prior", None)
@@ -73,7 +77,10 @@ def calibrate(
     temperature = {
         mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt)) for mode, given in answers.items()
     }
+    sure = {mode: Temperature(**each) for mode, each in temperature.items()}
+    fitted = FittedMethod(type(method).__name__, method, sure)
     return {
+        "base_bias": fit_base_bias(partial(fitted.predict_tasks, graph), train.members, valid.members, way),
         "temperature": temperature,
         "membership": asdict(method.membership) if method.membership else None,
         "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),

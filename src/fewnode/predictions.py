@@ -17,11 +17,12 @@ from fewnode.estimator import Estimator
 from fewnode.files import write_text
 from fewnode.graph import Attributes
 from fewnode.nodes import Network, Nodes, as_dataset
-from fewnode.recogniser import DIGITS, NO_DESCRIPTIONS
+from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
 from fewnode.sheets import csv_text
 from fewnode.untrained import untrained
+from fewnode.with_base import joined_by_base
 
 DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
@@ -206,9 +207,11 @@ class Answerer:
         support: Nodes,
         labels: Sequence[str],
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
     ) -> None:
+        """`bias` is added to the log-probability of some classes."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described)
+        self.recogniser = model.recogniser(data, support, labels, described, bias)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
@@ -230,15 +233,17 @@ class Answerer:
         *,
         closed_set: bool = False,
         threshold: float | None = None,
+        proportions: Mapping[str, float] | None = None,
     ) -> Predictions:
         """A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that.
 
         `threshold`: where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A support node
-        is in the class it was given for.
+        is in the class it was given for. `proportions`: the share of each class among the members of the query, if
+        that is known.
         """
         reason = self.closed_because(closed_set, threshold)
         rows = self.recogniser.rows(query)
-        probabilities, member = self.recogniser.judge(rows, transductive, closed_set)
+        probabilities, member = self.recogniser.judge(rows, transductive, closed_set, proportions)
         return Predictions(
             nodes=[self.data.node_name(node) for node in rows.tolist()],
             classes=self.classes,
@@ -280,12 +285,16 @@ def recognise(
     transductive: bool = False,
     closed_set: bool = False,
     threshold: float | None = None,
+    proportions: Mapping[str, float] | None = None,
+    with_base: bool = False,
 ) -> Predictions:
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
     What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
-    `UnusedInput` warning.
+    `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is
+    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by at most 50 of its labelled
+    nodes.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -296,8 +305,13 @@ def recognise(
     """
     network = as_dataset(data)
     given = Definitions.of(network, classes)
+    model = model or untrained(network)
+    bias = NO_BIAS
+    if with_base:
+        given, bias = joined_by_base(network, given, model)
     asked = np.arange(network.graph.n) if query is None else query
-    answerer = Answerer(model or untrained(network), network, given.support, given.labels, given.rows)
+    mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
+    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias)
     if remarks := [*given.remarks, *answerer.remarks]:
         warn_unused(remarks, stacklevel=3)
-    return answerer.predictions(asked, explain, transductive, closed_set=closed_set, threshold=threshold)
+    return answerer.predictions(asked, explain, transductive, **mode)

@@ -22,10 +22,12 @@ from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
 from fewnode.recognition.calibration import MODES, Temperature
+from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
+NO_BIAS: Mapping[Hashable, float] = MappingProxyType({})
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
@@ -77,10 +79,12 @@ class Recogniser:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
     ) -> None:
         """`network` is what the caller means by nodes, `graph` the same as the method reads it.
 
-        `described` are rows of attributes that stand for classes, too, or alone.
+        `described` are rows of attributes that stand for classes, too, or alone. `bias` is added to the log-probability
+        of some classes.
         """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
@@ -89,6 +93,7 @@ class Recogniser:
         self.classes = classes([*label_list(support_y), *described])
         self.support, self._support_y = support_rows(self.network, support, support_y, self.classes)
         self._described = self._rows_of(described)
+        self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
 
     def _rows_of(self, described: Mapping[Hashable, Attributes]) -> Described | None:
         if not described:
@@ -134,21 +139,32 @@ class Recogniser:
         asked = self.rows(query)
         task = self.task(asked)
         if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
-            return self.fitted.predict_tasks(self.graph, [task], transductive)[0]
-        answer = self._method.answer(self.graph, self._prepared, asked)
-        return self.fitted.tempered(self.graph, answer, task, prepared=self._prepared)
+            found = self.fitted.predict_tasks(self.graph, [task], transductive)[0]
+        else:
+            answer = self._method.answer(self.graph, self._prepared, asked)
+            found = self.fitted.tempered(self.graph, answer, task, prepared=self._prepared)
+        return biased(found, self._bias) if self._bias.any() else found
 
     def judge(
-        self, query: Nodes, transductive: bool = False, closed_set: bool = False
+        self,
+        query: Nodes,
+        transductive: bool = False,
+        closed_set: bool = False,
+        proportions: Mapping[str, float] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
 
         The latter is None where it cannot be told: then the set is taken for closed. A support node is in its class.
-        All are rounded, once and for whoever shows them: so they are the same everywhere.
+        All are rounded, once and for whoever shows them: so they are the same everywhere. `proportions` are the shares
+        that the classes are known to have among the members of these nodes.
         """
+        shares = None if proportions is None else checked_shares(self.classes, proportions)
         asked = self.rows(query)
         found = self.among(asked, transductive).astype(np.float64)
         member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
+        if shares is not None:
+            weight = np.ones(asked.size) if member is None or closed_set else member
+            found = self._in_proportion(asked, found, shares, weight)
         if member is not None and not closed_set:
             found *= member[:, None]
         label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
@@ -157,6 +173,18 @@ class Recogniser:
             if member is not None:
                 member[row] = 1.0
         return found.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    def _in_proportion(
+        self, asked: Ints, found: NDArray[np.float64], shares: NDArray[np.float64], weight: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Support nodes among those asked about have their classes: others share what these leave."""
+        known = np.isin(asked, self.support)
+        label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
+        taken = np.bincount([label[node] for node in asked[known].tolist()], minlength=shares.size)
+        left = np.maximum(shares * (weight[~known].sum() + taken.sum()) - taken, 0)
+        if left.sum():
+            found[~known] = in_proportion(found[~known], left / left.sum(), weight[~known])
+        return found
 
     @property
     def cannot_tell(self) -> str | None:

@@ -50,6 +50,15 @@ def predict(
     threshold: float = typer.Option(
         None, "--threshold", help='A node whose `member` is below is "none of these"; 0 to 1. Default: 0.5.'
     ),
+    proportions: str = typer.Option(
+        None,
+        "--proportions",
+        metavar="CLASS=SHARE,…",
+        help="Known shares of the classes among the nodes asked about that are in any; or a table `class,share`.",
+    ),
+    with_base: bool = typer.Option(
+        False, "--with-base", help="A node may also be in one of the dataset's training and validation classes."
+    ),
     explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
     transductive: bool = Transductive,
     data: str = OtherData,
@@ -71,12 +80,19 @@ def predict(
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
     probability 1 - member; any other has the likeliest class, with the probability of that. A node's answer does not
-    depend on which others are asked about, unless --transductive. A support node is in the class it was given for.
-    A class called like one of these columns has the column p(NAME).
+    depend on which others are asked about, unless --transductive or --proportions. A support node is in the class it
+    was given for. A class called like one of these columns has the column p(NAME).
 
     One class alone means "more like these": sort by `member`. With --closed-set every node gets a class, and the
     classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
     meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
+
+    With --proportions the answers are shifted, by one factor a class, until the classes have these shares on average
+    over the nodes asked about, each counted by its `member`. Give them only if you know them: wrong ones do harm.
+
+    With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
+    at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
+    much, and that is taken off.
 
     With --explain the table also names the nearest support nodes, and the weight β of each support node in its class
     goes to a second table, OUT.support.csv.
@@ -91,26 +107,34 @@ def predict(
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
+      fewnode predict --data debian --support support.csv --query nodes.csv --proportions mail=0.3,vpn=0.7
+      fewnode predict --run run --support support.csv --all --with-base --out p.csv
 
     Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
     same by HTTP and on a page: `fewnode serve`.
     """
     from fewnode.bulk import Bulk
-    from fewnode.definitions import Definitions, read_query
+    from fewnode.definitions import Definitions, read_proportions, read_query
     from fewnode.predictions import Answerer
+    from fewnode.recogniser import NO_BIAS
+    from fewnode.with_base import joined_by_base
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     set_threads(threads)
+    shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
     model, dataset = open_model(run, data, method, quiet)
-    given = Definitions.read(dataset, support, classes)
+    given, bias = Definitions.read(dataset, support, classes), NO_BIAS
+    if with_base:
+        given, bias = joined_by_base(dataset, given, model)
     tell(given.remarks, quiet)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
     if everything and (limit or backend is Backend.ray):
-        if not out or transductive or as_json or classes or run is None:
+        if not out or transductive or as_json or classes or proportions or with_base or run is None:
             raise FewnodeError(
-                "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --json"
+                "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --proportions, "
+                "--with-base, --json"
             )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
@@ -122,9 +146,9 @@ def predict(
         _classify_all(bulk, out, resume, quiet, there)
         return
     asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
-    answerer = Answerer(model, dataset, given.support, given.labels, given.rows)
+    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias)
     tell(answerer.remarks, quiet)
-    answer = answerer.predictions(asked, explain, transductive, **mode)
+    answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
