@@ -18,8 +18,8 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.definitions import read_support
 from fewnode.graph import Graph
-from fewnode.predictions import read_support
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from service import TOKEN, Running, save_run, serving
