@@ -21,7 +21,7 @@ from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
 from fewnode.sheets import csv_text
-from fewnode.untrained import untrained
+from fewnode.untrained import untrained, unused_edges
 from fewnode.with_base import joined_by_base
 
 DESCRIPTION = "(description)"
@@ -48,6 +48,10 @@ class Predictions:
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
     sum is 1, `reason` says why it is so, and `member` is None where it cannot be told.
+
+    >>> answer = Predictions(["a"], ["mail", "vpn"], np.array([[0.7, 0.1]]), np.array([0.8]), [])
+    >>> answer.labels, answer.probability.tolist()
+    (['mail'], [0.7])
 
     >>> found = Predictions(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
     >>> found.labels, found.probability.tolist()
@@ -312,6 +316,6 @@ def recognise(
     asked = np.arange(network.graph.n) if query is None else query
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
     answerer = Answerer(model, network, given.support, given.labels, given.rows, bias)
-    if remarks := [*given.remarks, *answerer.remarks]:
+    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network)]:
         warn_unused(remarks, stacklevel=3)
     return answerer.predictions(asked, explain, transductive, **mode)

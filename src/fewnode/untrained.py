@@ -35,6 +35,16 @@ def untrained(data: Dataset) -> Estimator:
     return model
 
 
+def unused_edges(model: Estimator, data: Dataset) -> list[str]:
+    """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
+    graph = data.graph
+    if not getattr(model.method_, "adapts_", False) or not graph.relations:
+        return []
+    said = ["kinds"] if len(graph.relations) > 1 else []
+    said += ["directions"] if any(relation.directed for relation in graph.relations) else []
+    return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
+
+
 def is_kept(data: Dataset) -> bool:
     """Whether a model is there already, so that the first answer comes at once."""
     return (_place(data) / "model.json").exists()

@@ -280,12 +280,14 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
     from fewnode.datasets import load
-    from fewnode.untrained import is_kept, untrained
+    from fewnode.untrained import is_kept, untrained, unused_edges
 
     dataset = load(data)
     if not is_kept(dataset):
         note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
-    return untrained(dataset), dataset
+    model = untrained(dataset)
+    tell([f"not used: {what}" for what in unused_edges(model, dataset)], quiet)
+    return model, dataset
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:

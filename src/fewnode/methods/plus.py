@@ -129,7 +129,7 @@ class GPNPlus(Prototypical):
         sources = attribute_sources(graph, self.rank, self.seed) if self.views != STRUCTURE else []
         names = [source.name for source in sources]
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
-        expected = prior_weights(names)
+        expected = prior_weights(names, kind_views(graph))
         views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
         every = MixedViews(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
         every = replace(every, odds=tuple(same_class_odds(graph, known)) if len(graph.relations) > 1 else ())
