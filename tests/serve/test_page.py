@@ -22,10 +22,7 @@ import scipy.sparse as sp
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.definitions import read_support
 from fewnode.graph import Graph
-<<<<<<< HEAD
 from fewnode.io import save_dataset
-=======
->>>>>>> shape
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from service import TOKEN, Running, save_run, serving, started
