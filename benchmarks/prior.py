@@ -45,7 +45,7 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     method = GPNPlus(views="attributes", seed=seed)
     tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
     found: list[list[torch.Tensor]] = [[] for _ in tasks]
-    mixture = method._weighed(graph, [], 0)  # the views themselves, before they are joined
+    mixture = method._weighed(graph, [], [])  # the views themselves, before they are joined
     for (source, name), h in mixture.diffused(graph):
         z = ViewProjection.of(h).read(h, next(v.rank for v in mixture.weight if v[:2] == (source, name)))
         for place, task in zip(found, tasks, strict=True):

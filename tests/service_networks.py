@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
 from service_model import Meaning, Model, Node

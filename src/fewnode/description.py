@@ -14,6 +14,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.bag import words
 from fewnode.datasets.columns import Table
@@ -22,9 +23,9 @@ from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource
 from fewnode.datasets.standardise import scale_vectors
 from fewnode.datasets.vocabulary import Match, Reading, is_code, vocabulary_of
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Block, Ints, is_sparse
-from fewnode.io import bare, read_table
+from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.sheets import bare, read_table
 
 MAX_LENGTH = 10_000
 """Characters of a description: more is a document."""

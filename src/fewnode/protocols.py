@@ -17,10 +17,11 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import Result, calibration_gaps, score_answers
+from fewnode.evaluation import Result
 from fewnode.graph import Ints
 from fewnode.method import Fitted, Method, predict_tasks
 from fewnode.methods.table import build_method
+from fewnode.metrics import calibration_gaps, score_answers
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.plugins import Plugin, name_of
 
@@ -114,9 +115,11 @@ def fit_without_base(
     """The method, fitted to the graph alone. One that needs base classes says so."""
     if options and not isinstance(method, str | type | Plugin):
         raise FewnodeError(f"a {type(method).__name__} has its own options: leave out {', '.join(options)}")
-    if isinstance(method, Estimator):
-        return method.fit(replace(data, split=ClassSplit((), (), ())))
     chosen: Any = build_method(method, seed, options) if isinstance(method, str | type | Plugin) else method
+    if hasattr(chosen, "prior") and isinstance(method, str):  # then its answers are calibrated without base classes
+        chosen = Estimator(method, seed=seed, **options)
+    if isinstance(chosen, Estimator):
+        return chosen.fit(replace(data, split=ClassSplit((), (), ())))
     chosen.fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
     fitted: Fitted = chosen
     return fitted

@@ -19,8 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
-from fewnode.recognition.calibration import MODES as MODES
-from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 

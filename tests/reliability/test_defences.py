@@ -37,7 +37,7 @@ DEFENCES = [
     ),
     Defence(
         "what is stored beside an encoding is checked",
-        "datasets/tables.py",
+        "datasets/extend.py",
         "_checked(data.encoding), Encoding",
         "data.encoding, Encoding",
         "datasets/test_several.py::test_a_forged_dataset_is_not_extended",
@@ -177,9 +177,9 @@ DEFENCES = [
     ),
     Defence(
         "finite weights",
-        "estimator.py",
-        "            if not np.isfinite(array).all():",
-        "            if False:",
+        "model_files.py",
+        "        if not np.isfinite(array).all():",
+        "        if False:",
         "reliability/test_files.py::test_tensors_with_a_right_checksum_that_are_not_the_models",
     ),
     Defence(
@@ -233,7 +233,7 @@ DEFENCES = [
     ),
     Defence(
         "sparse matrices are checked",
-        "io.py",
+        "packing.py",
         "    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:",
         "    if False:",
         "reliability/test_files.py::test_datasets_with_a_right_checksum_and_wrong_content",

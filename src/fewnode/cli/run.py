@@ -160,7 +160,7 @@ def _classes(answer: Predictions) -> str:
 
 def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
     from fewnode.bulk import classify
-    from fewnode.io import write_text
+    from fewnode.files import write_text
 
     with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)

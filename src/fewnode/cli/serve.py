@@ -52,7 +52,7 @@ def serve(
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
-    from fewnode.recogniser import MODES
+    from fewnode.recognition.calibration import MODES
     from fewnode.serve.session import Session
     from fewnode.serve.store import Store
 

@@ -35,6 +35,7 @@ from fewnode.recognition.prototypes import PreparedSupport, Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.attributes import need_differences
+from fewnode.represent.kinds import kind_views, same_class_odds
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
 from fewnode.represent.prior import prior, prior_weights
@@ -87,7 +88,7 @@ class GPNPlus(Prototypical):
         need_differences(graph)
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
-        mixture, blocks = self._weighed(graph, practice, len(train.members) + len(valid.members)).learned(graph)
+        mixture, blocks = self._weighed(graph, practice, [*train.members, *valid.members]).learned(graph)
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
             after = {**blocks, "attributes": F.normalize(blocks["attributes"] @ metric)}
@@ -121,7 +122,7 @@ class GPNPlus(Prototypical):
                 gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
         return min(gain.values()) >= 0
 
-    def _weighed(self, graph: Graph, practice: Sequence[PracticeTasks], classes: int) -> MixedViews:
+    def _weighed(self, graph: Graph, practice: Sequence[PracticeTasks], known: Sequence[Ints]) -> MixedViews:
         """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`."""
         if self.views not in ("all", "attributes", STRUCTURE):
             raise FewnodeError(f"views are {self.views!r}, expected all, attributes or structure")
@@ -129,8 +130,9 @@ class GPNPlus(Prototypical):
         names = [source.name for source in sources]
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
         expected = prior_weights(names)
-        views = all_views(names, RANKS if self.sharpen else (AS_IT_IS,))
+        views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
         every = MixedViews(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
+        every = replace(every, odds=tuple(same_class_odds(graph, known)) if len(graph.relations) > 1 else ())
         if not self.mix:
             return every
         if not practice:
@@ -144,7 +146,7 @@ class GPNPlus(Prototypical):
                     z = projection.read(rows, view.rank)
                     closeness[view] = torch.cat([tasks.closeness(z, nodes).flatten(0, 1) for tasks in practice])
         label = torch.cat([tasks.query_y.flatten() for tasks in practice])
-        start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / classes) ** 2)
+        start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
         tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, start, penalty)
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
         kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}

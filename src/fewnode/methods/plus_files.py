@@ -10,7 +10,8 @@ from torch import Tensor
 from fewnode.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
-from fewnode.represent.diffusion import Axes
+from fewnode.represent.diffusion import Axes, Diffusion
+from fewnode.represent.kinds import MOST_ODDS, NARROW
 from fewnode.represent.mixture import MixedViews, View, diffusions
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, ViewFusion, ViewProjection
@@ -30,6 +31,8 @@ def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
         "views": torch.tensor(views, dtype=torch.int64).reshape(-1, 3),
         "tau": torch.tensor(list(mixture.weight.values()), dtype=torch.float32),
     }
+    if mixture.odds:
+        found["odds"] = torch.tensor(mixture.odds, dtype=torch.float32)
     for i, source in enumerate(mixture.sources):
         found |= {f"source.{i}.{name}": tensor for name, tensor in _source_state(source).items()}
     for (name, view), projection in mixture.projections.items():
@@ -85,23 +88,33 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
         raise ValueError("views are there twice, or have no weight")
     projections = {}
     for i, source in enumerate(sources):
-        d = source.mean.numel()
-        for j, name in enumerate(diffusions(source.name)):
+        for j, (name, diffusion) in enumerate(diffusions(source.name).items()):
+            d = _width(source, diffusion)
             if any((view.source, view.name) == (source.name, name) for view in views):
                 at = f"projection.{i}.{j}"
                 shapes |= {f"{at}.mean": (d,), f"{at}.axes": (d, d), f"{at}.variance": (d,)}
                 projections[source.name, name] = ViewProjection(*(state[f"{at}.{p}"] for p in _PARTS))
     fusion = None
     if any(view.source != STRUCTURE for view in views):
-        width = {source.name: source.mean.numel() for source in sources}
-        joined = sum(width[view.source] for view in views if view.source != STRUCTURE)
+        named = {source.name: source for source in sources}
+        joined = sum(_width(named[view.source], view.diffusion) for view in views if view.source != STRUCTURE)
         kept = state["fusion.projection"].shape[-1]
         shapes |= {"fusion.mean": (joined,), "fusion.projection": (joined, kept)}
         if "fusion.metric" in state:
             shapes["fusion.metric"] = (kept, kept)
         fusion = ViewFusion(state["fusion.mean"], state["fusion.projection"], state.get("fusion.metric"))
+    odds = tuple(state["odds"].tolist()) if "odds" in state else ()
+    if odds:
+        shapes["odds"] = (len(odds),)
+    if any(not 1 / MOST_ODDS <= each <= MOST_ODDS for each in odds):
+        raise ValueError("odds of relations are out of range")
     need_shapes(state, shapes)
-    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion)
+    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion, odds)
+
+
+def _width(source: AttributeSource, diffusion: Diffusion) -> int:
+    """Columns of a view."""
+    return min(source.mean.numel(), NARROW) if diffusion.over else source.mean.numel()
 
 
 def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:

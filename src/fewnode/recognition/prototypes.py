@@ -23,6 +23,8 @@ from fewnode.recognition.membership import SURVEYED, MembershipModel, crowding, 
 from fewnode.recognition.nearness import nearness, split_rows
 from fewnode.recognition.transductive import rectify
 
+ASKED_FOR_ALL = 0.5
+"""Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""
 
@@ -63,6 +65,7 @@ class Prototypical(ABC):
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
     _landmarks: tuple[Tensor, Tensor] | None = None
+    _crowding: tuple[Tensor, Tensor] | None = None
 
     @abstractmethod
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
@@ -141,8 +144,14 @@ class Prototypical(ABC):
         """How close nodes lie around each query; None where z of all nodes is not at hand."""
         if not self.kept:
             return None
+        z = self.embedding(graph)[0]
+        known = self._crowding is not None and self._crowding[0] is z
         with torch.inference_mode():
-            return crowding(self.rows(graph, query), self.landmarks(self.embedding(graph)[0]))
+            if not known and query.size >= ASKED_FOR_ALL * graph.n:
+                self._crowding, known = (z, crowding(z, self.landmarks(z))), True
+            if known and self._crowding is not None:
+                return self._crowding[1][torch.from_numpy(query)]
+            return crowding(self.rows(graph, query), self.landmarks(z))
 
     def landmarks(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
         """Of all nodes' z; drawn once."""

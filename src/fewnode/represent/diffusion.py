@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -27,17 +29,23 @@ class Diffusion(NamedTuple):
     """`steps` of h ← (1 - teleport) M h + teleport z from h = z: powers of M, or personalised PageRank.
 
     M is Â, or with `walk` the random walk without self-loops: D^-1 A tells what the neighbours are, not the node.
+    `over` names other matrices, one after the other in each step.
     """
 
     steps: int
     teleport: float = 0.0
     walk: bool = False
+    over: tuple[str, ...] = ()
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        return self.over or (("walk",) if self.walk else ("closed",))
 
     def __call__(self, operators: Operators, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        matrix = operators.walk if self.walk else operators.closed
         h = z
         for _ in range(self.steps):
-            h = matrix @ h
+            for name in self.matrices:
+                h = operators[name] @ h
             if self.teleport:
                 h.mul_(1 - self.teleport).add_(z, alpha=self.teleport)
         return h
@@ -47,16 +55,24 @@ class Diffusion(NamedTuple):
         return f"{kind} {self.steps}" + (f", back {self.teleport:g}" if self.teleport else "")
 
 
-@dataclass(frozen=True, eq=False)
 class Operators:
-    """The two matrices that attributes are diffused by: Â with self-loops, and D^-1 A without."""
+    """The matrices that attributes are diffused by, each made when it is first asked for.
 
-    closed: CSR
-    walk: CSR
+    `closed` is Â with self-loops, `walk` is D^-1 A without. `more` are others, by name.
+    """
+
+    def __init__(self, graph: Graph, more: Mapping[str, Callable[[], sp.csr_array]] = MappingProxyType({})) -> None:
+        self._makers = {"closed": lambda: normalised(graph), "walk": lambda: random_walk(graph), **more}
+        self._made: dict[str, CSR] = {}
 
     @classmethod
     def of(cls, graph: Graph) -> Operators:
-        return cls(CSR.of(normalised(graph), torch.float32), CSR.of(random_walk(graph), torch.float32))
+        return cls(graph)
+
+    def __getitem__(self, name: str) -> CSR:
+        if name not in self._made:
+            self._made[name] = CSR.of(self._makers[name](), torch.float32)
+        return self._made[name]
 
 
 def random_walk(graph: Graph) -> sp.csr_array:

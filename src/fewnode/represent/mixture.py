@@ -16,8 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
-from fewnode.represent.diffusion import Diffusion, Operators, centred, mean_direction, structure
+from fewnode.represent.diffusion import Diffusion, centred, mean_direction, structure
+from fewnode.represent.kinds import KIND_VIEWS, kind_views, narrowed, operators_of, without_edges
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, ViewFusion, ViewProjection
 
@@ -38,11 +40,19 @@ class View(NamedTuple):
 
 
 def diffusions(source: str) -> dict[str, Diffusion]:
-    return STRUCTURE_VIEWS if source == STRUCTURE else ATTRIBUTE_VIEWS
+    """Of the plain union, then those over weights, kinds and directions of edges."""
+    return {**(STRUCTURE_VIEWS if source == STRUCTURE else ATTRIBUTE_VIEWS), **KIND_VIEWS}
 
 
-def all_views(sources: Sequence[str], ranks: Sequence[int] = RANKS) -> list[View]:
-    return [View(source, name, rank) for source in sources for name in diffusions(source) for rank in ranks]
+def all_views(sources: Sequence[str], kinds: Sequence[str] = (), ranks: Sequence[int] = RANKS) -> list[View]:
+    """Every view of these sources; `kinds` names those beside the plain ones that there are."""
+    return [
+        View(source, name, rank)
+        for source in sources
+        for name in diffusions(source)
+        if name not in KIND_VIEWS or name in kinds
+        for rank in ranks
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +66,8 @@ class MixedViews:
     projections: Mapping[tuple[str, str], ViewProjection] = field(default_factory=dict)
     """Of views of attributes, by source and name."""
     fusion: ViewFusion | None = None
+    odds: tuple[float, ...] = ()
+    """Of each relation of the graph, how much likelier its edges join two of one class than chance."""
 
     # --- learning ---
 
@@ -80,13 +92,15 @@ class MixedViews:
 
     def diffused(self, graph: Graph) -> Iterator[tuple[tuple[str, str], Float[Tensor, "n d"]]]:
         """The views that have a weight, one after the other: they need not be in memory together."""
-        operators = Operators.of(graph)
         wanted = {(view.source, view.name): view.diffusion for view in self.weight}
+        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
+            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
+        operators = operators_of(graph, self.odds or (1.0,) * len(graph.relations))
         for source in dict.fromkeys(source for source, _ in wanted):
             z = self._source(graph, source)
             for (of, name), diffusion in wanted.items():
                 if of == source:
-                    yield (source, name), diffusion(operators, z)
+                    yield (source, name), diffusion(operators, narrowed(z, diffusion))
 
     def _source(self, graph: Graph, name: str) -> Float[Tensor, "n d"]:
         if name != STRUCTURE:
@@ -148,8 +162,8 @@ class MixedViews:
         for source, name in dict.fromkeys((view.source, view.name) for view in self.weight):
             if source == STRUCTURE:
                 continue
-            h = self._named(source).read(x)
-            h = torch.zeros_like(h) if ATTRIBUTE_VIEWS[name].walk else h
+            diffusion = diffusions(source)[name]
+            h = without_edges(narrowed(self._named(source).read(x), diffusion), diffusion)
             parts += self._read(source, name, self.projections[source, name], h)
         if not parts:
             return torch.zeros(x.shape[0], width)

@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator

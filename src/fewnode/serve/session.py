@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 import fewnode
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
 from fewnode.predictions import NONE, Answerer, Predictions
-from fewnode.recogniser import MODES
+from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
