@@ -102,7 +102,7 @@ def predict(
       printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --data debian --support support.csv --all --out p.csv
-      printf 'class,description\\nmail,send and filter e-mail\\nvpn,\\n' > classes.csv
+      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
       fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
