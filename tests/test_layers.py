@@ -23,8 +23,9 @@ LAYERS = [
         "seeds",
         "team",
     },
-    {"graph", "sheets"},
-    {"merging"},
+    {"adjacency", "sheets"},
+    {"graph"},
+    {"class_labels", "merging"},
     {"relations"},
     {"dataset"},
     {"nodes"},
@@ -40,7 +41,7 @@ LAYERS = [
     {"definitions", "recognition"},
     {"methods"},
     {"card", "hub"},
-    {"recogniser"},
+    {"fitting", "model_files", "recogniser"},
     {"estimator"},
     {"cluster", "protocols"},
     {"embedding_cache", "experiment", "labelling", "tune", "with_base"},
@@ -103,7 +104,7 @@ def test_the_core_is_read_in_one_sitting() -> None:
 
 
 def test_no_file_is_long() -> None:
-    assert {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400} <= {"estimator.py"}
+    assert not {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400}
 
 
 def test_no_file_is_a_drawer() -> None:

@@ -40,6 +40,10 @@ class Definitions:
     @classmethod
     def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
         """From names and what each stands for: text is a description, anything else are nodes."""
+        if not isinstance(given, Mapping):
+            raise FewnodeError(
+                f"classes are a {type(given).__name__}, expected a dict of names and what each stands for"
+            )
         if not given:
             raise FewnodeError("no class is given, expected at least one with nodes or a description")
         support: list[int] = []
@@ -50,6 +54,8 @@ class Definitions:
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
             what = value if isinstance(value, Class) else Class((), value) if isinstance(value, str) else Class(value)
             rows = node_rows(data, what.nodes, f"class {name!r}").tolist()
+            if not isinstance(what.description, str | None):
+                raise FewnodeError(f"class {name!r}: its description is {what.description!r:.60}, expected text")
             if not rows and what.description is None:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)

@@ -48,6 +48,10 @@ class Predictions:
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
     sum is 1, `reason` says why it is so, and `member` is None where it cannot be told.
+
+    >>> found = Predictions(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
+    >>> found.labels, found.probability.tolist()
+    (['mail', 'none of these'], [0.7, 0.8])
     """
 
     nodes: list[str]
@@ -287,9 +291,10 @@ def recognise(
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
-    What it could not use of a description is named by an `UnusedInput` warning. `proportions`: the share of each class
-    among those nodes that are in any, if that is known. `with_base`: nodes may also be in one of the base classes of
-    the dataset, each by at most 50 of its labelled nodes.
+    What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
+    `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is
+    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by at most 50 of its labelled
+    nodes.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -304,9 +309,9 @@ def recognise(
     bias = NO_BIAS
     if with_base:
         given, bias = joined_by_base(network, given, model)
-    if given.remarks:
-        warn_unused(given.remarks, stacklevel=3)
     asked = np.arange(network.graph.n) if query is None else query
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
     answerer = Answerer(model, network, given.support, given.labels, given.rows, bias)
+    if remarks := [*given.remarks, *answerer.remarks]:
+        warn_unused(remarks, stacklevel=3)
     return answerer.predictions(asked, explain, transductive, **mode)

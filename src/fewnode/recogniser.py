@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
@@ -19,8 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
-from fewnode.recognition.calibration import MODES as MODES
-from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
@@ -49,14 +50,21 @@ class FittedMethod:
         answers = predict_tasks(self.method, graph, tasks, transductive)
         return [self.tempered(graph, answer, task, transductive) for answer, task in zip(answers, tasks, strict=True)]
 
-    def tempered(self, graph: Graph, answer: Probabilities, task: Task, transductive: bool = False) -> Probabilities:
+    def tempered(
+        self,
+        graph: Graph,
+        answer: Probabilities,
+        task: Task,
+        transductive: bool = False,
+        prepared: PreparedSupport | None = None,
+    ) -> Probabilities:
         """An answer, as sure as answers of its kind have been right."""
         temperature = self.temperatures.get(MODES[transductive])
         if temperature is None:
             return finite(answer)
         near: Any = 0.0
         if temperature.by_nearness:
-            near = self.method.closest(graph, task)
+            near = self.method.closest(graph, task, None if prepared is None else prepared.z)
         return finite(temperature(answer, task, near))
 
 
@@ -109,6 +117,11 @@ class Recogniser:
         return self._method.prepare(self.graph, self.support, self._support_y, self._described)
 
     @property
+    def labelled_z(self) -> Float[Tensor, "k d"] | None:
+        """z of what stands for the classes: of the support nodes, then of descriptions; None without an embedding."""
+        return None if self._prepared is None else self._prepared.z
+
+    @property
     def disagreeing(self) -> list[Hashable]:
         """Classes whose description their labelled nodes disagree with."""
         prepared = self._prepared
@@ -128,7 +141,8 @@ class Recogniser:
         if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
             found = self.fitted.predict_tasks(self.graph, [task], transductive)[0]
         else:
-            found = self.fitted.tempered(self.graph, self._method.answer(self.graph, self._prepared, asked), task)
+            answer = self._method.answer(self.graph, self._prepared, asked)
+            found = self.fitted.tempered(self.graph, answer, task, prepared=self._prepared)
         return biased(found, self._bias) if self._bias.any() else found
 
     def judge(

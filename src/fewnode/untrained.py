@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import fewnode
@@ -21,8 +22,9 @@ from fewnode.estimator import Estimator, load_model
 FOLDER = ".gpn-plus"
 
 
+@lru_cache(maxsize=2)
 def untrained(data: Dataset) -> Estimator:
-    """GPN+ as the dataset's base classes, if it has some, and its prior make it."""
+    """GPN+ as the dataset's base classes, if it has some, and its prior make it. A dataset is read once a process."""
     place = _place(data)
     found = _kept(place, data)
     if found is not None:

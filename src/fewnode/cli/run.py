@@ -102,7 +102,7 @@ def predict(
       printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --data debian --support support.csv --all --out p.csv
-      printf 'class,description\\nmail,"send, receive and filter e-mail"\\nvpn,\\n' > classes.csv
+      printf 'class,description\\nmail,send and filter e-mail\\nvpn,\\n' > classes.csv
       fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
@@ -184,7 +184,7 @@ def _classes(answer: Predictions) -> str:
 
 def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
     from fewnode.bulk import classify
-    from fewnode.io import write_text
+    from fewnode.files import write_text
 
     with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)
