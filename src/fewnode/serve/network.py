@@ -52,6 +52,7 @@ class ServedNetwork:
             if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
                 keep(home, self.model, data)
             self.projection = MapProjection(self.model.embedding(data.graph))
+        self.describes = self._can_describe()
 
     def _answerer(self, classes: tuple[GivenClass, ...]) -> Answerer:
         """The classes made ready; asked for the same ones again, they are there already."""
@@ -67,13 +68,15 @@ class ServedNetwork:
 
     # --- descriptions ---
 
-    @cached_property
-    def describes(self) -> bool:
-        """Whether a class can be described here: the method reads descriptions, and the network has words."""
+    def _can_describe(self) -> bool:
+        """Whether the method reads descriptions and the network has words, which are looked through here and now."""
+        if not (self.embeds and self.model.method_.reads_descriptions):
+            return False
         try:
-            return self.embeds and self.model.method_.reads_descriptions and opaque(self.data, "x") is not None
+            opaque(self.data, "x")
         except FewnodeError:
             return False
+        return True
 
     def described(self, classes: Sequence[GivenClass]) -> dict[Hashable, Attributes]:
         """The rows of attributes that stand for described classes."""
