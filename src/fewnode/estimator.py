@@ -227,14 +227,16 @@ class Estimator:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        several: bool = False,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
+        `several`: a support node may be in several classes, for `fewnode.multi_label`.
         """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described, several)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
