@@ -142,8 +142,8 @@ def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.b
 def reach(z: Float[Tensor, "n d"], data: Dataset, expected: float) -> int:
     """How many nodes to look at for a class: three times the size of a known one, or more where classes lie scattered.
 
-    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes. If no
-    class is known, it is the `expected` size of one: whoever looked at all nodes would be asked about strangers.
+    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes. If
+    no class is known, it is the `expected` size of one: whoever looked at all nodes would be asked about strangers.
     """
     members = [np.flatnonzero(data.y == c) for c in data.split.train + data.split.valid]
     members = [nodes for nodes in members if nodes.size > 1]
