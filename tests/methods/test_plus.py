@@ -142,7 +142,8 @@ def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Datase
     for transductive in (False, True):
         before = fitted.predict_proba(planted.graph, *task, transductive=transductive)
         after = load_model(tmp_path / "run").predict_proba(planted.graph, *task, transductive=transductive)
-        assert np.array_equal(before, after)
+        # together, the crowd around nodes counts, which is computed for all of them once many were asked about
+        assert np.allclose(before, after, rtol=0, atol=1e-8 if transductive else 0)
 
 
 @pytest.mark.parametrize(("better", "trusted"), [((0.1, 0.1), True), ((0.1, -0.1), False), ((-0.1, 0.1), False)])
