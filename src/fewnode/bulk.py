@@ -28,7 +28,9 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.files import atomic_write, exclusive
 from fewnode.gpn import Encoder
+from fewnode.graph import Ints
 from fewnode.io import Stream, load_dataset, map_safetensors, write_safetensors
+from fewnode.labelling import claimable
 from fewnode.methods.gpn import GPN
 from fewnode.predictions import Answerer, Predictions
 from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
@@ -48,6 +50,7 @@ class Bulk:
     explain: bool = False
     closed_set: bool = False
     threshold: float | None = None
+    multi_label: bool = False
     rows: int = ROWS
     limit: int | None = None
     n: int = 0
@@ -119,13 +122,13 @@ class Answers:
 
     def make(self, key: tuple[int, ...]) -> None:
         low, high = self.bulk.ranges[key[0]]
-        answer = _answer(self, range(low, high))
+        answer = _answer(self, low + np.flatnonzero(claimable(_opened(self.bulk)[1], self.bulk.support)[low:high]))
         text = answer.to_csv() if low == 0 else answer.to_csv().partition("\n")[2]
         with atomic_write(self.path(key)) as file:
             file.write(text.encode())
 
 
-def _answer(stage: Answers, nodes: Sequence[int]) -> Predictions:
+def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
     bulk = stage.bulk
     model, data = _opened(bulk)
     method: GPN = model.method_
@@ -134,7 +137,7 @@ def _answer(stage: Answers, nodes: Sequence[int]) -> Predictions:
         importance, given = torch.zeros(bulk.n), np.array(bulk.support)
         importance[given] = method.engine(data.graph, method.networks_).embed(method.networks_, given)[1]
         method.remember(data.graph, z, importance)
-    asked = Answerer(model, data, bulk.support, bulk.labels)
+    asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
     return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
 
 
@@ -151,7 +154,8 @@ def classify(
     """
     model, data = _opened(bulk)
     _, encoder = _parts(model, data)
-    Answerer(model, data, bulk.support, bulk.labels).closed_because(bulk.closed_set, bulk.threshold)  # or is refused
+    asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
+    asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data), n=data.graph.n)
     with exclusive(work):
@@ -173,7 +177,7 @@ def classify(
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     """Blocks of another model, network or support are other blocks."""
-    asked = [bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.closed_set, bulk.threshold]
+    asked = [bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.closed_set, bulk.threshold, bulk.multi_label]
     calibrated = [model.trained_["temperature"], model.trained_["membership"]]
     digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())

@@ -11,7 +11,7 @@ from fewnode.dataset import Dataset
 from fewnode.description import Description, describe, opaque, read_classes
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
-from fewnode.nodes import Nodes, node_rows
+from fewnode.nodes import SEVERAL, Nodes, node_rows
 from fewnode.sheets import bare, read_table
 
 
@@ -64,11 +64,11 @@ class Definitions:
         return cls._described(data, support, labels, texts)
 
     @classmethod
-    def read(cls, data: Dataset, support: Path | None, classes: Path | None) -> Definitions:
-        """From tables `node,class` and `class,description`, of which one may be missing."""
+    def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
+        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`."""
         if support is None and classes is None:
             raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
-        nodes, labels = read_support(support, data) if support is not None else ([], [])
+        nodes, labels = read_support(support, data, several) if support is not None else ([], [])
         return cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
 
     @classmethod
@@ -89,20 +89,21 @@ class Definitions:
         return {name: description.x for name, description in self.descriptions.items()}
 
 
-def read_support(path: Path, data: Dataset) -> tuple[list[int], list[str]]:
-    """Nodes and their class names from a table `node,class`; a node in two classes is refused."""
-    seen: dict[int, tuple[int, str]] = {}
+def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str]]:
+    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`."""
+    seen: dict[tuple[int, str], tuple[int, str]] = {}
     for line, (name, text) in read_table(path, ["node", "class"]):
         label = bare(text)
         node = _node(path, line, name, data)
         if not label:
             raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
-        first, before = seen.setdefault(node, (line, label))
+        first, before = seen.setdefault((node, label if several else ""), (line, label))
         if before != label:
-            raise FewnodeError(f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}")
+            told = f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}"
+            raise FewnodeError(f"{told}; {SEVERAL}")
     if not seen:
         raise FewnodeError(f"{path}: no support node in it")
-    return list(seen), [label for _, label in seen.values()]
+    return [node for node, _ in seen], [label for _, label in seen.values()]
 
 
 def read_query(path: Path, data: Dataset) -> list[int]:

@@ -167,15 +167,18 @@ class Estimator:
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
+        several: bool = False,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
-        `bias` is added to the log-probability of some classes.
+        `bias` is added to the log-probability of some classes. `several`: a support node may be in several
+        classes, for `fewnode.multi_label`.
         """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described, bias)
+        more = (described, bias, several)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

@@ -53,7 +53,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """One flat object: means and intervals, how they came about, and the per-task numbers."""
-        repeats, tasks = self.per_task["accuracy"].shape
+        repeats, tasks = next(iter(self.per_task.values())).shape
         return {
             **{metric: {"mean": self[metric].mean, "ci95": self[metric].ci95} for metric in self.per_task},
             "ece": self.ece,

@@ -125,27 +125,47 @@ def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:
 
     All nodes if it saw that of a support node: then the classes asked about cut across those of the dataset.
     """
-    seen = np.isin(data.y, data.split.train + data.split.valid)
+    seen = data.train_mask | data.valid_mask
     return np.flatnonzero((~seen | seen[np.asarray(support, np.int64)].any()) & may_have_class(data, support)).tolist()
 
 
+def claimable(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.bool_]:
+    """Nodes of the kinds of which some have labels, in the dataset or in the support."""
+    if data.kind is None:
+        return data.claimable_mask
+    given: NDArray[np.bool_] = np.isin(data.kind, data.kind[np.asarray(support, np.int64)])
+    return data.claimable_mask | given
+
+
+def left_out(data: Dataset, support: Sequence[int] | Ints) -> str:
+    """The nodes that are not claimable, in words; nothing if there are none."""
+    outside = np.flatnonzero(~claimable(data, support))
+    if not outside.size or data.kind is None:
+        return ""
+    kinds = ", ".join(data.kind_names[k] for k in np.unique(data.kind[outside]))
+    return f"{outside.size:,} nodes of kinds without any label ({kinds}); name them as query to ask about them"
+
+
 def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.bool_]:
-    """Where every labelled node has attributes, nodes without any are of another kind, such as relations of things."""
+    """Nodes of the kinds that have labels.
+
+    And where every labelled node has attributes, nodes without any are of another kind, such as relations of things.
+    """
     x = data.graph.x
     bare: NDArray[np.bool_] = np.diff(x.indptr) == 0 if is_sparse(x) else ~np.any(x, axis=1)
-    labelled = np.isin(data.y, data.split.train + data.split.valid)
+    labelled = data.train_mask | data.valid_mask
     labelled[np.asarray(support, np.int64)] = True
-    found: NDArray[np.bool_] = ~bare | bare[labelled].any()
+    found: NDArray[np.bool_] = (~bare | bare[labelled].any()) & claimable(data, support)
     return found
 
 
 def reach(z: Float[Tensor, "n d"], data: Dataset, expected: float) -> int:
     """How many nodes to look at for a class: three times the size of a known one, or more where classes lie scattered.
 
-    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes. If no
-    class is known, it is the `expected` size of one: whoever looked at all nodes would be asked about strangers.
+    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes.
+    If no class is known, it is the `expected` size of one: whoever looked at all nodes would be asked about strangers.
     """
-    members = [np.flatnonzero(data.y == c) for c in data.split.train + data.split.valid]
+    members = [data.members(c) for c in data.split.train + data.split.valid]
     members = [nodes for nodes in members if nodes.size > 1]
     if not members:
         return round(expected)

@@ -34,6 +34,7 @@ Nodes: TypeAlias = "Sequence[int | str] | NDArray[Any] | Tensor | int | str"
 Labels: TypeAlias = "Sequence[Hashable] | NDArray[Any] | Tensor"
 
 NODES = "row numbers, node names, or a boolean mask"
+SEVERAL = "a node may be in several with --multi-label (multi_label=True)"
 
 
 def as_network(given: Network) -> Graph | Dataset:
@@ -134,11 +135,16 @@ def _row(network: Graph | Dataset, node: Any, what: str) -> int:
 
 
 def support_rows(
-    network: Graph | Dataset, support: Nodes, support_y: Labels, names: Sequence[Hashable] | None = None
+    network: Graph | Dataset,
+    support: Nodes,
+    support_y: Labels,
+    names: Sequence[Hashable] | None = None,
+    several: bool = False,
 ) -> tuple[Ints, Ints]:
     """Support nodes as rows and their labels as 0 … N-1, in the order of `classes`: each node once, with one label.
 
-    With `names`, classes are numbered in that order, and some of them may have no node.
+    With `names`, classes are numbered in that order, and some of them may have no node. If `several`, a node may be
+    there once for each of its classes.
     """
     rows, labels = node_rows(network, support, "support"), label_list(support_y)
     if len(rows) != len(labels) or not (labels or names):
@@ -146,20 +152,21 @@ def support_rows(
         raise FewnodeError(f"{len(rows)} support nodes and {len(labels)} labels; expected one label a node{hint}")
     index = {name: i for i, name in enumerate(classes(labels) if names is None else names)}
     y = np.array([index[name] for name in labels], np.int64)
-    refuse_twice(network, rows, labels)
+    refuse_twice(network, rows, labels, several)
     return rows, y
 
 
-def refuse_twice(network: Graph | Dataset, rows: Ints, labels: Sequence[Hashable]) -> None:
-    """Refuse a support that has a node twice: it would count twice, or be in two classes."""
-    given: dict[int, Hashable] = {}
+def refuse_twice(network: Graph | Dataset, rows: Ints, labels: Sequence[Hashable], several: bool = False) -> None:
+    """Refuse a support that has a node twice: it would count twice, or be in two classes, unless `several`."""
+    given: dict[int, list[Hashable]] = {}
     for row, label in zip(rows.tolist(), labels, strict=True):
-        if row not in given:
-            given[row] = label
+        before = given.setdefault(row, [])
+        if not before or (several and label not in before):
+            before.append(label)
             continue
         node = repr(network.node_names[row]) if isinstance(network, Dataset) and network.node_names else row
-        if given[row] != label:
-            raise FewnodeError(f"support node {node} is in two classes, {given[row]!r} and {label!r}")
+        if label not in before:
+            raise FewnodeError(f"support node {node} is in two classes, {before[0]!r} and {label!r}; {SEVERAL}")
         raise FewnodeError(f"support has node {node} twice; give it once")
 
 

@@ -16,6 +16,8 @@ from fewnode.errors import FewnodeError, warn_unused
 from fewnode.estimator import Estimator
 from fewnode.files import write_text
 from fewnode.graph import Attributes
+from fewnode.labelling import claimable, left_out
+from fewnode.multi_label import IndependentClasses, joined_labels, refuse_names
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
@@ -47,11 +49,8 @@ class Predictions:
 
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
-    sum is 1, `reason` says why it is so, and `member` is None where it cannot be told.
-
-    >>> answer = Predictions(["a"], ["mail", "vpn"], np.array([[0.7, 0.1]]), np.array([0.8]), [])
-    >>> answer.labels, answer.probability.tolist()
-    (['mail'], [0.7])
+    sum is 1, `reason` says why it is so, and `member` is None where it cannot be told. If `multi_label`, each
+    class is judged on its own: a row need not sum to anything, and `member` is the probability of at least one.
 
     >>> found = Predictions(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
     >>> found.labels, found.probability.tolist()
@@ -67,6 +66,7 @@ class Predictions:
     closed_set: bool = False
     reason: str = ""
     threshold: float = 0.5
+    multi_label: bool = False
 
     def __post_init__(self) -> None:
         for numbers in (self.probabilities, self.member):
@@ -106,7 +106,12 @@ class Predictions:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The most likely class; none of these where being in any of them is less likely than the threshold."""
+        """The most likely class; none of these where being in any of them is less likely than the threshold.
+
+        If `multi_label`, all classes that are at least as likely as the threshold, joined by `|`.
+        """
+        if self.multi_label:
+            return joined_labels(self.classes, self.probabilities, self.threshold)
         best = [self.classes[c] for c in self.probabilities.argmax(axis=1)]
         if self.closed_set or self.member is None:
             return best
@@ -114,9 +119,12 @@ class Predictions:
 
     @property
     def probability(self) -> NDArray[np.float64]:
-        """Of the label that each node has; of none of these it is 1 - member."""
+        """Of the label that each node has; of none of these it is 1 - member.
+
+        If `multi_label`, of the likeliest class, whatever the label.
+        """
         top: NDArray[np.float64] = self.probabilities.max(axis=1)
-        if self.closed_set or self.member is None:
+        if self.multi_label or self.closed_set or self.member is None:
             return top
         return np.where(self.member < self.threshold, np.round(1 - self.member, DIGITS), top)
 
@@ -187,12 +195,15 @@ class Predictions:
         ]
         for cells, names in zip(rows, self.nearest, strict=False):
             cells["nearest"] = names
+        for cells, own in zip(rows if self.multi_label else (), self.probabilities >= self.threshold, strict=False):
+            cells["labels"] = [name for name, there in zip(self.classes, own, strict=True) if there]
         beta = self.why.beta.tolist() if self.why else [None] * len(self.support)
         support = [
             {"node": node, "class": label, **({} if weight is None else {"beta": weight})}
             for (node, label), weight in zip(self.support, beta, strict=True)
         ]
-        mode = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
+        mode: dict[str, Any] = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
+        mode |= {"multi_label": True} if self.multi_label else {}
         found = {"classes": self.classes, "closed_set": self.closed_set, **mode}
         return {**found, "support": support, "predictions": rows}
 
@@ -212,14 +223,19 @@ class Answerer:
         labels: Sequence[str],
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
+        multi_label: bool = False,
     ) -> None:
         """`bias` is added to the log-probability of some classes."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described, bias)
+        self.recogniser = model.recogniser(data, support, labels, described, bias, several=multi_label)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
         self.support += [(DESCRIPTION, str(name)) for name in described]
+        self.independent: IndependentClasses | None = None
+        if multi_label:
+            refuse_names(self.classes)
+            self.independent = IndependentClasses(self.recogniser)
 
     @property
     def remarks(self) -> list[str]:
@@ -247,7 +263,12 @@ class Answerer:
         """
         reason = self.closed_because(closed_set, threshold)
         rows = self.recogniser.rows(query)
-        probabilities, member = self.recogniser.judge(rows, transductive, closed_set, proportions)
+        if self.independent is None:
+            probabilities, member = self.recogniser.judge(rows, transductive, closed_set, proportions)
+        elif transductive:
+            raise FewnodeError("several classes a node: each node is judged on its own; leave out --transductive")
+        else:
+            probabilities, member = self.independent.judge(rows)
         return Predictions(
             nodes=[self.data.node_name(node) for node in rows.tolist()],
             classes=self.classes,
@@ -258,6 +279,7 @@ class Answerer:
             closed_set=bool(reason),
             reason=reason,
             threshold=0.5 if threshold is None else threshold,
+            multi_label=self.independent is not None,
         )
 
     def closed_because(self, closed_set: bool, threshold: float | None) -> str:
@@ -267,6 +289,10 @@ class Answerer:
             raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
         if threshold is not None and closed_set:
             raise FewnodeError("a closed set has no threshold: leave out --threshold or --closed-set")
+        if self.independent is not None:
+            if closed_set:
+                raise FewnodeError("--closed-set means one class a node: leave it out, or --multi-label")
+            return ""
         if threshold is not None and cannot:
             raise FewnodeError(f"the threshold is of no use: {cannot}")
         if len(self.classes) == 1 and (closed_set or cannot):
@@ -291,8 +317,12 @@ def recognise(
     threshold: float | None = None,
     proportions: Mapping[str, float] | None = None,
     with_base: bool = False,
+    multi_label: bool = False,
 ) -> Predictions:
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
+
+    Every node means those of the kinds that have labels, or nodes of a class. If `multi_label`, each class is judged on
+    its own, and a given node may be in several. Name it in all of them: it speaks against the others.
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
     What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
@@ -313,9 +343,12 @@ def recognise(
     bias = NO_BIAS
     if with_base:
         given, bias = joined_by_base(network, given, model)
-    asked = np.arange(network.graph.n) if query is None else query
+    asked = np.flatnonzero(claimable(network, given.support)) if query is None else query
+    others = left_out(network, given.support) if query is None else ""
+    if multi_label and (with_base or proportions):
+        raise FewnodeError("several classes a node: each is judged on its own; leave out with_base and proportions")
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
-    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias)
-    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network)]:
+    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias, multi_label)
+    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
         warn_unused(remarks, stacklevel=3)
     return answerer.predictions(asked, explain, transductive, **mode)

@@ -80,18 +80,19 @@ class Recogniser:
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
+        several: bool = False,
     ) -> None:
         """`network` is what the caller means by nodes, `graph` the same as the method reads it.
 
         `described` are rows of attributes that stand for classes, too, or alone. `bias` is added to the log-probability
-        of some classes.
+        of some classes. If `several`, a support node may be in several classes: that is for `IndependentClasses`.
         """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
         if described and not getattr(self._method, "reads_descriptions", False):
             raise FewnodeError(f"{fitted.name} cannot read descriptions of classes; gpn-plus can")
         self.classes = classes([*label_list(support_y), *described])
-        self.support, self._support_y = support_rows(self.network, support, support_y, self.classes)
+        self.support, self._support_y = support_rows(self.network, support, support_y, self.classes, several)
         self._described = self._rows_of(described)
         self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
 
@@ -203,15 +204,16 @@ class Recogniser:
 
     @cached_property
     def _share(self) -> float:
-        method, prepared = self._telling()
+        method, prepared = self.telling()
         return method.share_of_members(self.graph, prepared)
 
     def familiar(self, query: Nodes, share: float = 0.5) -> Probabilities:
         """The same, if that share of the network is in the classes."""
-        method, prepared = self._telling()
+        method, prepared = self.telling()
         return finite(method.familiar_to(self.graph, prepared, self.rows(query), share))
 
-    def _telling(self) -> tuple[Prototypical, PreparedSupport]:
+    def telling(self) -> tuple[Prototypical, PreparedSupport]:
+        """The method and what it made of the support set, if it can tell what is in none of the classes."""
         if self.cannot_tell or not isinstance(self._method, Prototypical) or self._prepared is None:
             raise FewnodeError(str(self.cannot_tell))
         return self._method, self._prepared

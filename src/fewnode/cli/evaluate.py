@@ -26,8 +26,11 @@ MEASURED = {
     "accuracy_new": "accuracy on new classes",
     "accuracy_base": "accuracy on base classes",
     "harmonic_mean": "harmonic mean of both",
+    "micro_f1": "micro-F1",
     "macro_f1": "macro-F1",
     "weighted_f1": "weighted F1",
+    "average_precision": "average precision",
+    "precision_at_k": "precision@k",
     "auroc": "AUROC of being in a class",
     "known": "members taken for members",
     "unknown": "strangers taken for strangers",
@@ -78,6 +81,10 @@ def evaluate(
     with_base: bool = typer.Option(
         False, "--with-base", help="All training and validation classes stand beside the new ones of a task."
     ),
+    multi_label: bool = typer.Option(
+        False, "--multi-label", help="Nodes may be in several classes: F1, average precision, precision@k."
+    ),
+    precision_at: int = typer.Option(None, "--precision-at", min=1, help="k of precision@k; default 10."),
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -94,6 +101,11 @@ def evaluate(
     --shot labels of every class, and is asked about every other labelled node; --draws times, for other labels.
     Classes with too few labels are left out, and named.
 
+    With --multi-label a node may be in several classes, and each is judged on its own: micro- and macro-F1 of what is
+    at least as likely as not; average precision and precision@k of the nodes ranked for each class, the mean over
+    classes (k at most the number of its members); and the calibration error of the probabilities of all classes. A
+    support node is given with all classes of the task that it is in.
+
     With --classes, classes are described, too (see `fewnode predict`); with --shot 0 that is all that is known of them.
 
     With --with-base each task has all base classes beside its new ones, and asks about nodes of both kinds: accuracy
@@ -109,6 +121,8 @@ def evaluate(
       fewnode evaluate --run run --shot 1 --with-base
       fewnode evaluate --data debian --protocol all-classes --shot 5
       fewnode evaluate --data debian --protocol all-classes --method logistic
+      fewnode evaluate --data debian --protocol all-classes --multi-label --draws 5
+      fewnode evaluate --run run --multi-label --way 5 --shot 3
 
     To compare methods, networks and settings in one table: `fewnode experiment`.
     """
@@ -126,19 +140,34 @@ def evaluate(
         "--classes": classes,
         "--with-base": with_base or None,
     }
+    if precision_at is not None and not multi_label:
+        raise FewnodeError("--precision-at: not used without --multi-label; leave it out, or add that")
+    at: dict[str, Any] = {} if precision_at is None else {"precision_at": precision_at}
     if protocol:
         _refuse(for_run, f"--protocol {protocol}")
         if data is None:
             raise FewnodeError(f"--protocol {protocol} needs --data D, the network")
         set_threads(threads)
         asked = {"shot": 5 if shot is None else shot, "query": query, "seed": pool_seed, "transductive": transductive}
+        if multi_label:
+            _refuse({"--transductive": asked.pop("transductive") or None}, "--multi-label")
+            _all_classes_multi_label(
+                data, method or "gpn-plus", method_options(option), draws, asked | at, quiet, as_json
+            )
+            return
         _all_classes(data, method or "gpn-plus", method_options(option), draws, asked, quiet, as_json)
         return
     _refuse({"--option": option or None, "--draws": draws}, "--run")
     if run is None:
         raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
+    if multi_label:
+        others = {**for_run, "--run": None, "--way": None, "--tasks": None, "--transductive": transductive or None}
+        _refuse(others, "--multi-label")
     set_threads(threads)
     model, dataset = open_run(run, data, method, quiet)
+    if multi_label:
+        _run_multi_label(run, model, dataset, {"way": way, "shot": shot, "query": query}, tasks, pool_seed, at, as_json)
+        return
     spread = queries or "balanced"
     shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
     drawn = {"--pool": pool, "--save-pool": save_pool, "--queries": queries, "--repeats": repeats}
@@ -279,6 +308,64 @@ def _all_classes(
         f"about, {draws} draws"
     )
     _say(result, heading, asked["transductive"], ", no base classes")
+
+
+# --- several classes a node ---------------------------------------------------------------------------------------
+
+
+def _run_multi_label(
+    run: Path,
+    model: Estimator,
+    dataset: Dataset,
+    shape: dict[str, Any],
+    tasks: int | None,
+    seed: int,
+    at: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from fewnode.evaluation import TASKS
+    from fewnode.multi_label_evaluation import evaluate_multi_label
+
+    count = TASKS if tasks is None else tasks
+    result = evaluate_multi_label(model, dataset, **shape, tasks=count, seed=seed, **at)
+    if as_json:
+        emit({**result.to_json(), "method": model.method, "run": str(run), "seed": model.seed})
+        return
+    of = result.provenance
+    what = f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class, {count} tasks"
+    _say(result, f"{Path(model.method).name} on {dataset.name}: {what}", False, _looked_at(result))
+
+
+def _all_classes_multi_label(
+    data: str,
+    method: str,
+    options: dict[str, Any],
+    draws: int | None,
+    asked: dict[str, Any],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from fewnode.datasets import load
+    from fewnode.multi_label_evaluation import evaluate_all_classes_multi_label
+    from fewnode.protocols import DRAWS
+
+    dataset, draws = load(data), DRAWS if draws is None else draws
+    with _draw_bar(quiet) as report:
+        result = evaluate_all_classes_multi_label(dataset, method, draws=draws, options=options, report=report, **asked)
+    of = result.provenance
+    if of["left_out"]:
+        note(f"left out, at most {of['shot']} labelled nodes: {', '.join(of['left_out'])}", quiet)
+    if as_json:
+        emit({**result.to_json(), "options": options})
+        return
+    heading = (
+        f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {draws} draws"
+    )
+    _say(result, heading, False, f", no base classes{_looked_at(result)}")
+
+
+def _looked_at(result: Result) -> str:
+    return f", several classes a node, precision@k at k = {result.provenance['precision_at']}"
 
 
 @contextmanager

@@ -59,6 +59,9 @@ def predict(
     with_base: bool = typer.Option(
         False, "--with-base", help="A node may also be in one of the dataset's training and validation classes."
     ),
+    multi_label: bool = typer.Option(
+        False, "--multi-label", help="A node may be in several classes: each has a probability of its own."
+    ),
     explain: bool = typer.Option(False, "--explain", help="Add why: weights β of support nodes, nearest of them."),
     transductive: bool = Transductive,
     data: str = OtherData,
@@ -93,6 +96,11 @@ def predict(
     With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
     at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
     much, and that is taken off.
+    With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
+    `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
+    support table, name a node in every class it is in: it counts as an example against the others.
+
+    --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
     With --explain the table also names the nearest support nodes, and the weight β of each support node in its class
     goes to a second table, OUT.support.csv.
@@ -109,12 +117,17 @@ def predict(
       fewnode predict --run run --support support.csv --all --threshold 0.9
       fewnode predict --data debian --support support.csv --query nodes.csv --proportions mail=0.3,vpn=0.7
       fewnode predict --run run --support support.csv --all --with-base --out p.csv
+      printf 'node,class\\nopenvpn,vpn\\nopenvpn,server\\ntinc,vpn\\nexim4,server\\n' > several.csv
+      fewnode predict --data debian --support several.csv --multi-label --all --out p.csv
 
     Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
     same by HTTP and on a page: `fewnode serve`.
     """
+    import numpy as np
+
     from fewnode.bulk import Bulk
     from fewnode.definitions import Definitions, read_proportions, read_query
+    from fewnode.labelling import claimable, left_out
     from fewnode.predictions import Answerer
     from fewnode.recogniser import NO_BIAS
     from fewnode.with_base import joined_by_base
@@ -125,10 +138,14 @@ def predict(
     shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
     model, dataset = open_model(run, data, method, quiet)
-    given, bias = Definitions.read(dataset, support, classes), NO_BIAS
+    if multi_label and (with_base or proportions):
+        raise FewnodeError("--multi-label judges each class on its own: leave out --with-base and --proportions")
+    given, bias = Definitions.read(dataset, support, classes, multi_label), NO_BIAS
     if with_base:
         given, bias = joined_by_base(dataset, given, model)
     tell(given.remarks, quiet)
+    if everything and (others := left_out(dataset, given.support)):
+        note(f"left out: {others}", quiet)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
     if everything and (limit or backend is Backend.ray):
         if not out or transductive or as_json or classes or proportions or with_base or run is None:
@@ -141,12 +158,20 @@ def predict(
         there = (backend, address, workers)
         prepare_blocks(dataset, limit, resume, quiet, *there)
         bulk = Bulk(
-            run.resolve(), dataset.graph.home, tuple(given.support), tuple(given.labels), explain, limit=limit, **mode
+            run.resolve(),
+            dataset.graph.home,
+            tuple(given.support),
+            tuple(given.labels),
+            explain,
+            multi_label=multi_label,
+            limit=limit,
+            **mode,
         )
         _classify_all(bulk, out, resume, quiet, there)
         return
-    asked = list(range(dataset.graph.n)) if query is None else read_query(query, dataset)
-    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias)
+    everyone = np.flatnonzero(claimable(dataset, given.support))
+    asked = everyone if query is None else read_query(query, dataset)
+    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias, multi_label)
     tell(answerer.remarks, quiet)
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     _warn(answer, transductive, quiet or as_json)
@@ -175,6 +200,10 @@ def _summary(answer: Predictions) -> str:
     if answer.closed_set:
         return f"{len(answer.nodes):,} nodes classified into {_classes(answer)}"
     none = answer.labels.count(NONE)
+    if answer.multi_label:
+        several = int(((answer.probabilities >= answer.threshold).sum(axis=1) > 1).sum())
+        found = f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {several:,} of them in several"
+        return f"{found}, {none:,} in none of these"
     return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these"
 
 
@@ -193,6 +222,7 @@ def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple
         write_text(out.with_suffix(".support.csv"), answer.support_csv())
         note(answer.support_table(), quiet)
     none = "" if answer.closed_set else ", or into none of these"
+    none = ", several of them or none of these" if answer.multi_label else none
     note(f"every node classified into {_classes(answer)}{none}: {out}", quiet)
 
 
@@ -219,7 +249,7 @@ def suggest(
     share of the classes' nodes that labelling it would cover. Put the right class of each into the support
     table and predict, or ask again. Nodes that turned out to be in none of the classes go into a table of their own
     (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that have no attributes are
-    left out where every labelled node has some.
+    left out where every labelled node has some, and so are nodes of kinds of which none has a label.
 
     \b
     Example:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from fewnode.graph import Ints
 from fewnode.recognition.nearness import nearness, split_rows
 
 LANDMARKS, CLOSE = 500, 10
@@ -56,14 +57,21 @@ class MembershipModel:
         return self.probability(near, shots, crowd, share)
 
     def share(
-        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
+        self,
+        near: Float[Tensor, "q n"],
+        shots: Float[Tensor, " n"],
+        crowd: Float[Tensor, " q"] | None = None,
+        rather: Float[Tensor, " q"] | float = 1.0,
+        class_share: float | None = None,
     ) -> float:
         """What share of a network is in the classes: by some of its nodes, and as much by the size of known classes.
 
         The nodes alone can be far off where a few of thousands are members; the sizes where new classes are others.
+        `rather`: P(a node is in these classes rather than in others of which nodes are known).
         """
-        expected = min(0.5, max(1e-6, shots.numel() * self.class_share))
-        return _share_of_members(self._log_odds(near, shots, crowd), expected, imagined=near.shape[0])
+        size = self.class_share if class_share is None else class_share
+        expected = min(0.5, max(1e-6, shots.numel() * size))
+        return _share_of_members(self._log_odds(near, shots, crowd), expected, near.shape[0], rather)
 
     def _log_odds(
         self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
@@ -77,16 +85,29 @@ class MembershipModel:
         return odds if crowd is None else odds + self.by_crowd * crowd
 
 
-def _share_of_members(log_odds: Float[Tensor, " q"], expected: float, imagined: int, steps: int = 50) -> float:
+def _share_of_members(
+    log_odds: Float[Tensor, " q"],
+    expected: float,
+    imagined: int,
+    rather: Float[Tensor, " q"] | float = 1.0,
+    steps: int = 50,
+) -> float:
     """The share of members that makes these nodes likeliest, by expectation-maximisation (Saerens et al., 2002).
 
     Beside them are so many `imagined` nodes, of which the `expected` share are members.
     """
     odds, share = log_odds.double(), expected
     for _ in range(steps):
-        member = float(torch.sigmoid(odds + math.log(share / (1 - share))).sum())
+        member = float((rather * torch.sigmoid(odds + math.log(share / (1 - share)))).sum())
         share = (member + imagined * expected) / (odds.numel() + imagined)
     return share
+
+
+def surveyed(nodes: Ints) -> Ints:
+    """Some of these nodes, always the same, that tell what share of them is in a class."""
+    if nodes.size <= SURVEYED:
+        return nodes
+    return np.sort(np.random.default_rng(0).choice(nodes, SURVEYED, replace=False))
 
 
 def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:

@@ -19,7 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.recognition.membership import SURVEYED, MembershipModel, crowding, landmarks
+from fewnode.recognition.membership import MembershipModel, crowding, landmarks, surveyed
 from fewnode.recognition.nearness import nearness, split_rows
 from fewnode.recognition.transductive import rectify
 
@@ -177,12 +177,15 @@ class Prototypical(ABC):
 
     def share_of_members(self, graph: Graph, prepared: PreparedSupport) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
-        some = np.arange(graph.n)
-        if graph.n > SURVEYED:
-            some = np.sort(np.random.default_rng(0).choice(graph.n, SURVEYED, replace=False))
-        parts = np.array_split(some, -(-some.size // PART))  # they may be read from a disk
-        near = torch.cat([self.nearness(graph, prepared, part) for part in parts])
-        return self._knows().share(near, prepared.shots, self._crowd_of_survey(graph, some))
+        some = surveyed(np.arange(graph.n))
+        return self._knows().share(
+            self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)
+        )
+
+    def nearness_in_parts(self, graph: Graph, prepared: PreparedSupport, nodes: Ints) -> Float[Tensor, "q n"]:
+        """`nearness` of nodes whose vectors may have to be read from a disk."""
+        parts = np.array_split(nodes, max(1, -(-nodes.size // PART)))
+        return torch.cat([self.nearness(graph, prepared, part) for part in parts])
 
     def _crowd_of_survey(self, graph: Graph, some: Ints) -> Float[Tensor, " q"] | None:
         """`crowd` of the nodes that are surveyed, which are always the same; computed once for a graph."""
