@@ -90,12 +90,14 @@ def predict(
     classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
     meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
 
-    With --proportions the answers are shifted, by one factor a class, until the classes have these shares on average
-    over the nodes asked about, each counted by its `member`. Give them only if you know them: wrong ones do harm.
+    With --proportions mail=0.3,vpn=0.7 the answers are shifted, by one factor a class, until the classes have these
+    shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them: wrong
+    ones do harm.
 
     With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
     at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
     much, and that is taken off.
+
     With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
     `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
     support table, name a node in every class it is in: it counts as an example against the others.
@@ -115,8 +117,9 @@ def predict(
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
-      fewnode predict --data debian --support support.csv --query nodes.csv --proportions mail=0.3,vpn=0.7
-      fewnode predict --run run --support support.csv --all --with-base --out p.csv
+      printf 'class,share\\nmail,0.3\\nvpn,0.7\\n' > mix.csv
+      fewnode predict --run run --support support.csv --all --proportions mix.csv
+      fewnode predict --run run --support support.csv --all --with-base
       printf 'node,class\\nopenvpn,vpn\\nopenvpn,server\\ntinc,vpn\\nexim4,server\\n' > several.csv
       fewnode predict --data debian --support several.csv --multi-label --all --out p.csv
 
