@@ -140,7 +140,9 @@ def evaluate(
         asked = {"shot": 5 if shot is None else shot, "query": query, "seed": pool_seed, "transductive": transductive}
         if multi_label:
             _refuse({"--transductive": asked.pop("transductive") or None}, "--multi-label")
-            _all_classes_multi_label(data, method or "gpn-plus", method_options(option), draws, asked | at, quiet, as_json)
+            _all_classes_multi_label(
+                data, method or "gpn-plus", method_options(option), draws, asked | at, quiet, as_json
+            )
             return
         _all_classes(data, method or "gpn-plus", method_options(option), draws, asked, quiet, as_json)
         return
@@ -321,16 +323,16 @@ def _all_classes_multi_label(
 
     dataset, draws = load(data), DRAWS if draws is None else draws
     with _draw_bar(quiet) as report:
-        result = evaluate_all_classes_multi_label(
-            dataset, method, draws=draws, options=options, report=report, **asked
-        )
+        result = evaluate_all_classes_multi_label(dataset, method, draws=draws, options=options, report=report, **asked)
     of = result.provenance
     if of["left_out"]:
         note(f"left out, at most {of['shot']} labelled nodes: {', '.join(of['left_out'])}", quiet)
     if as_json:
         emit({**result.to_json(), "options": options})
         return
-    heading = f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {draws} draws"
+    heading = (
+        f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {draws} draws"
+    )
     _say(result, heading, False, f", no base classes{_looked_at(result)}")
 
 
