@@ -54,7 +54,7 @@ def test_members_of_several_classes_are_found_in_each(data: Dataset, model: Esti
         own, other = found.probabilities[right[:, c], c], found.probabilities[~right[:, c], c]
         assert (own[:, None] > other).mean() > 0.85
     both = right & (right.sum(axis=1) > 1)[:, None]
-    assert found.probabilities[both].mean() > 0.4, "a node of two classes is likely in both"
+    assert found.probabilities[both].mean() > 0.3, "a node of two classes is likely in both"
     assert found.probabilities[~right].mean() < 0.05
     gap = [abs(found.probabilities[:, c].mean() - right[:, c].mean()) for c in range(4)]
     assert max(gap) < 0.1

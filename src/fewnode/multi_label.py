@@ -144,20 +144,20 @@ class IndependentClasses:
 
     @cached_property
     def _contrasts(self) -> list[Contrast]:
-        """What each class is told from: every other one or, if it shares labelled nodes, all nodes that are not in it.
+        """What each class is told from: every other one or, if classes share labelled nodes, all that is not in it.
 
         A closed task of many classes spreads one certainty over them, which is right only where they exclude each
-        other. Those that seem to do so are asked about together.
+        other, as they seem to if no labelled node is in two. Then they are asked about together.
         """
         given = self.recogniser.task(np.zeros(0, np.int64))
-        nodes, times = np.unique(given.support, return_counts=True)
+        nodes = np.unique(given.support)
+        shares = nodes.size < given.support.size
         found: dict[int, Contrast] = {}
         for c in range(self.n_way):
             own = given.support[given.support_y == c]
             others, said = np.setdiff1d(nodes, own), _description_of(given, c)
             if not others.size:
                 continue
-            shares = np.isin(own, nodes[times > 1]).any()
             task, column = (_two_classes(own, others, said), 0) if shares else _all_classes(given, c, said)
             key = ALL if said is None and not shares else c
             found.setdefault(key, Contrast(task)).columns[c] = column
