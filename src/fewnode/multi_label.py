@@ -109,7 +109,8 @@ class IndependentClasses:
         if self._like_support:
             given = self.recogniser.task(np.zeros(0, np.int64))
             counts = np.bincount(given.support_y, minlength=self.n_way)
-            return (counts / np.unique(given.support).size).clip(0.01, 0.95).tolist()
+            share = counts / np.unique(given.support).size
+            return [float(part) for part in share.clip(0.01, 0.95)]
         method, prepared = self.recogniser.telling()
         graph, model, some = self.recogniser.graph, method.membership, surveyed(self._population)
         if model is None or not some.size:
