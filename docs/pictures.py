@@ -164,7 +164,8 @@ def prototypes(data, model, task):
 def views(plus):
     """What GPN+ looks at: the weight that each view of a node got from training and validation classes."""
     weight = {}
-    for (name, _), tau in plus.method_.weight_.items():
+    for view, tau in plus.method_.mixture_.weight.items():
+        name = f"{view.source}, {view.name}"
         weight[name] = weight.get(name, 0.0) + tau
     total = sum(weight.values())
     names = sorted(weight, key=weight.get)

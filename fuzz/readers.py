@@ -35,6 +35,7 @@ from fewnode.datasets.literal import BadLineError
 from fewnode.datasets.memberships import read_parents
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
+from fewnode.definitions import read_query, read_support
 from fewnode.description import describe, read_classes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -45,7 +46,6 @@ from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
 from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool, save_pool
-from fewnode.predictions import read_query, read_support
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
 from fewnode.train import History, Point
@@ -361,14 +361,14 @@ def _read_state(path: Path) -> None:
 
 
 def _state(path: Path) -> bytes:
-    """The file of a service with a class, an attached node, a removed one and an edge."""
+    """The file of a service with classes, a description, an attached node, a removed one and an edge."""
     state = State(
         {"vpn": ("n1", "n2")}, {"new": {"row": {"a": 1.5, "b": "c"}}}, frozenset({"n9"}), {("n1", "new"): True}
     )
     with closing(Store(path, DATA)) as store:
         store.read()
         store.commit(state, {"attach": [{"node": "new"}]})
-        store.commit(state.with_class("mail", ("n3",)), {"put class": "mail"})
+        store.commit(state.with_class("mail", ("n3",), "send and filter e-mail"), {"put class": "mail"})
     return path.read_bytes()
 
 

@@ -15,7 +15,7 @@ from fewnode import bulk, memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.represent import blocks  # noqa: E402
-from graphs import planted, star  # noqa: E402
+from graphs import planted, star, worded  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 
 torch.set_num_threads(1)
@@ -36,6 +36,11 @@ def _star() -> Graph:
 @pytest.fixture(name="planted", scope="session")
 def _planted() -> Dataset:
     return planted()
+
+
+@pytest.fixture(name="worded", scope="session")
+def _worded() -> Dataset:
+    return worded()
 
 
 @pytest.fixture

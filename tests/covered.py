@@ -15,7 +15,7 @@ STRICTLY = re.compile(
     r"fewnode/(files|io|sheets|delimited|errors|manifest|plugins|signing|predictions|experiment/(grid|ledger)"
     r"|serve/(auth|bodies|store|admission)"
     r"|datasets/(arrow|amazon|columns|dblp|decoding|dump|beside|fewshot_mat|lines|literal|npz|reddit|splits|stream|text_tables|bag"
-    r"|tables|nodes|rows|edges|labels|roles|encode|standardise|source|vocabulary))\.py$"
+    r"|tables|extend|remarks|nodes|rows|edges|labels|roles|encode|standardise|source|vocabulary))\.py$"
 )
 """Readers, model files, limits and authentication."""
 

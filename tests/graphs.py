@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.graph import Graph
+from fewnode.graph import Block, Graph
 from fewnode.merging import EdgeRows
 from fewnode.relations import EdgeRules, read_relations
 
@@ -79,3 +79,28 @@ def planted(classes: int = 15, size: int = 24, seed: int = 0) -> Dataset:
     split = ClassSplit(tuple(range(5)), tuple(range(5, 10)), tuple(range(10, classes)))
     names = tuple(f"class {chr(97 + c)}" for c in range(classes))
     return Dataset(graph, y[order], split, names, tuple(f"node-{i}" for i in range(n)), name="planted")
+
+
+TOPICS = {
+    "mail": "mail send receive filter inbox spam delivery message",
+    "vpn": "vpn tunnel encrypted private gateway secure remote traffic",
+    "games": "game play level score arcade puzzle player adventure",
+    "music": "music audio sound song track tune album listen",
+}
+
+
+def worded(size: int = 25, seed: int = 0) -> Dataset:
+    """Nodes with texts of four topics, mostly linked within them; the classes are given, but base classes are none."""
+    rng = np.random.default_rng(seed)
+    topics = [words.split() for words in TOPICS.values()]
+    every = sorted({word for words in topics for word in words})
+    y = np.repeat(np.arange(4), size)
+    x = np.zeros((y.size, len(every)), np.float32)
+    for node, c in enumerate(y):
+        for word in [*rng.choice(topics[c], 4, replace=False), *rng.choice(every, 2)]:
+            x[node, every.index(word)] += 1
+    near = np.concatenate([y.repeat(2) * size + rng.integers(0, size, 2 * y.size), rng.integers(0, y.size, y.size)])
+    edges = np.stack([np.concatenate([np.arange(y.size).repeat(2), np.arange(y.size)]), near])
+    graph = Graph.from_edges(edges, y.size, sp.csr_array(x), blocks=(Block("words", 0, len(every)),))
+    names = tuple(f"n{i}" for i in range(y.size))
+    return Dataset(graph, y, ClassSplit((), (), ()), tuple(TOPICS), names, tuple(every), name="worded")

@@ -63,6 +63,11 @@ class Model:
     base: Mapping[str, Node]
     """Nodes of the dataset that were never deleted: their label stays where a new row has none."""
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    """Words that a description may have; none if descriptions cannot be read at all."""
+    open_set: bool = False
+    """Whether the model can tell what is in none of the classes."""
 
     def form(self, name: str) -> str:
         return str(int(name)) if self.numbered and name.isdecimal() else name
@@ -77,23 +82,39 @@ class Model:
 
     def answers(self) -> None:
         """A model that cannot tell what is in none of the classes needs two of them."""
-        if len(self.classes) < 2:
+        if len(self.classes) < 2 - self.open_set:
             raise Refused(422)
 
     # --- changes ---
 
-    def put_class(self, name: str, given: Sequence[str]) -> Model:
+    def put_class(self, name: str, given: Sequence[str], description: str | None = None) -> Model:
         if any(other != name and other.casefold() == name.casefold() for other in self.classes):
             raise Refused(409)
         support = tuple(dict.fromkeys([self.there(node) for node in given]))
         if any(set(support) & set(nodes) for other, nodes in self.classes.items() if other != name):
             raise Refused(409)
-        return replace(self, classes={**self.classes, name: support})
+        if description is None and not support:
+            raise Refused(422)
+        if description is not None:
+            self._reads(name, description, bool(support))
+        kept = {other: said for other, said in self.descriptions.items() if other != name}
+        said = {} if description is None else {name: description}
+        return replace(self, classes={**self.classes, name: support}, descriptions={**kept, **said})
+
+    def _reads(self, name: str, description: str, has_nodes: bool) -> None:
+        """A description, or the name before it, has a known word; where the name is to speak, nodes will do."""
+        said = {name.lower(), *description.lower().split()} & self.known
+        if not self.known or (not said and (description.strip() or not has_nodes)):
+            raise Refused(422)
 
     def delete_class(self, name: str) -> Model:
         if name not in self.classes:
             raise Refused(404)
-        return replace(self, classes={other: nodes for other, nodes in self.classes.items() if other != name})
+        return replace(
+            self,
+            classes={other: nodes for other, nodes in self.classes.items() if other != name},
+            descriptions={other: said for other, said in self.descriptions.items() if other != name},
+        )
 
     def attach(self, new: Sequence[tuple[str, Meaning | None, Sequence[str]]], classify: bool) -> Model:
         nodes = dict(self.nodes)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
 from service_model import Meaning, Model, Node
@@ -18,6 +19,13 @@ from service_model import Meaning, Model, Node
 KINDS = ("bank", "shop", "farm", "mill", "port")
 SPLIT = {"train": KINDS[:2], "valid": KINDS[2:4], "test": KINDS[4:]}
 N = 10
+TOPICS = {
+    "mail": "send receive filter mail spam inbox",
+    "vpn": "tunnel encrypt network vpn peer",
+    "game": "play chess board game score",
+    "font": "glyph font typeface serif",
+}
+MEMBERS = 12
 
 
 @dataclass(frozen=True)
@@ -38,11 +46,14 @@ def network(
     names: Sequence[str],
     new: Sequence[str],
     contents: Sequence[tuple[dict[str, Any], Meaning | None]],
+    known: frozenset[str] = frozenset(),
 ) -> Network:
-    model = Estimator("propagation", way=1, shot=1, query=1, steps=1).fit(data)
+    """`known`: the words of a network whose classes can be described; it gets a method that reads descriptions."""
+    model = Estimator("gpn-plus") if known else Estimator("propagation", way=1, shot=1, query=1, steps=1)
+    model.fit(data)
     own = {data.node_name(i): Node(row, data.class_names[data.y[i]]) for i, row in enumerate(rows(data))}
     numbered, directed = data.node_names is None, data.graph.directed
-    start = Model(own, frozenset(edges(data, directed)), directed, numbered, own)
+    start = Model(own, frozenset(edges(data, directed)), directed, numbered, own, known=known, open_set=bool(known))
     return Network(data, model, start, names, new, contents)
 
 
@@ -83,7 +94,7 @@ def of_tables() -> Network:
     bad: list[dict[str, Any]] = [{"colour": 1}, {"balance": "much"}]
     contents = [({"row": row}, means(row)) for row in good] + [({"row": row}, None) for row in bad]
     new = ["a0", "new", "neu", "A1"]
-    return network(data, [*nodes["account"], *new, "nobody"], new, contents)
+    return network(data, [*nodes["account"], *new, "nobody"], new, contents, frozenset(KINDS))
 
 
 def of_numbers() -> Network:
@@ -101,3 +112,17 @@ def of_numbers() -> Network:
     contents = [({"attributes": row}, means(row)) for row in good] + [({"attributes": row}, None) for row in bad]
     new = ["new", "10", "010", "01"]
     return network(data, [*map(str, range(N)), *new, "٤", "-1"], new, contents)
+
+
+def texts() -> Dataset:
+    """Four topics; each node has three of its topic's words, and edges within its topic."""
+    rng = np.random.default_rng(0)
+    names = [f"{topic}-{i}" for topic in TOPICS for i in range(MEMBERS)]
+    about = [" ".join(rng.choice(words.split(), 3, replace=False)) for words in TOPICS.values() for _ in range(MEMBERS)]
+    ends = [(f"{t}-{i}", f"{t}-{(i + step) % MEMBERS}") for t in TOPICS for i in range(MEMBERS) for step in (1, 3)]
+    return read_tables(
+        {"id": names, "about": about},
+        {"from": [s for s, _ in ends], "to": [t for _, t in ends]},
+        id="id",
+        text="about",
+    )

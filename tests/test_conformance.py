@@ -42,6 +42,7 @@ NEED_NO_BASE = (
     "gcn-support",
     "deepwalk",
     "node2vec",
+    "gpn-plus",
 )
 """Methods that can be fitted where there are no base classes."""
 
@@ -171,7 +172,7 @@ def test_saved_and_loaded_it_gives_the_same_answers(model: Estimator, planted: D
     )
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "gpn-plus"])
+@pytest.mark.parametrize("name", METHODS)
 def test_without_base_classes_it_answers_or_says_that_it_needs_them(name: str, planted: Dataset) -> None:
     method = build_method(name, 1, QUICK.get(name, {"episodes": 60}))
     none = EpisodeSampler.none()

@@ -11,11 +11,13 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.errors import FewnodeError
-from fewnode.graph import Block, Graph
+from fewnode.graph import Graph
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from fewnode.cli import app
-from fewnode.recogniser import MODES
+from fewnode.recognition.calibration import MODES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

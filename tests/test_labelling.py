@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from fewnode import labelling
-from fewnode.dataset import Dataset
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.labelling import Suggestion, cover, draw, likeliest, reach, suggest, unlabelled
@@ -73,15 +74,15 @@ def test_one_looks_as_far_as_known_classes_are_scattered(planted: Dataset, monke
     known = planted.split.train + planted.split.valid
     size = int(np.median([(planted.y == c).sum() for c in known]))
     together = torch.eye(int(planted.y.max()) + 1)[torch.from_numpy(planted.y.copy())]
-    assert reach(together, planted) == 3 * size
+    assert reach(together, planted, 7) == 3 * size
     scattered = torch.nn.functional.normalize(
         torch.randn(planted.graph.n, 8, generator=torch.Generator().manual_seed(0))
     )
-    far = reach(scattered, planted)
+    far = reach(scattered, planted, 7)
     assert far == pytest.approx(planted.graph.n / 2, rel=0.2)
     monkeypatch.setattr(labelling, "BLOCK", 50)
-    assert reach(scattered, planted) == pytest.approx(far, abs=1)  # the last bits may differ
-    assert reach(together, replace(planted, y=np.full_like(planted.y, -1))) == planted.graph.n
+    assert reach(scattered, planted, 7) == pytest.approx(far, abs=1)  # the last bits may differ
+    assert reach(together, replace(planted, y=np.full_like(planted.y, -1)), 7.2) == 7, "nothing else is known"
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -111,7 +112,7 @@ def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
         return cover(*given)
 
     monkeypatch.setattr(labelling, "cover", watched)
-    monkeypatch.setattr(labelling, "reach", lambda z, data: 30)
+    monkeypatch.setattr(labelling, "reach", lambda *_: 30)
     own = planted.split.test[:2]
     support = [int(np.flatnonzero(planted.y == c)[0]) for c in own]
     found = suggest(model, planted, support, ["a", "b"], 10, range(planted.graph.n))
@@ -126,14 +127,35 @@ def _model(planted: Dataset) -> Estimator:
     return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
 
 
-def test_suggestions_are_new_distinct_and_mostly_of_the_classes(model: Estimator, planted: Dataset) -> None:
+def test_suggestions_are_mostly_of_the_classes(model: Estimator, planted: Dataset) -> None:
+    """Of any three test classes out of five, from any two first nodes: chance would be 60 %."""
+    inside = []
+    for own, k in itertools.product(itertools.combinations(planted.split.test, 3), (0, 5)):
+        first = [int(np.flatnonzero(planted.y == c)[k]) for c in own]
+        found = suggest(model, planted, first, list("abc"), 12)
+        inside.append(np.isin(planted.y[[s.node for s in found]], own).mean())
+        chance = np.isin(planted.y[unlabelled(planted, first)], own).mean()
+    assert chance == pytest.approx(0.6)
+    assert np.mean(inside) > chance + 0.2
+
+
+def test_without_base_classes_suggestions_are_mostly_of_the_classes(planted: Dataset) -> None:
+    """Two classes of fifteen: chance would be 13 %."""
+    data = replace(planted, split=ClassSplit((), (), ()))
+    model = Estimator("gpn-plus", rank=32).fit(data)
+    inside = []
+    for own in itertools.combinations(range(0, 15, 3), 2):
+        first = [int(node) for c in own for node in np.flatnonzero(planted.y == c)[:2]]
+        found = suggest(model, data, first, list("aabb"), 8)
+        inside.append(np.isin(planted.y[[s.node for s in found]], own).mean())
+    assert np.mean(inside) > 0.5
+
+
+def test_suggestions_are_new_and_distinct(model: Estimator, planted: Dataset) -> None:
     first = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
     found = suggest(model, planted, first, list("abc"), 12)
     nodes = [s.node for s in found]
     assert len(set(nodes) - set(first)) == 12
-    inside = np.isin(planted.y[nodes], planted.split.test[:3]).mean()
-    chance = np.isin(planted.y[unlabelled(planted, first)], planted.split.test[:3]).mean()
-    assert inside > chance + 0.15
     assert {s.likely for s in found} == set("abc")
     gains = [s.covers for s in found]
     assert gains == sorted(gains, reverse=True), "each adds less than the one before"

@@ -23,14 +23,15 @@ LAYERS = [
         "seeds",
         "team",
     },
-    {"graph", "sheets"},
-    {"merging"},
+    {"adjacency", "sheets"},
+    {"graph"},
+    {"class_labels", "merging"},
     {"relations"},
     {"dataset"},
     {"nodes"},
     {"episodes", "packing"},
     {"io"},
-    {"method", "open_set", "pools"},
+    {"base_tasks", "method", "open_set", "pools"},
     {"metrics"},
     {"evaluation", "gpn", "signing", "train"},
     {"checkpoint", "engine", "plugins"},
@@ -40,10 +41,10 @@ LAYERS = [
     {"definitions", "recognition"},
     {"methods"},
     {"card", "hub"},
-    {"recogniser"},
+    {"fitting", "model_files", "recogniser"},
     {"estimator", "multi_label"},
     {"cluster", "protocols"},
-    {"embedding_cache", "experiment", "labelling", "multi_label_evaluation", "tune"},
+    {"embedding_cache", "experiment", "labelling", "multi_label_evaluation", "tune", "with_base"},
     {"untrained"},
     {"predictions"},
     {"bulk", "report"},
@@ -103,7 +104,7 @@ def test_the_core_is_read_in_one_sitting() -> None:
 
 
 def test_no_file_is_long() -> None:
-    assert {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400} <= {"estimator.py"}
+    assert not {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > 400}
 
 
 def test_no_file_is_a_drawer() -> None:

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.definitions import read_query, read_support
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns, read_query, read_support
+from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns
 from fewnode.recognition.prototypes import Explanation
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]

@@ -10,8 +10,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import interval
 from fewnode.graph import Graph
+from fewnode.interval import interval
 from fewnode.method import Probabilities
 from fewnode.protocols import AllClassesSampler
 

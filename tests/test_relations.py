@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Relation
+from fewnode.graph import Graph
 from fewnode.merging import EdgeRows
 from fewnode.relations import MOST, EdgeRules, edge_rows, read_relations, rewired
 from fewnode.scaling import Scaling

@@ -8,22 +8,26 @@ TYPE_CHECKING = False  # `typing` takes half of the time until an interrupt is q
 if TYPE_CHECKING:
     from typing import Any
 
+    from fewnode.adjacency import Relation
     from fewnode.client import Client
+    from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
     from fewnode.datasets.encode import Words
-    from fewnode.datasets.tables import extend, read_tables
+    from fewnode.datasets.extend import extend
+    from fewnode.datasets.tables import read_tables
     from fewnode.definitions import Class
     from fewnode.delimited import Dialect
     from fewnode.description import describe
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
-    from fewnode.graph import Block, Graph, Relation
+    from fewnode.graph import Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
     from fewnode.predictions import Predictions, recognise
     from fewnode.protocols import evaluate_all_classes
+    from fewnode.with_base import evaluate_with_base
 
 __version__ = "0.1.0"
 
@@ -31,7 +35,8 @@ _HOMES = {
     "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
-    "fewnode.datasets.tables": ["extend", "read_tables"],
+    "fewnode.datasets.extend": ["extend"],
+    "fewnode.datasets.tables": ["read_tables"],
     "fewnode.definitions": ["Class"],
     "fewnode.delimited": ["Dialect"],
     "fewnode.description": ["describe"],
@@ -43,7 +48,10 @@ _HOMES = {
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predictions": ["Predictions", "recognise"],
-    "fewnode.graph": ["Block", "Graph", "Relation"],
+    "fewnode.column_blocks": ["Block"],
+    "fewnode.adjacency": ["Relation"],
+    "fewnode.graph": ["Graph"],
+    "fewnode.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [
@@ -69,6 +77,7 @@ __all__ = [
     "describe",
     "evaluate",
     "evaluate_all_classes",
+    "evaluate_with_base",
     "extend",
     "load",
     "load_model",

@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
+from fewnode.column_blocks import Block, dense_blocks
 from fewnode.errors import FewnodeError, closest, warn_unused
-from fewnode.graph import Block, Graph, Ints, dense_blocks, is_sparse
+from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
 from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 MAX_CLASSES = 1 << 20
-UNKNOWN = -1
-"""The label of a node whose class nobody told us."""
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,10 @@ class Dataset:
             directed = parts.directed or False
         graph, facts = read_relations(rows, parts.n, parts.x, EdgeRules(directed, scale))
         graph = replace(graph, blocks=blocks) if blocks else graph
-        labels = _memberships(parts.y, graph.n)
+        labels = memberships(parts.y, graph.n)
         if parts.y is None:
             labels = parts.fields.get("labels")
-        ids, names = (only_class(labels), ()) if labels is not None else _class_ids(parts.y, graph.n)
+        ids, names = (only_class(labels), ()) if labels is not None else class_ids(parts.y, graph.n)
         if split is None:
             every = ids if labels is None else labels.indices
             split = ClassSplit(*parts.split) if parts.split is not None else ClassSplit.random(every, seed=seed)
@@ -352,11 +352,6 @@ class Dataset:
         return digest.hexdigest()
 
 
-def class_index(names: Iterable[str]) -> dict[str, int]:
-    """0, 1, 2 … for the distinct names, in sorted order."""
-    return {name: i for i, name in enumerate(sorted(set(names)))}
-
-
 def _buffers(graph: Graph) -> list[NDArray[Any]]:
     matrices = [graph.adj, graph.x] if is_sparse(graph.x) else [graph.adj]
     arrays = [part for m in matrices for part in (m.indptr, m.indices, m.data)]
@@ -370,45 +365,3 @@ def _blocks(parts: NetworkParts, told: Iterable[Block] | None) -> tuple[Block, .
     if parts.blocks is not None:
         return tuple(Block(*block) for block in parts.blocks)
     return dense_blocks(parts.x) if isinstance(parts.x, np.ndarray) and parts.x.ndim == 2 else ()
-
-
-def only_class(labels: sp.csr_array) -> Ints:
-    """The class of each node that is in one alone, -1 for the others."""
-    alone = np.diff(labels.indptr) == 1
-    y = np.full(labels.shape[0], UNKNOWN)
-    y[alone] = labels.indices[labels.indptr[:-1][alone]]
-    return y
-
-
-def as_members(y: Ints, labels: sp.csr_array | None, width: int) -> sp.csr_array:
-    """Nodes x classes, as wide as there are classes by now: those that are given, or made of one class a node."""
-    if labels is not None:
-        return sp.csr_array((labels.data, labels.indices, labels.indptr), shape=(labels.shape[0], width))
-    known = np.flatnonzero(y >= 0)
-    return sp.csr_array((np.ones(known.size, bool), (known, y[known])), shape=(y.size, width))
-
-
-def _memberships(y: Any, n: int) -> sp.csr_array | None:
-    """Labels as nodes x classes, if they are a matrix of zeros and ones."""
-    if y is None or sp.issparse(y) or np.ndim(y) != 2:
-        return None if y is None or not sp.issparse(y) else sp.csr_array(y, dtype=bool)
-    labels = np.asarray(y)
-    if labels.shape[0] != n or not np.isin(labels, (0, 1)).all():
-        return None
-    return sp.csr_array(labels, dtype=bool)
-
-
-def _class_ids(y: Any, n: int) -> tuple[Ints, tuple[str, ...]]:
-    """Labels as class ids, and class names if they were no ids already. None and NaN are unknown."""
-    if y is None:
-        return np.full(n, UNKNOWN), ()
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise FewnodeError(f"labels have shape {labels.shape}, expected one class for each of {n} nodes")
-    if np.issubdtype(labels.dtype, np.integer):
-        if labels.max(initial=0) > 1 << 20:  # each id up to the largest takes memory
-            raise FewnodeError(f"label of node {int(labels.argmax())} is {labels.max()}; class ids count from 0")
-        return labels.astype(np.int64), ()
-    known = [None if label is None or label != label else str(label) for label in labels.tolist()]
-    index = class_index(label for label in known if label is not None)
-    return np.array([UNKNOWN if label is None else index[label] for label in known], np.int64), tuple(index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,10 @@ class Definitions:
     @classmethod
     def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
         """From names and what each stands for: text is a description, anything else are nodes."""
+        if not isinstance(given, Mapping):
+            raise FewnodeError(
+                f"classes are a {type(given).__name__}, expected a dict of names and what each stands for"
+            )
         if not given:
             raise FewnodeError("no class is given, expected at least one with nodes or a description")
         support: list[int] = []
@@ -49,6 +54,8 @@ class Definitions:
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
             what = value if isinstance(value, Class) else Class((), value) if isinstance(value, str) else Class(value)
             rows = node_rows(data, what.nodes, f"class {name!r}").tolist()
+            if not isinstance(what.description, str | None):
+                raise FewnodeError(f"class {name!r}: its description is {what.description!r:.60}, expected text")
             if not rows and what.description is None:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)
@@ -105,6 +112,36 @@ def read_query(path: Path, data: Dataset) -> list[int]:
     if not nodes:
         raise FewnodeError(f"{path}: no node in it")
     return nodes
+
+
+def read_proportions(given: str) -> dict[str, float]:
+    """Shares by class from `mail=0.3,vpn=0.7`, or from the table `class,share` of that name.
+
+    >>> read_proportions("mail=0.3,vpn=0.7")
+    {'mail': 0.3, 'vpn': 0.7}
+    """
+    if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
+        pairs = [part.rpartition("=") for part in given.split(",")]
+        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+    else:
+        rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
+    found: dict[str, float] = {}
+    for place, name, share in rows:
+        if not name:
+            raise FewnodeError(f"{place}: {share!r} is the share of no class, expected such as mail=0.3,vpn=0.7")
+        if name in found:
+            raise FewnodeError(f"{place}: class {name!r} has two shares, expected one")
+        try:
+            found[name] = float(share)
+        except ValueError:
+            raise FewnodeError(f"{place}: the share of {name!r} is {share!r}, expected a number from 0 to 1") from None
+    return found
+
+
+def _shares(path: Path) -> list[tuple[int, list[str]]]:
+    if not os.path.exists(path):
+        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
+    return read_table(path, ["class", "share"])
 
 
 def _node(path: Path, line: int, name: str, data: Dataset) -> int:

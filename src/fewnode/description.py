@@ -14,6 +14,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.bag import words
 from fewnode.datasets.columns import Table
@@ -22,9 +23,9 @@ from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource
 from fewnode.datasets.standardise import scale_vectors
 from fewnode.datasets.vocabulary import Match, Reading, is_code, vocabulary_of
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Block, Ints, is_sparse
-from fewnode.io import bare, read_table
+from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.sheets import bare, read_table
 
 MAX_LENGTH = 10_000
 """Characters of a description: more is a document."""
@@ -240,20 +241,28 @@ class SharedWords(NamedTuple):
 
 
 def shared_words(
-    description: Description, data: Dataset, nodes: Sequence[int] | Ints, count: int = 5
+    description: Description,
+    data: Dataset,
+    nodes: Sequence[int] | Ints,
+    count: int = 5,
+    idf: NDArray[np.float32] | None = None,
 ) -> list[SharedWords]:
-    """For each node the words that it shares with a description, those that tell most first: by tf-idf."""
+    """For each node the words that it shares with a description, those that tell most first: by tf-idf.
+
+    `idf`: that of the attributes, for who asks often.
+    """
     if data.graph.blocks and not _has_words(data):
         return [SharedWords((), ()) for _ in nodes]
     names, adj, block = data.feature_names or (), data.graph.adj, _word_block(data)
     row = _dense(description.x)[0]
     columns = block.start + np.flatnonzero(row[block.start : block.stop])
-    weight = row[columns] * np.square(inverse_document_frequency(data.graph.x)[columns])
-    held = data.graph.x[:, columns]
+    rarity = inverse_document_frequency(data.graph.x) if idf is None else idf
+    weight = row[columns] * np.square(rarity[columns])
     found = []
     for node in nodes:
         around = adj.indices[adj.indptr[node] : adj.indptr[node + 1]]
-        mine, theirs = _dense(held[[node]])[0], _dense(held[around])
+        held = _dense(data.graph.x[np.append(around, node)][:, columns])
+        mine, theirs = held[-1], held[:-1]
         most = theirs.max(axis=0, initial=0)
         own = _leading(np.log1p(mine) * weight, count)
         near = _leading(np.where(mine > 0, 0, np.log1p(most)) * weight, count)

@@ -10,21 +10,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 import fewnode
 from fewnode.card import model_card
 from fewnode.dataset import Dataset
-from fewnode.described_tasks import named_tasks
-from fewnode.episodes import EpisodeSampler, Task
+from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
+from fewnode.files import one_line
+from fewnode.fitting import base_tasks, calibrate
 from fewnode.graph import Attributes, Graph
-from fewnode.io import one_line, read_record, write_record
+from fewnode.io import write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.method import Probabilities
 from fewnode.methods.table import METHODS, build_method
+from fewnode.model_files import checked_tensors, naming, read_model
 from fewnode.nodes import (
     Labels,
     Network,
@@ -36,25 +37,13 @@ from fewnode.nodes import (
     classes,
 )
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import MODES, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
-from fewnode.recognition.calibration import (
-    DOUBT,
-    NO_TEMPERATURE,
-    TASKS,
-    CalibrationPrior,
-    Temperature,
-    accuracy_by_shots,
-    calibration_tasks,
-    fit_temperature,
-)
-from fewnode.recognition.fit_membership import fit_membership
+from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
 from fewnode.team import ALONE, Team
 from fewnode.train import QUIET, Journal
-
-TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 
 
 class Estimator:
@@ -66,6 +55,7 @@ class Estimator:
     A graph is given as a `Graph`, a `Dataset` or a PyG `Data`, which is converted anew at every call. Nodes are given
     as row numbers, as names (if the graph is a `Dataset` that has them) or as a boolean mask with a value a node.
 
+    >>> import numpy as np
     >>> y = np.repeat(range(20), 20)  # twenty classes of twenty nodes, which know each other and look alike
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(20)[y], y)
     >>> model = Estimator("gpn-plus", way=3, shot=2).fit(data)
@@ -103,7 +93,8 @@ class Estimator:
         Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
         """
         data = as_labelled(data)
-        train, valid = self._base_classes(data)
+        needed = getattr(self.method_, "needs_base", True)
+        train, valid = base_tasks(data, self.way, self.shot, self.query, self.seed, needed)
         start = time.perf_counter()
         graph = self._read(data.graph)
         known = inspect.signature(self.method_.fit).parameters
@@ -134,7 +125,7 @@ class Estimator:
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
             "history": asdict(history) if history else None,
-            **self._calibrate(data, graph, train, valid),
+            **calibrate(self.method_, data, graph, train, valid, self.way, self.shot),
             "seconds": time.perf_counter() - start,
             "threads": torch.get_num_threads(),
             "versions": {
@@ -146,62 +137,10 @@ class Estimator:
         self.needs_fit = False
         return self
 
-    def _base_classes(self, data: Dataset) -> tuple[EpisodeSampler, EpisodeSampler]:
-        """Tasks of training and of validation classes. Who can do without them takes what there is."""
-        try:
-            train = EpisodeSampler(data, "train", self.way, self.shot, self.query, self.seed)
-            if len(data.split.valid) < 2:
-                raise FewnodeError(
-                    f"{len(data.split.valid)} validation classes; two are needed to choose by: split again"
-                )
-            return train, EpisodeSampler(data, "valid", min(self.way, len(data.split.valid)), self.shot, self.shot)
-        except FewnodeError:
-            if getattr(self.method_, "needs_base", True) or min(self.way, self.shot, self.query) < 1:
-                raise
-        parts = [[np.flatnonzero(data.y == c) for c in data.split.part(part)] for part in ("train", "valid")]
-        large = [[nodes for nodes in members if nodes.size > 1] for members in parts]
-        samplers = [EpisodeSampler.among(members, len(members), 1, 1) for members in large]
-        return samplers[0], samplers[1]
-
     def check_team(self) -> None:
         """Refuse a method that trains in one process."""
         if "team" not in inspect.signature(self.method_.fit).parameters:
             raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
-
-    def _calibrate(self, data: Dataset, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> dict[str, Any]:
-        """What validation classes say about being sure, and about nodes of none of the classes.
-
-        Both depend on how hard the classes are, and the more of them are asked the better: also training classes, if
-        the method is no surer of them than of others.
-        """
-        method = self.method_
-        if not isinstance(method, Prototypical):
-            history = getattr(method, "history_", None)
-            validated = {str(self.shot): history.best.accuracy} if history else {}
-            return {"temperature": None, "membership": None, "validated": validated}
-        unseen = calibration_tasks(valid.members, self.way)
-        members = valid.members if method.learns_classes else [*train.members, *valid.members]
-        prior: CalibrationPrior | None = getattr(method, "prior", None)
-        named = named_tasks(data, members, min(self.way, len(members)), TASKS) if method.reads_descriptions else []
-        method.membership = fit_membership(method, graph, members, self.way, prior.membership if prior else None, named)
-        ways = [way for way in sorted({2, self.way, 2 * self.way}) if way <= len(members)]
-        episodes = [each for way in ways for each in calibration_tasks(members, way, count=TASKS // len(ways))]
-        episodes += named
-        tasks = [episode.task for episode in episodes]
-        answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
-        # only where z of all nodes is at hand: else every query would be embedded twice
-        near = [method.closest(graph, task) for task in tasks] if method.kept else None
-        expected = prior.temperatures if prior else dict.fromkeys(MODES, NO_TEMPERATURE)
-        doubt = 1e-3 + (DOUBT / len(members) ** 2 if prior and members else 0)
-        temperature = {
-            mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt))
-            for mode, given in answers.items()
-        }
-        return {
-            "temperature": temperature,
-            "membership": asdict(method.membership) if method.membership else None,
-            "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
-        }
 
     def predict_proba(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
@@ -227,16 +166,19 @@ class Estimator:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
-        `several`: a support node may be in several classes, for `fewnode.multi_label`.
+        `bias` is added to the log-probability of some classes. `several`: a support node may be in several
+        classes, for `fewnode.multi_label`.
         """
         network = as_network(graph)
         plain = as_graph(network)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, described, several)
+        more = (described, bias, several)
+        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
@@ -382,6 +324,7 @@ class Estimator:
 class GPN(Estimator):
     """Graph Prototypical Networks, the paper's method: `Estimator("gpn")`.
 
+    >>> import numpy as np
     >>> y = np.repeat(range(12), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
     >>> model = GPN(way=3, shot=2, episodes=20).fit(data)
@@ -407,6 +350,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     One that was trained with an `encoder` of your own needs it again. One that was trained elsewhere with a `method`
     of somebody's own needs that named, as file.py:Class. A method that keeps no state comes back with `needs_fit`.
 
+    >>> import numpy as np
     >>> y = np.repeat(range(12), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
     >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
@@ -414,16 +358,8 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     ['mail', 'vpn']
     """
     directory = Path(directory)
-    if not directory.is_dir():
-        raise FewnodeError(f"{directory}: no such run; fewnode train --data D --out {directory} makes one")
-    if not (directory / "model.json").exists():
-        if (directory / "dataset.json").exists():
-            raise FewnodeError(
-                f"{directory}: a dataset, not a model; fewnode train --data {directory} --out RUN makes one"
-            )
-        raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
-    meta, state = read_record(directory, "model")
-    try:
+    meta, state = read_model(directory)
+    with naming(directory):
         check_model(meta)
         options = dict(meta["options"])
         if encoder is not None:
@@ -439,12 +375,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             check_options(METHODS[source][0], meta["options"])
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
-        for tensor, array in state.items():
-            if array.dtype.name not in TENSOR_TYPES:
-                raise FewnodeError(f"tensor {tensor!r} is {array.dtype}, expected {', '.join(TENSOR_TYPES)}")
-            if not np.isfinite(array).all():
-                raise FewnodeError(f"tensor {tensor!r} is not finite")
-        tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
+        tensors = checked_tensors(state)
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], tensors)
@@ -453,10 +384,6 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             model.method_.membership = MembershipModel(**model.trained_["membership"])
         for mode in MODES if model.trained_["temperature"] else ():
             Temperature(**model.trained_["temperature"][mode])
-    except FewnodeError as error:
-        raise FewnodeError(f"{directory}: {error}") from None
-    except (LookupError, ValueError, TypeError, RuntimeError, AttributeError, OverflowError) as error:
-        raise FewnodeError(f"{directory}: not a complete model ({one_line(error)})") from None
     return model
 
 

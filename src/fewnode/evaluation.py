@@ -19,9 +19,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph
 from fewnode.interval import Interval, interval
 from fewnode.method import Fitted, Transductive, predict_tasks
-from fewnode.metrics import METRICS, calibration_error
-from fewnode.metrics import calibration_gaps as calibration_gaps
-from fewnode.metrics import score_answers as score_answers
+from fewnode.metrics import METRICS, calibration_error, score_answers
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.open_set import tell_apart
 from fewnode.pools import pool_shape

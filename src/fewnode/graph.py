@@ -13,53 +13,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fewnode import memory
+from fewnode.adjacency import Relation, all_ones, check_relations, check_weights, frozen, ones_like, row_of, total
 from fewnode.column_blocks import KINDS as KINDS
-from fewnode.column_blocks import SAMPLE as SAMPLE
-from fewnode.column_blocks import Block as Block
-from fewnode.column_blocks import check_blocks
-from fewnode.column_blocks import dense_blocks as dense_blocks
+from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class Relation:
-    """One kind of edge: `adj[i, j]` is the weight of an edge j -> i, and of j - i unless the relation is `directed`.
-
-    Weights are scaled so that their mean is about 1; all are 1 if there are none.
-
-    >>> pays = Relation("pays", sp.csr_array([[0, 0], [1.0, 0]]), directed=True)
-    >>> owns = Relation("owns", sp.csr_array([[0, 1.0], [1.0, 0]]))
-    >>> graph = Graph.from_relations([pays, owns])
-    >>> [relation.name for relation in graph.relations], graph.n_edges
-    (['pays', 'owns'], 1)
-    """
-
-    name: str
-    adj: sp.csr_array
-    directed: bool = False
-    inverse: str | None = None
-    """The name of the relation that has the same edges the other way round, and is not stored a second time."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "adj", _frozen(self.adj))
-        _check_weights(self.adj, f"relation {self.name!r}: ")
-
-    @cached_property
-    def weighted(self) -> bool:
-        return not _all_ones(self.adj)
-
-    @property
-    def n_edges(self) -> int:
-        """Undirected edges count once."""
-        return int(self.adj.nnz) if self.directed else int(self.adj.nnz) // 2
-
-    @property
-    def both_ways(self) -> sp.csr_array:
-        """The matrix without directions; what is there both ways is added."""
-        return (self.adj + self.adj.T).tocsr() if self.directed else self.adj
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +52,9 @@ class Graph:
         if self.x.shape[0] != n:
             raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
         check_blocks(self.blocks, self.x.shape[1])
-        object.__setattr__(self, "adj", _frozen(self.adj))
-        object.__setattr__(self, "x", _frozen(self.x))
-        _check_weights(self.adj)
+        object.__setattr__(self, "adj", frozen(self.adj))
+        object.__setattr__(self, "x", _read_only(self.x))
+        check_weights(self.adj)
         for relation in self.relations:
             if relation.adj.shape != self.adj.shape:
                 shape = " x ".join(map(str, relation.adj.shape))
@@ -103,7 +63,8 @@ class Graph:
         for values in memory.chunks(self.x.data if is_sparse(self.x) else self.x):
             finite = np.isfinite(values)
             if not finite.all():
-                row = _row_of(self.x, seen + int(np.argmin(finite)))
+                place = seen + int(np.argmin(finite))
+                row = row_of(self.x, place) if is_sparse(self.x) else place // max(1, self.n_features)
                 raise FewnodeError(f"attribute of node {row} is NaN or infinite")
             seen += values.size
 
@@ -140,20 +101,10 @@ class Graph:
         Its mean weight is 1, as that of the self-loops in Â. Without weights every edge counts 1, however many
         relations have it. With `directed=False` all count both ways in `adj`, whatever direction relations have.
         """
-        if not relations:
-            raise FewnodeError("no relation, expected at least one")
-        names = [name for each in relations for name in (each.name, each.inverse) if name is not None]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise FewnodeError(f"relation {twice!r} is there twice")
+        check_relations(relations)
         if directed is None:
             directed = all(relation.directed for relation in relations)
-        parts = [each.adj if directed and each.inverse is None else each.both_ways for each in relations]
-        adj = parts[0] if len(parts) == 1 else _summed(parts)
-        if not any(relation.weighted for relation in relations):
-            adj = sp.csr_array((np.broadcast_to(np.float32(1), adj.indices.shape), adj.indices, adj.indptr), adj.shape)
-        elif len(parts) > 1 or parts[0] is not relations[0].adj:
-            adj = sp.csr_array((adj.data / adj.data.mean(dtype=np.float64), adj.indices, adj.indptr), adj.shape)
+        adj = total(relations, directed)
         return cls(adj, no_attributes(adj.shape[0]) if x is None else x, relations=tuple(relations))
 
     @property
@@ -173,15 +124,14 @@ class Graph:
     @cached_property
     def weighted(self) -> bool:
         """Whether an edge has a weight other than 1."""
-        return not _all_ones(self.adj)
+        return not all_ones(self.adj)
 
     @cached_property
     def unweighted(self) -> Graph:
         """The same nodes and neighbours, without weights and relations. A plain graph is that itself."""
         if not self.weighted and not self.relations:
             return self
-        ones = np.broadcast_to(np.float32(1), self.adj.indices.shape)
-        return Graph(sp.csr_array((ones, self.adj.indices, self.adj.indptr), self.adj.shape), self.x)
+        return Graph(ones_like(self.adj), self.x)
 
     @property
     def strength(self) -> NDArray[np.float64]:
@@ -227,35 +177,6 @@ def checked_edges(edge_index: ArrayLike, n: int) -> NDArray[Any]:
     return edges
 
 
-def _summed(parts: Sequence[sp.csr_array]) -> sp.csr_array:
-    every = [part.tocoo() for part in parts]
-    row, column, weight = (
-        np.concatenate(each) for each in zip(*((m.coords[0], m.coords[1], m.data) for m in every), strict=True)
-    )
-    total = sp.coo_array((weight, (row, column)), shape=parts[0].shape).tocsr()
-    total.sum_duplicates()
-    return total
-
-
-def _all_ones(adj: sp.csr_array) -> bool:
-    if adj.data.strides == (0,):  # one number for all, as a file without weights is opened
-        return adj.nnz == 0 or bool(adj.data[0] == 1)
-    return all(bool((part == 1).all()) for part in memory.chunks(adj.data))
-
-
-def _check_weights(adj: sp.csr_array, place: str = "") -> None:
-    """Refuse what is no weight; a zero would be an edge to the degree and none to the sum."""
-    if _all_ones(adj):
-        return
-    odd = ~(np.isfinite(adj.data) & (adj.data > 0))
-    if odd.any():
-        at = int(np.argmax(odd))
-        source, target = int(adj.indices[at]), _row_of(adj, at)
-        raise FewnodeError(
-            f"{place}the weight of edge {source} - {target} is {adj.data[at]}, expected a number above 0"
-        )
-
-
 def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:
     return bool(sp.issparse(x))
 
@@ -264,31 +185,10 @@ def no_attributes(n: int) -> sp.csr_array:
     return sp.csr_array((n, 0), dtype=np.float32)
 
 
-def _frozen(matrix: Attributes) -> Attributes:
-    """The same numbers as canonical float32, read-only. Memory is shared where it can be; the caller's stays writable.
-
-    Indices are int32 where they fit: that is what the compiled loops take, and equal graphs get equal bytes.
-    """
-    if is_sparse(matrix):
-        csr = sp.csr_array(matrix)
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
-        index = np.int32 if max(csr.nnz, *csr.shape) < 2**31 else np.int64
-        types = ((csr.data, np.float32), (csr.indices, index), (csr.indptr, index))
-        parts = [array.astype(dtype, copy=False).view() for array, dtype in types]
-        for part in parts:
-            part.flags.writeable = False
-        frozen = sp.csr_array(tuple(parts), shape=csr.shape)
-        frozen.has_canonical_format = True
-        return frozen
-    dense = np.ascontiguousarray(matrix, dtype=np.float32).view()
+def _read_only(x: Attributes) -> Attributes:
+    """The same numbers as float32, read-only; memory is shared where it can be."""
+    if is_sparse(x):
+        return frozen(x)
+    dense = np.ascontiguousarray(x, dtype=np.float32).view()
     dense.flags.writeable = False
     return dense
-
-
-def _row_of(x: Attributes, flat: int) -> int:
-    """The row that the flat-th stored value of x is in."""
-    if is_sparse(x):
-        return int(np.searchsorted(x.indptr, flat, side="right")) - 1
-    return flat // max(1, int(x.shape[1]))

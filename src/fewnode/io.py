@@ -25,18 +25,10 @@ from fewnode import memory
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.files import atomic_write
+from fewnode.files import atomic_write, one_line, read_text, readable, write_text
 from fewnode.files import exclusive as exclusive
-from fewnode.files import one_line as one_line
-from fewnode.files import read_lines as read_lines
-from fewnode.files import read_text as read_text
-from fewnode.files import readable as readable
-from fewnode.files import write_text as write_text
 from fewnode.manifest import DIGEST, check_dataset
 from fewnode.packing import graph_arrays, graph_of, memberships_of, pack_names, unpack_names
-from fewnode.sheets import bare as bare
-from fewnode.sheets import csv_text as csv_text
-from fewnode.sheets import read_table as read_table
 
 MAX_MANIFEST_BYTES = 1 << 25
 MAX_HEADER_BYTES = 1 << 20

@@ -104,7 +104,9 @@ def suggest(
         share = torch.from_numpy(asked.familiar(pool))[:, None] * probability
     wrong = 1 - probability.amax(dim=1, keepdim=True) / probability.sum(dim=1, keepdim=True).clamp(min=1e-12)
     z = F.normalize(model.embedding(data.graph))
-    counted = likeliest(share, max(count, reach(z, data))) * wrong.clamp(min=1e-3).sqrt()
+    membership = model.method_.membership
+    expected = data.graph.n if membership is None else membership.class_share * data.graph.n
+    counted = likeliest(share, max(count, reach(z, data, expected))) * wrong.clamp(min=1e-3).sqrt()
     weight = (counted / counted.sum(dim=0).clamp(min=1e-12)).mean(dim=1)  # classes count the same, however many nodes
     kept, weight = draw(weight, CANDIDATES)
     chance = share[kept].sum(dim=1) ** (len(others) / max(1, len(given)))
@@ -157,16 +159,16 @@ def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.b
     return found
 
 
-def reach(z: Float[Tensor, "n d"], data: Dataset) -> int:
+def reach(z: Float[Tensor, "n d"], data: Dataset, expected: float) -> int:
     """How many nodes to look at for a class: three times the size of a known one, or more where classes lie scattered.
 
-    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes; all
-    nodes if no class is known.
+    So many are nearer to a node of a known class than half of its own class are, the middle one of some such nodes.
+    If no class is known, it is the `expected` size of one: whoever looked at all nodes would be asked about strangers.
     """
     members = [data.members(c) for c in data.split.train + data.split.valid]
     members = [nodes for nodes in members if nodes.size > 1]
     if not members:
-        return data.graph.n
+        return round(expected)
     rng = np.random.default_rng(0)
     asked = [members[turn % len(members)] for turn in range(LOOKS)]
     seen = z[[int(rng.choice(nodes)) for nodes in asked]]

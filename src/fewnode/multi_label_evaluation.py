@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.dataset import Dataset, as_members
+from fewnode.class_labels import as_members
+from fewnode.dataset import Dataset
 from fewnode.episodes import choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator

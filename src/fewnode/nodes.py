@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, ClassSplit, Dataset, Mask
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset, Mask
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.interchange import is_pyg, plain_array, read_pyg

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Relation, is_sparse
+from fewnode.graph import Graph, is_sparse
 
 Arrays = Mapping[str, NDArray[Any]]
 

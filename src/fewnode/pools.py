@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fewnode.dataset import Dataset, class_index
+from fewnode.class_labels import class_index
+from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, Task
 from fewnode.errors import FewnodeError
 from fewnode.files import read_lines, write_text

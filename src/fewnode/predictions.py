@@ -19,11 +19,12 @@ from fewnode.graph import Attributes
 from fewnode.labelling import claimable, left_out
 from fewnode.multi_label import IndependentClasses, joined_labels, refuse_names
 from fewnode.nodes import Network, Nodes, as_dataset
-from fewnode.recogniser import DIGITS, NO_DESCRIPTIONS
+from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
 from fewnode.sheets import csv_text
-from fewnode.untrained import untrained
+from fewnode.untrained import untrained, unused_edges
+from fewnode.with_base import joined_by_base
 
 DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
@@ -50,6 +51,10 @@ class Predictions:
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
     sum is 1, `reason` says why it is so, and `member` is None where it cannot be told. If `multi_label`, each
     class is judged on its own: a row need not sum to anything, and `member` is the probability of at least one.
+
+    >>> found = Predictions(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
+    >>> found.labels, found.probability.tolist()
+    (['mail', 'none of these'], [0.7, 0.8])
     """
 
     nodes: list[str]
@@ -217,10 +222,12 @@ class Answerer:
         support: Nodes,
         labels: Sequence[str],
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
         multi_label: bool = False,
     ) -> None:
+        """`bias` is added to the log-probability of some classes."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described, several=multi_label)
+        self.recogniser = model.recogniser(data, support, labels, described, bias, several=multi_label)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
@@ -246,16 +253,18 @@ class Answerer:
         *,
         closed_set: bool = False,
         threshold: float | None = None,
+        proportions: Mapping[str, float] | None = None,
     ) -> Predictions:
         """A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that.
 
         `threshold`: where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A support node
-        is in the class it was given for.
+        is in the class it was given for. `proportions`: the share of each class among the members of the query, if
+        that is known.
         """
         reason = self.closed_because(closed_set, threshold)
         rows = self.recogniser.rows(query)
         if self.independent is None:
-            probabilities, member = self.recogniser.judge(rows, transductive, closed_set)
+            probabilities, member = self.recogniser.judge(rows, transductive, closed_set, proportions)
         elif transductive:
             raise FewnodeError("several classes a node: each node is judged on its own; leave out --transductive")
         else:
@@ -306,6 +315,8 @@ def recognise(
     transductive: bool = False,
     closed_set: bool = False,
     threshold: float | None = None,
+    proportions: Mapping[str, float] | None = None,
+    with_base: bool = False,
     multi_label: bool = False,
 ) -> Predictions:
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
@@ -314,7 +325,10 @@ def recognise(
     its own, and a given node may be in several. Name it in all of them: it speaks against the others.
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
-    What it could not use of a description is named by an `UnusedInput` warning.
+    What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
+    `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is
+    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by at most 50 of its labelled
+    nodes.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -325,10 +339,16 @@ def recognise(
     """
     network = as_dataset(data)
     given = Definitions.of(network, classes)
-    if given.remarks:
-        warn_unused(given.remarks, stacklevel=3)
-    if query is None and (others := left_out(network, given.support)):
-        warn_unused([others], stacklevel=3)
+    model = model or untrained(network)
+    bias = NO_BIAS
+    if with_base:
+        given, bias = joined_by_base(network, given, model)
     asked = np.flatnonzero(claimable(network, given.support)) if query is None else query
-    answerer = Answerer(model or untrained(network), network, given.support, given.labels, given.rows, multi_label)
-    return answerer.predictions(asked, explain, transductive, closed_set=closed_set, threshold=threshold)
+    others = left_out(network, given.support) if query is None else ""
+    if multi_label and (with_base or proportions):
+        raise FewnodeError("several classes a node: each is judged on its own; leave out with_base and proportions")
+    mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
+    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias, multi_label)
+    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
+        warn_unused(remarks, stacklevel=3)
+    return answerer.predictions(asked, explain, transductive, **mode)

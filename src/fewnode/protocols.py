@@ -17,10 +17,11 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.evaluation import Result, calibration_gaps, score_answers
+from fewnode.evaluation import Result
 from fewnode.graph import Ints
 from fewnode.method import Fitted, Method, predict_tasks
 from fewnode.methods.table import build_method
+from fewnode.metrics import calibration_gaps, score_answers
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.plugins import Plugin, name_of
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
@@ -19,12 +21,13 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
-from fewnode.recognition.calibration import MODES as MODES
-from fewnode.recognition.calibration import Temperature
+from fewnode.recognition.calibration import MODES, Temperature
+from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
+NO_BIAS: Mapping[Hashable, float] = MappingProxyType({})
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
@@ -47,14 +50,21 @@ class FittedMethod:
         answers = predict_tasks(self.method, graph, tasks, transductive)
         return [self.tempered(graph, answer, task, transductive) for answer, task in zip(answers, tasks, strict=True)]
 
-    def tempered(self, graph: Graph, answer: Probabilities, task: Task, transductive: bool = False) -> Probabilities:
+    def tempered(
+        self,
+        graph: Graph,
+        answer: Probabilities,
+        task: Task,
+        transductive: bool = False,
+        prepared: PreparedSupport | None = None,
+    ) -> Probabilities:
         """An answer, as sure as answers of its kind have been right."""
         temperature = self.temperatures.get(MODES[transductive])
         if temperature is None:
             return finite(answer)
         near: Any = 0.0
         if temperature.by_nearness:
-            near = self.method.closest(graph, task)
+            near = self.method.closest(graph, task, None if prepared is None else prepared.z)
         return finite(temperature(answer, task, near))
 
 
@@ -69,12 +79,13 @@ class Recogniser:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
+        bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
     ) -> None:
         """`network` is what the caller means by nodes, `graph` the same as the method reads it.
 
-        `described` are rows of attributes that stand for classes, too, or alone. If `several`, a support node may be in
-        several classes: that is for `IndependentClasses`.
+        `described` are rows of attributes that stand for classes, too, or alone. `bias` is added to the log-probability
+        of some classes. If `several`, a support node may be in several classes: that is for `IndependentClasses`.
         """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
@@ -83,6 +94,7 @@ class Recogniser:
         self.classes = classes([*label_list(support_y), *described])
         self.support, self._support_y = support_rows(self.network, support, support_y, self.classes, several)
         self._described = self._rows_of(described)
+        self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
 
     def _rows_of(self, described: Mapping[Hashable, Attributes]) -> Described | None:
         if not described:
@@ -106,6 +118,11 @@ class Recogniser:
         return self._method.prepare(self.graph, self.support, self._support_y, self._described)
 
     @property
+    def labelled_z(self) -> Float[Tensor, "k d"] | None:
+        """z of what stands for the classes: of the support nodes, then of descriptions; None without an embedding."""
+        return None if self._prepared is None else self._prepared.z
+
+    @property
     def disagreeing(self) -> list[Hashable]:
         """Classes whose description their labelled nodes disagree with."""
         prepared = self._prepared
@@ -123,20 +140,32 @@ class Recogniser:
         asked = self.rows(query)
         task = self.task(asked)
         if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
-            return self.fitted.predict_tasks(self.graph, [task], transductive)[0]
-        return self.fitted.tempered(self.graph, self._method.answer(self.graph, self._prepared, asked), task)
+            found = self.fitted.predict_tasks(self.graph, [task], transductive)[0]
+        else:
+            answer = self._method.answer(self.graph, self._prepared, asked)
+            found = self.fitted.tempered(self.graph, answer, task, prepared=self._prepared)
+        return biased(found, self._bias) if self._bias.any() else found
 
     def judge(
-        self, query: Nodes, transductive: bool = False, closed_set: bool = False
+        self,
+        query: Nodes,
+        transductive: bool = False,
+        closed_set: bool = False,
+        proportions: Mapping[str, float] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
 
         The latter is None where it cannot be told: then the set is taken for closed. A support node is in its class.
-        All are rounded, once and for whoever shows them: so they are the same everywhere.
+        All are rounded, once and for whoever shows them: so they are the same everywhere. `proportions` are the shares
+        that the classes are known to have among the members of these nodes.
         """
+        shares = None if proportions is None else checked_shares(self.classes, proportions)
         asked = self.rows(query)
         found = self.among(asked, transductive).astype(np.float64)
         member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
+        if shares is not None:
+            weight = np.ones(asked.size) if member is None or closed_set else member
+            found = self._in_proportion(asked, found, shares, weight)
         if member is not None and not closed_set:
             found *= member[:, None]
         label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
@@ -145,6 +174,18 @@ class Recogniser:
             if member is not None:
                 member[row] = 1.0
         return found.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    def _in_proportion(
+        self, asked: Ints, found: NDArray[np.float64], shares: NDArray[np.float64], weight: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Support nodes among those asked about have their classes: others share what these leave."""
+        known = np.isin(asked, self.support)
+        label = dict(zip(self.support.tolist(), self._support_y.tolist(), strict=True))
+        taken = np.bincount([label[node] for node in asked[known].tolist()], minlength=shares.size)
+        left = np.maximum(shares * (weight[~known].sum() + taken.sum()) - taken, 0)
+        if left.sum():
+            found[~known] = in_proportion(found[~known], left / left.sum(), weight[~known])
+        return found
 
     @property
     def cannot_tell(self) -> str | None:

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, Ints, Relation, checked_edges
+from fewnode.graph import Attributes, Graph, Ints, checked_edges
 from fewnode.merging import EdgeRows, merge
 from fewnode.scaling import Scaling, Weights
 

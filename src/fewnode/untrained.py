@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import fewnode
@@ -21,8 +22,9 @@ from fewnode.estimator import Estimator, load_model
 FOLDER = ".gpn-plus"
 
 
+@lru_cache(maxsize=2)
 def untrained(data: Dataset) -> Estimator:
-    """GPN+ as the dataset's base classes, if it has some, and its prior make it."""
+    """GPN+ as the dataset's base classes, if it has some, and its prior make it. A dataset is read once a process."""
     place = _place(data)
     found = _kept(place, data)
     if found is not None:
@@ -31,6 +33,16 @@ def untrained(data: Dataset) -> Estimator:
     with suppress(OSError, FewnodeError):
         _keep(place, model, data)
     return model
+
+
+def unused_edges(model: Estimator, data: Dataset) -> list[str]:
+    """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
+    graph = data.graph
+    if not getattr(model.method_, "adapts_", False) or not graph.relations:
+        return []
+    said = ["kinds"] if len(graph.relations) > 1 else []
+    said += ["directions"] if any(relation.directed for relation in graph.relations) else []
+    return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
 
 
 def is_kept(data: Dataset) -> bool:

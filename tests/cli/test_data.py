@@ -164,6 +164,7 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
         (("--nodes", "NODES"), "give a file, or a table of nodes"),
         (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and what is said"),
         (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
+        (("PAIR", "--id", "package", "--label", "section", "--no-label"), "--no-label, but there are classes in it"),
         (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
         (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
         (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),

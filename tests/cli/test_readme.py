@@ -37,7 +37,7 @@ def own_network(planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_commands_for_ones_own_network(fewnode, own_network: Path) -> None:
     commands = [line[2:] for line in blocks("console")[1].splitlines() if line.startswith("$ ")]
-    assert len(commands) == 4
+    assert len(commands) == 2
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "fewnode"

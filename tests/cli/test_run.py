@@ -191,7 +191,7 @@ def test_a_network_without_attributes_is_refused_with_advice(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("method", ["gpn-plus", "gpn"])
+@pytest.mark.parametrize("method", ["propagation", "gpn"])
 def test_a_training_without_classes_to_choose_by_leaves_no_directory(
     fewnode, planted: Dataset, tmp_path: Path, method: str
 ) -> None:
@@ -202,6 +202,8 @@ def test_a_training_without_classes_to_choose_by_leaves_no_directory(
         assert (done.code, "1 validation classes; two are needed" in done.err) == (2, True)
     assert not (tmp_path / "a").exists()
     assert (tmp_path / "there").is_dir(), "what was there before stays"
+    done = fewnode("train", "--data", tmp_path / "data", "--method", "gpn-plus", "--out", tmp_path / "plus", "-q")
+    assert done.code == 0, "it does with what there is"
 
 
 def test_the_method_that_is_recommended_is_the_default(fewnode, dataset_dir: Path, tmp_path: Path) -> None:

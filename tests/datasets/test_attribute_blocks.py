@@ -12,13 +12,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.encode import Words
+from fewnode.datasets.extend import extend
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.stream import import_stream
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.graph import Block, Graph
+from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
 
 NODES: dict[str, list[Any]] = {

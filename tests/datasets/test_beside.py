@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.graph import Block
 
 NODES = {"id": ["a", "b", "c"], "size": [1.0, 2.0, 3.0]}
 EDGES = {"s": ["a"], "t": ["b"]}

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Words
 from fewnode.datasets.encoder import Encoder
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.description import describe, opaque, shared_words
 from fewnode.errors import FewnodeError
-from fewnode.graph import Block
 from fewnode.io import load_dataset, save_dataset
 
 NODES: dict[str, list[Any]] = {

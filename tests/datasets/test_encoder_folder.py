@@ -18,7 +18,8 @@ from fewnode.dataset import Dataset
 from fewnode.datasets import encoder_folder
 from fewnode.datasets.encode import Words
 from fewnode.datasets.encoder import Encoder
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.datasets.vector_cache import cache_folder
 from fewnode.description import describe
 from fewnode.errors import FewnodeError

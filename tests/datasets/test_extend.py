@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Words
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from graphs import planted

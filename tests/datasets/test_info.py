@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.datasets.extend import extend
 from fewnode.datasets.info import count_by_size, describe, name_some, statistics
 from fewnode.datasets.source import describe_source
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.report.histogram import write_long_tail

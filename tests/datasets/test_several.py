@@ -12,8 +12,9 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Encoding
+from fewnode.datasets.extend import extend
 from fewnode.datasets.source import describe_source, describe_warnings
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.tables import read_tables
 from fewnode.delimited import Dialect
 from fewnode.errors import FewnodeError
 

@@ -150,7 +150,7 @@ def test_the_gcn_is_kipf_and_wellings(planted: Dataset, sparse: bool) -> None:
     task = Task(np.array([5, 9, 30, 31]), np.array([1, 1, 0, 2]), np.arange(graph.n))
     adj, x = dense(graph)
     a, h = (torch.from_numpy(m).float() for m in (normalised(adj), unit(x)))
-    from fewnode.train import seeded
+    from fewnode.seeds import seeded
 
     with seeded(0):
         w0, w1 = (torch.nn.init.xavier_uniform_(torch.empty(s)).requires_grad_() for s in ((x.shape[1], 16), (16, 3)))

@@ -19,7 +19,9 @@ from fewnode.methods import plus
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
 from fewnode.represent.mix import mix_weights, within_class_metric
-from fewnode.represent.views import read_along
+from fewnode.represent.mixture import MixedViews, View
+from fewnode.represent.sources import STRUCTURE, read_along
+from fewnode.represent.views import AS_IT_IS
 
 
 def test_ridge_prototypes_are_scikit_learns(rng: np.random.Generator) -> None:
@@ -110,16 +112,16 @@ def test_parts_can_be_taken_out(fitted: Estimator, planted: Dataset) -> None:
         model = Estimator("gpn-plus", way=3, shot=3, rank=32, **part).fit(planted)
         assert 0.5 < evaluate(model, planted, 5, 1, 5).accuracy.mean <= whole + 0.05, part
         if "views" in part:
-            assert all(name.startswith("structure") for name, _ in model.method_.weight_)
+            assert {view.source for view in model.method_.mixture_.weight} == {STRUCTURE}
         if "sharpen" in part:
-            assert {power for _, power in model.method_.weight_} == {0.0}
+            assert {view.rank for view in model.method_.mixture_.weight} == {AS_IT_IS}
 
 
 def test_no_label_of_validation_or_training_is_read_by_the_embedding_of_structure(planted: Dataset) -> None:
     bare = replace(planted, graph=Graph(planted.graph.adj, np.zeros((planted.graph.n, 0), np.float32)))
     model = Estimator("gpn-plus", way=3, shot=3, rank=32).fit(bare)
     assert evaluate(model, bare, 5, 5, 5).accuracy.mean > 0.5, "a network without attributes needs no other command"
-    assert model.method_.state().keys() == {"tau", "mean", "trust"}
+    assert model.method_.state().keys() == {"views", "tau", "modes"}
 
 
 def test_weights_follow_the_network(planted: Dataset) -> None:
@@ -128,8 +130,8 @@ def test_weights_follow_the_network(planted: Dataset) -> None:
     noise = Graph.from_edges(rng.integers(0, planted.graph.n, (2, 1500)), planted.graph.n, planted.graph.x)
     share = []
     for graph in (planted.graph, noise):
-        weight = Estimator("gpn-plus", 3, 3, rank=32).fit(replace(planted, graph=graph)).method_.weight_
-        plain = sum(tau for (name, _), tau in weight.items() if name == "attributes")
+        weight = Estimator("gpn-plus", 3, 3, rank=32).fit(replace(planted, graph=graph)).method_.mixture_.weight
+        plain = sum(tau for view, tau in weight.items() if (view.source, view.name) == ("attributes", "itself"))
         share.append(plain / sum(weight.values()))
     assert share[1] > share[0] + 0.2
 
@@ -143,19 +145,13 @@ def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Datase
         assert np.array_equal(before, after)
 
 
-@pytest.mark.parametrize("trust", [torch.zeros(0), torch.zeros(3), torch.zeros(1, 1)])
-def test_a_trust_that_is_none_is_refused(fitted: Estimator, planted: Dataset, trust: torch.Tensor) -> None:
-    with pytest.raises(ValueError, match="trust"):
-        plus.GPNPlus(rank=32).restore(planted.graph.n_features, {**fitted.method_.state(), "trust": trust})
-
-
 @pytest.mark.parametrize(("better", "trusted"), [((0.1, 0.1), True), ((0.1, -0.1), False), ((-0.1, 0.1), False)])
 def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_queries(
     planted: Dataset, monkeypatch: pytest.MonkeyPatch, better: tuple[float, float], trusted: bool
 ) -> None:
     members = EpisodeSampler(planted, "valid", 2, 1, 1).members
 
-    def answer(self: plus.GPNPlus, z: torch.Tensor, task: Task, transductive: bool) -> torch.Tensor:
+    def answer(self: plus.GPNPlus, graph: Graph, task: Task, transductive: bool) -> torch.Tensor:
         """Right half of the time alone; together a few more or fewer, as the kind of queries asks for."""
         label = dict(zip(planted.y[task.support].tolist(), task.support_y.tolist(), strict=True))
         query_y = np.array([label[c] for c in planted.y[task.query].tolist()])
@@ -165,7 +161,7 @@ def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_
         return F.one_hot(torch.from_numpy(found), task.n_way).float()
 
     monkeypatch.setattr(plus.GPNPlus, "_answer", answer)
-    assert plus.GPNPlus()._trust(torch.zeros(planted.graph.n, 1), members) == trusted
+    assert plus.GPNPlus()._trust(planted.graph, members) == trusted
 
 
 def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
@@ -173,7 +169,7 @@ def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(
 ) -> None:
     train, valid = (EpisodeSampler(planted, part, 2, 1, 1) for part in ("train", "valid"))
     seen: list[int] = []
-    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(len(members)) or False)
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, graph, members: seen.append(len(members)) or False)
     for way in (len(valid.members) + 1, len(valid.members)):
         monkeypatch.setattr(plus, "WAY", way)
         plus.GPNPlus(rank=32).fit(planted.graph, train, valid)
@@ -184,7 +180,7 @@ def test_a_second_fit_does_not_see_what_the_first_knew_of_strangers(
     planted: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[object] = []
-    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, z, members: seen.append(self.membership) or True)
+    monkeypatch.setattr(plus.GPNPlus, "_trust", lambda self, graph, members: seen.append(self.membership) or True)
     model = Estimator("gpn-plus", 3, 3, rank=16).fit(planted)
     assert model.method_.membership is not None
     model.fit(planted)
@@ -206,13 +202,24 @@ def two_clouds(first: int, second: int, spread: float) -> tuple[torch.Tensor, Ep
     )
 
 
+def recognising(z: torch.Tensor, adapts: bool) -> tuple[plus.GPNPlus, Graph]:
+    """GPN+ that sees these vectors in a graph, as if it had been fitted without base classes, or with some."""
+    graph, method = Graph.from_edges(np.zeros((2, 0), np.int64), len(z), np.zeros((len(z), 0))), plus.GPNPlus()
+    method.mixture_ = MixedViews((), {View(STRUCTURE, "itself", AS_IT_IS): 1.0})
+    method.adapts_, method.trust_ = adapts, True
+    method.remember(graph, z, torch.zeros(len(z)))
+    return method, graph
+
+
+@pytest.mark.parametrize("adapts", [False, True])
 @pytest.mark.parametrize("sizes", [(20, 20), (30, 4), (4, 30)])
-def test_unlabelled_nodes_make_up_for_a_bad_example(sizes: tuple[int, int]) -> None:
+def test_unlabelled_nodes_make_up_for_a_bad_example(sizes: tuple[int, int], adapts: bool) -> None:
     """And a class that few of them are in is not drawn to the other."""
     z, task = two_clouds(*sizes, 0.1)
+    method, graph = recognising(z, adapts)
     right = []
     for transductive in (False, True):
-        found = plus.GPNPlus()._answer(z, task.task, transductive).numpy().argmax(axis=1)
+        found = method.predict_tasks(graph, [task.task], transductive)[0].argmax(axis=1)
         right.append(np.mean([np.mean(found[task.query_y == c] == c) for c in (0, 1)]))
     assert right[0] < 0.9
     assert right[1] > 0.97
@@ -253,7 +260,7 @@ def test_beta_are_shares_of_the_prototype(fitted: Estimator, planted: Dataset) -
 
 def test_numbers_that_are_never_zero_are_read_in_units_of_their_deviation(rng: np.random.Generator) -> None:
     x = (rng.normal(size=(50, 3)) * [1000, 1, 1]).astype(np.float32)
-    axes = read_along(x, 256, 0)
+    axes = read_along(x, "", 256, 0)
     assert np.allclose(axes.idf, 1 / x.std(axis=0), rtol=1e-5)
     words = (rng.random((50, 3)) < 0.3).astype(np.float32)
-    assert read_along(words, 256, 0).scaling == "log-tf-idf"
+    assert read_along(words, "", 256, 0).scaling == "log-tf-idf"

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
@@ -32,6 +32,12 @@ def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 6
     return [Episode(Task(support, label, np.arange(20)), rng.integers(0, ways, 20)) for _ in range(count)]
 
 
+def asked(support_y: np.ndarray, described_y: tuple[int, ...] = ()) -> Task:
+    """A task with these labels, and with descriptions of these classes."""
+    described = Described(np.zeros((len(described_y), 1), np.float32), np.array(described_y)) if described_y else None
+    return Task(np.arange(support_y.size), support_y, np.arange(3), described)
+
+
 def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generator) -> None:
     """Probabilities that are right, cubed at 1 shot and squared at 5: the powers found are 1/3 and 1/2."""
     tasks, answers = [], []
@@ -42,9 +48,9 @@ def test_a_temperature_undoes_overconfidence_of_each_shot(rng: np.random.Generat
             tasks.append(replace(task, query_y=drawn))
             answers.append((p**power / (p**power).sum(axis=1, keepdims=True)).astype(np.float32))
     found = fit_temperature(answers, tasks)
-    assert found.power(tasks[0].support_y) == pytest.approx(1 / 3, abs=0.06)
-    assert found.power(tasks[-1].support_y) == pytest.approx(1 / 2, abs=0.08)
-    tempered = [found(p, task.support_y) for p, task in zip(answers, tasks, strict=True)]
+    assert found.power(tasks[0].task) == pytest.approx(1 / 3, abs=0.06)
+    assert found.power(tasks[-1].task) == pytest.approx(1 / 2, abs=0.08)
+    tempered = [found(p, task.task) for p, task in zip(answers, tasks, strict=True)]
     assert calibration_error(tempered, tasks) < 0.5 * calibration_error(answers, tasks)
     assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, tempered, strict=True))
 
@@ -58,7 +64,7 @@ def test_a_temperature_undoes_overconfidence_of_each_number_of_classes(rng: np.r
             tasks.append(replace(task, query_y=np.array([rng.choice(ways, p=row) for row in p])))
             answers.append((p**power / (p**power).sum(axis=1, keepdims=True)).astype(np.float32))
     found = fit_temperature(answers, tasks)
-    powers = [found.power(np.repeat(np.arange(ways), 3)) for ways in (2, 4, 8)]
+    powers = [found.power(asked(np.repeat(np.arange(ways), 3))) for ways in (2, 4, 8)]
     assert powers[0] == pytest.approx(1 / 3, abs=0.06)
     assert powers[2] == pytest.approx(1 / 2, abs=0.08)
     assert powers == sorted(powers)
@@ -74,13 +80,13 @@ def test_a_temperature_undoes_overconfidence_far_from_labelled_nodes(rng: np.ran
         answers.append((told / told.sum(axis=1, keepdims=True)).astype(np.float32))
         near.append(np.where(far, 2.0, 7.0))
     found = fit_temperature(answers, tasks, near)
-    power = found.power(tasks[0].support_y, np.array([2.0, 7.0]))
+    power = found.power(tasks[0].task, np.array([2.0, 7.0]))
     assert power == pytest.approx([1 / 3, 1], abs=0.08)
     blind = fit_temperature(answers, tasks)
     assert blind.by_nearness == 0
-    assert blind.power(tasks[0].support_y) == blind.power(tasks[0].support_y, 9.0)
-    sure = [found(p, task.support_y, s) for p, task, s in zip(answers, tasks, near, strict=True)]
-    once = [blind(p, task.support_y) for p, task in zip(answers, tasks, strict=True)]
+    assert blind.power(tasks[0].task) == blind.power(tasks[0].task, 9.0)
+    sure = [found(p, task.task, s) for p, task, s in zip(answers, tasks, near, strict=True)]
+    once = [blind(p, task.task) for p, task in zip(answers, tasks, strict=True)]
     assert calibration_error(sure, tasks) < calibration_error(once, tasks)
     assert all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(answers, sure, strict=True))
 
@@ -110,7 +116,39 @@ def test_calibration_error_by_hand() -> None:
 
 
 def test_shots_of_unequal_classes_are_averaged_harmonically() -> None:
-    assert mean_shots(np.array([0, 1, 1, 1, 1])) == pytest.approx(2 / (1 + 1 / 4))
+    assert mean_shots(asked(np.array([0, 1, 1, 1, 1]))) == pytest.approx(2 / (1 + 1 / 4))
+
+
+def test_a_description_alone_counts_as_one_shot() -> None:
+    """Class 1 has four nodes, class 0 a sentence; beside nodes a sentence is no shot."""
+    only_said = asked(np.array([1, 1, 1, 1]), (0,))
+    assert only_said.n_way == 2
+    assert mean_shots(only_said) == pytest.approx(2 / (1 + 1 / 4))
+    assert mean_shots(asked(np.array([0, 1, 1]), (0, 1))) == mean_shots(asked(np.array([0, 1, 1])))
+    assert mean_shots(asked(np.zeros(0, np.int64), (0, 1))) == 1
+
+
+def test_the_power_depends_on_the_share_of_classes_that_only_a_description_stands_for() -> None:
+    """By hand: 2 of 4 classes are only described, and each of the others has 3 nodes."""
+    temperature = Temperature(level=0.1, by_shots=0.2, by_ways=0.3, by_nearness=0.05, by_words=-0.4)
+    task = asked(np.repeat([0, 1], 3), (1, 2, 3))
+    level = 0.1 + 0.2 * np.log(4 / (1 / 3 + 1 / 3 + 1 + 1)) + 0.3 * np.log(4) - 0.4 * 0.5
+    assert temperature.power(task, np.array([0.0, 6.0])) == pytest.approx(np.exp([level, level + 0.05 * 6]))
+
+
+def test_without_a_task_the_temperature_is_the_priors() -> None:
+    prior = Temperature(-0.5, -0.2, 0.25, 0.003, 0.1)
+    assert fit_temperature([], [], None, prior) == prior
+
+
+def test_the_more_it_costs_the_nearer_a_temperature_stays_to_its_prior(rng: np.random.Generator) -> None:
+    tasks = tasks_of(rng, 3)
+    answers = [rng.dirichlet([1, 1, 1], 20).astype(np.float32) for _ in tasks]  # labels are drawn by chance
+    prior = Temperature(level=0.5)
+    level = [fit_temperature(answers, tasks, None, prior, doubt).level for doubt in (1e-3, 1.0, 1e3)]
+    assert level[0] < level[1] < level[2]
+    assert level[0] < -0.5, "answers that are no better than chance deserve no trust"
+    assert level[2] == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.fixture(name="model", scope="module")
@@ -190,9 +228,7 @@ def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:
     assert set(shots) == {1, 2, 5, 10}
     assert shots[2].n_way == 4
     assert shots[10].n_way == 2
-    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2].support_y)[0].tolist() == pytest.approx(
-        [0.25, 0.75]
-    )
+    assert Temperature()(np.array([[0.25, 0.75]], np.float32), shots[2].task)[0].tolist() == pytest.approx([0.25, 0.75])
 
 
 # --- the transductive mode -------------------------------------------------------------------------------------------

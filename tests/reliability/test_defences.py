@@ -37,7 +37,7 @@ DEFENCES = [
     ),
     Defence(
         "what is stored beside an encoding is checked",
-        "datasets/tables.py",
+        "datasets/extend.py",
         "_checked(data.encoding), Encoding",
         "data.encoding, Encoding",
         "datasets/test_several.py::test_a_forged_dataset_is_not_extended",
@@ -177,9 +177,9 @@ DEFENCES = [
     ),
     Defence(
         "finite weights",
-        "estimator.py",
-        "            if not np.isfinite(array).all():",
-        "            if False:",
+        "model_files.py",
+        "        if not np.isfinite(array).all():",
+        "        if False:",
         "reliability/test_files.py::test_tensors_with_a_right_checksum_that_are_not_the_models",
     ),
     Defence(
@@ -233,7 +233,7 @@ DEFENCES = [
     ),
     Defence(
         "sparse matrices are checked",
-        "io.py",
+        "packing.py",
         "    if indices.size and not 0 <= indices.min() <= indices.max() < shape[1]:",
         "    if False:",
         "reliability/test_files.py::test_datasets_with_a_right_checksum_and_wrong_content",
@@ -506,6 +506,34 @@ DEFENCES = [
         "serve/test_safety.py::test_a_bug_is_told_without_its_insides_and_logged_escaped",
     ),
     Defence(
+        "a description has a limit",
+        "serve/bodies.py",
+        "Sentence = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(legible)]",
+        "Sentence = Annotated[str, AfterValidator(legible)]",
+        "serve/test_bodies.py::test_so_much_and_no_more",
+    ),
+    Defence(
+        "control characters in a description",
+        "serve/bodies.py",
+        "    if CONTROL.search(text):",
+        "    if False:",
+        "serve/test_bodies.py::test_nothing_is_guessed",
+    ),
+    Defence(
+        "a class that nothing stands for",
+        "serve/bodies.py",
+        "        if not self.support and self.description is None:",
+        "        if False:",
+        "serve/test_descriptions.py::test_what_is_no_description_is_refused_before_it_is_read",
+    ),
+    Defence(
+        "a new description is not read on the event loop",
+        "serve/session.py",
+        " + compared",
+        "",
+        "serve/test_descriptions.py::test_a_new_description_keeps_nobody_waiting",
+    ),
+    Defence(
         "rows of the state that were edited",
         "serve/store.py",
         '                if f"{state.digest:064x}" != digest:',
@@ -522,7 +550,7 @@ DEFENCES = [
     Defence(
         "views and triggers in a state file",
         "serve/store.py",
-        '        if sorted(ours) != sorted(("table", name, sql) for name, sql in TABLES.items()):',
+        '        if sorted(ours) != sorted(("table", name, sql) for name, sql in tables.items()):',
         "        if False:",
         "serve/test_store.py::test_a_file_that_was_edited_gets_a_sentence",
     ),
@@ -536,7 +564,7 @@ DEFENCES = [
     Defence(
         "what cannot be answered by is not kept",
         "serve/session.py",
-        "            snapshot.answerer(None)",
+        "            snapshot.answerer()",
         "            pass",
         "serve/test_state.py::test_what_cannot_be_answered_by_is_not_kept",
     ),

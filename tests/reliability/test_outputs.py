@@ -21,11 +21,12 @@ from fewnode.cli import main
 from fewnode.dataset import Dataset
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.info import describe, statistics
+from fewnode.definitions import read_query, read_support
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
 from fewnode.io import save_dataset
-from fewnode.predictions import Predictions, read_query, read_support
+from fewnode.predictions import Predictions
 from fewnode.report.grid import write_report
 from fewnode.report.tables import render
 from fewnode.sheets import bare, csv_text, harmless

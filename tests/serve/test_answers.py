@@ -16,9 +16,10 @@ import pytest
 from scipy import stats
 
 from fewnode.dataset import Dataset
+from fewnode.definitions import read_support
 from fewnode.estimator import load_model
 from fewnode.graph import Graph
-from fewnode.predictions import NONE, Predictions, read_support
+from fewnode.predictions import NONE, Predictions
 from fewnode.serve.app import PACKED
 from fewnode.serve.claims import counterparts, share, wilson
 from service import Local, save_run

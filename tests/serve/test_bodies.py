@@ -47,7 +47,12 @@ def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> 
 
 
 def test_the_limits_are_told(local: Local) -> None:
-    assert local.ask("/api/model").json["limits"] == {"classes": 200, "shots": 100, "nodes": 10_000}
+    assert local.ask("/api/model").json["limits"] == {
+        "classes": 200,
+        "shots": 100,
+        "nodes": 10_000,
+        "description": 10_000,
+    }
 
 
 def many(count: int) -> list[str]:
@@ -59,6 +64,9 @@ def many(count: int) -> list[str]:
     [
         (lambda n: PutClass(support=many(n)), 100, 1),
         (lambda n: PutClass(support=["x" * n]), 800, 1),
+        (lambda n: PutClass(description="x" * n), 10_000, 0),
+        (lambda n: Classify(all=True, descriptions=dict.fromkeys(many(n), "x")), 200, 1),
+        (lambda n: Suggest(descriptions={"a": "x" * n}), 10_000, 0),
         (lambda n: Classify(nodes=many(n)), 10_000, 1),
         (lambda n: Classify(all=True, limit=n), 10_000, 1),
         (lambda n: Classify(all=True, support={name: ["x"] for name in many(n)}), 200, 1),
@@ -88,9 +96,12 @@ def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
 
 def test_what_is_not_said_has_its_usual_value() -> None:
     judging = {"mode": None, "closed_set": False, "threshold": None}
-    usual = {"all": False, "support": None, "limit": 50, "explain": True, **judging}
+    usual = {"all": False, "support": None, "descriptions": None, "limit": 50, "explain": True, **judging}
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
-    assert Suggest().model_dump() == {"count": 10, "support": None, "exclude": [], "known": False}
+    suggest = {"count": 10, "support": None, "descriptions": None, "exclude": [], "known": False}
+    assert Suggest().model_dump() == suggest
+    assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None}
+    assert PutClass(description="").model_dump() == {"support": [], "description": ""}
     assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
         "nodes": [{"node": "x", "row": None, "attributes": None, "edges": []}],
         "classify": True,
@@ -115,6 +126,9 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
         (PutClass, {"support": ["x"], "Support": []}),
         (PutClass, {"support": [1]}),
         (PutClass, {"support": "x"}),
+        (PutClass, {"description": 1}),
+        (PutClass, {"description": "\x07"}),
+        (PutClass, {"description": "\ud800"}),
         (Classify, {"all": 1}),
         (Classify, {"all": True, "limit": "5"}),
         (Classify, {"all": True, "mode": "inductive "}),

@@ -29,13 +29,17 @@ GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
 def packages(planted: Dataset) -> Dataset:
     """Nodes with the names of the documentation's examples."""
     names = (*PACKAGES, *(planted.node_names or ())[len(PACKAGES) :])
-    words = ("vpn", "tunnel", *(f"word-{i}" for i in range(2, planted.graph.n_features)))
+    words = (
+        "vpn",
+        "tunnel",
+        *(f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(2, planted.graph.n_features)),
+    )
     return replace(planted, node_names=names, feature_names=words)
 
 
 @pytest.fixture(scope="module")
 def run(packages: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_run(packages, tmp_path_factory.mktemp("packages"), episodes=10)
+    return save_run(packages, tmp_path_factory.mktemp("packages"), "gpn-plus")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,15 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     with pytest.raises(ServiceError, match="read GET /api/classes again") as moved:
         client.delete_class("mail", version=first.version)
     assert moved.value.status == 412
+    tunnels = client.put_class("tunnels", description="a tunnel of 2026")
+    assert (tunnels.beta, tunnels.description, tunnels.description_beta) == ({}, "a tunnel of 2026", 1)
+    assert tunnels.remarks[-1] == "numbers in a description are not used: 2026"
+    asked = client.classify(["openvpn"], descriptions={"tunnels": "vpn"}).results[0]
+    assert asked.nearest == [(None, "tunnels")]
+    assert asked.shared is not None
+    assert client.suggest(1, descriptions={"tunnels": "vpn"})[0].label == "tunnels"
+    assert client.classes_csv() == "class,description\ntunnels,a tunnel of 2026\n"
+    second = replace(second, version=client.delete_class("tunnels"))
     answer = client.classify(["strongswan"], mode="transductive", threshold=0.3)
     assert answer.version == second.version == client.classes()[0].version
     assert set(answer.results[0].probabilities) == {"vpn/<b>", "mail"}

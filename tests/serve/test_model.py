@@ -65,7 +65,10 @@ Places = st.lists(Place, max_size=3)
 Pairs = st.lists(st.tuples(Place, Place), max_size=2)
 Content = st.integers(0, 9)
 Seldom = st.sampled_from([False, False, False, True])
-ClassNames = st.sampled_from(["a", "b", "c", "B"])
+ClassNames = st.sampled_from(["a", "b", "c", "B", "mill"])
+UNFIT = "\x00"
+"""What no description may hold."""
+Descriptions = st.sampled_from([None] * 4 + ["", "farm", "a shop 24", "nothing known", UNFIT])
 HEADERS = [("now", ""), ("old", ""), ("*", ""), ("", "*"), ("", "now"), ("", "old")]
 Conditions = st.sampled_from([("", "")] * 12 + HEADERS)
 EVENTS = [(where, event) for where in (*COMMIT, CHECKPOINT) for event in ("fail", "kill")]
@@ -88,8 +91,8 @@ class Comparison(RuleBasedStateMachine):
         self.open(Path(tempfile.mkdtemp(dir=self.home)))
         self.version = self.local.ask("/api/classes").json["version"]
         if ready:
-            self.put_class("a", [0, 8], ("", ""), ("", ""))
-            self.put_class("b", [1], ("", ""), ("", ""))
+            self.put_class("a", [0, 8], None, ("", ""), ("", ""))
+            self.put_class("b", [1], None, ("", ""), ("", ""))
 
     def teardown(self) -> None:
         FlawedConnection.statement = None
@@ -144,16 +147,27 @@ class Comparison(RuleBasedStateMachine):
             self.version = answer.json["version"]
         return answer
 
-    @rule(name=ClassNames, nodes=st.lists(Place, min_size=1, max_size=3), given=Conditions, meets=Events)
-    def put_class(self, name: str, nodes: Sequence[int], given: tuple[str, str], meets: tuple[str, str]) -> None:
+    @rule(
+        name=ClassNames,
+        nodes=st.lists(Place, max_size=3),
+        description=Descriptions,
+        given=Conditions,
+        meets=Events,
+    )
+    def put_class(
+        self, name: str, nodes: Sequence[int], description: str | None, given: tuple[str, str], meets: tuple[str, str]
+    ) -> None:
         condition, support = self.condition(given), self.named(nodes)
+        body = {"support": support} if description is None else {"support": support, "description": description}
 
         def expected() -> Model:
+            if description == UNFIT or (not support and description is None):
+                raise Refused(422)  # the body is read before anything else is looked at
             condition.check(self.version, name in self.model.classes)
-            return self.model.put_class(name, support)
+            return self.model.put_class(name, support, description)
 
         self.change(
-            lambda: self.local.ask(f"/api/classes/{name}", {"support": support}, "PUT", **condition.headers),
+            lambda: self.local.ask(f"/api/classes/{name}", body, "PUT", **condition.headers),
             expected,
             meets,
         )
@@ -324,6 +338,8 @@ class Comparison(RuleBasedStateMachine):
         found = self.local.ask("/api/classes").json
         classes = {each["name"]: tuple(shot["node"] for shot in each["support"]) for each in found["classes"]}
         assert list(classes.items()) == list(self.model.classes.items())
+        said = {each["name"]: each["description"] for each in found["classes"] if each["description"] is not None}
+        assert said == self.model.descriptions
         assert found["version"] == self.version
         assert self.version.split("-")[0] == str(self.changes)
         data, session = self.local.service.session.now.network.data, self.local.service.session

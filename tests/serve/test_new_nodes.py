@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.tables import extend, read_tables
+from fewnode.datasets.extend import extend
+from fewnode.datasets.tables import read_tables
 from fewnode.graph import Graph
 from service import Local, save_run
 

@@ -6,6 +6,8 @@ import asyncio
 import csv
 import os
 import shutil
+import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,11 +20,13 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.definitions import read_support
 from fewnode.graph import Graph
-from fewnode.predictions import read_support
+from fewnode.io import save_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
-from service import TOKEN, Running, save_run, serving
+from service import TOKEN, Running, save_run, serving, started
+from service_networks import texts
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -266,6 +270,91 @@ def test_the_whole_story(
     assert page.locator("section.class").count() == 1
     seen.press("Undo")
     assert page.locator("section.class").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    seen.fine()
+
+
+@pytest.fixture(scope="module")
+def texts_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A network of texts, without any training."""
+    folder = tmp_path_factory.mktemp("texts")
+    save_dataset(texts(), folder / "data")
+    command = [sys.executable, "-m", "fewnode", "serve", "--data", str(folder / "data"), "--port", "0"]
+    with started([*command, "--token", TOKEN, "--state", str(folder / "state.sqlite")]) as running:
+        yield running
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_sentence_makes_a_class(visit: Callable[..., Visit], texts_server: Running, viewport: dict[str, int]) -> None:
+    """It appears when typing ends; who types on loses nothing; what is not understood is told under the box."""
+    seen = visit(texts_server, viewport)
+    page = seen.page
+
+    def kept(name: str = "letters") -> Any:
+        return texts_server.ask(address(name)).json.get("description")
+
+    assert "without training" in seen.text("#dataset")
+    new = page.get_by_label("What it is, in a sentence (if you like)")
+    new.press_sequentially("filter spam")
+    page.locator(".naming").get_by_text("Name the class, and it appears on the map.").wait_for()
+    page.get_by_label("A new class").fill("letters")
+    new.press_sequentially(" of 1998")
+    page.locator("section.class").wait_for()
+    own = page.get_by_label("What it is, in a sentence", exact=True)
+    page.keyboard.type(" frobnicated")
+    until(lambda: kept() == "filter spam of 1998 frobnicated")
+    seen.settled()
+    assert page.evaluate("document.activeElement.id") == "class-sentence"
+    assert own.input_value() == "filter spam of 1998 frobnicated"
+    assert new.input_value() == page.get_by_label("A new class").input_value() == ""
+    told = seen.text("#class-sentence-note")
+    assert "'frobnicated' is not a word of this network" in told
+    assert "Numbers in a description are not used: 1998." in told
+    assert own.get_attribute("aria-describedby") == "class-sentence-note"
+    assert page.locator(".claims li").first.inner_text().startswith("mail-")
+    assert "Shares with the description of letters" in page.locator(".claims li").first.inner_text()
+    assert seen.errors == []
+
+    own.fill("qqqq")
+    page.locator("#class-sentence-note").get_by_text("no word of it").wait_for()
+    assert kept() == "filter spam of 1998 frobnicated"
+    assert [error for error in seen.errors if "422" not in error] == []
+    seen.errors.clear()
+    own.fill("filter spam")
+    until(lambda: kept() == "filter spam")
+    seen.settled()
+
+    seen.look("mail-3")
+    assert "Shares with the description of letters" in seen.text("#node .why")
+    seen.press("Add mail-3 to letters")
+    assert "its description" in seen.text(".chips")
+    own.fill("")
+    until(lambda: kept() is None)
+    seen.settled()
+    own.fill("filter spam")
+    until(lambda: kept() == "filter spam")
+    seen.settled()
+    seen.press("Take mail-3 out of letters")
+    assert "Its description alone stands for it" in seen.text("#classes")
+    seen.press("Delete letters")
+    seen.press("Undo")
+    assert kept() == "filter spam"
+
+    page.get_by_label("A new class").fill("vpn")
+    page.get_by_label("A new class").press("Enter")
+    assert "waits for a node or a sentence" in seen.text("#classes")
+    seen.press("Let its name speak")
+    assert kept("vpn") == ""
+    with page.expect_download() as download:
+        seen.press("Download classes.csv")
+    assert Path(download.value.path()).read_text() == "class,description\nletters,filter spam\nvpn,\n"
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
     seen.fine()
 

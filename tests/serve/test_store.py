@@ -20,12 +20,25 @@ from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
 
 DATA = "0" * 64
-FIRST = State({"ä": ("x", "y")}, {"new": {"attributes": {"word": 1.5}}}, frozenset({"gone"}), {("new", "x"): True})
-SECOND = State({"b": ("z",), "ä": ("x",)}, {"new": {"row": {"a": None, "b": [1.0]}}}, frozenset(), {("a", "x"): False})
+FIRST = State(
+    {"ä": ("x", "y")},
+    {"new": {"attributes": {"word": 1.5}}},
+    frozenset({"gone"}),
+    {("new", "x"): True},
+    {"ä": "ein\nSatz"},
+)
+SECOND = State(
+    {"b": ("z",), "ä": ("x",), "said": ()},
+    {"new": {"row": {"a": None, "b": [1.0]}}},
+    frozenset(),
+    {("a", "x"): False},
+    {"said": "a sentence", "b": ""},
+)
 
 
 def content(state: State) -> tuple[Any, ...]:
-    return list(state.classes.items()), list(state.nodes.items()), state.removed, dict(state.edges)
+    same = list(state.classes.items()), list(state.nodes.items()), state.removed, dict(state.edges)
+    return *same, dict(state.descriptions)
 
 
 @pytest.fixture
@@ -88,6 +101,36 @@ def test_any_tool_can_read_it_and_a_copy_of_the_one_file_is_a_backup(store: Stor
         assert (number, when[:2], json.loads(change)["put class"]["name"]) == (1, "20", "ä")
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert content(reread(tmp_path / "backup")) == content(FIRST)
+
+
+def first_format(path: Path) -> None:
+    """The file as it was before there were descriptions."""
+    edit(
+        path, "DROP TABLE descriptions", "UPDATE about SET value = '1' WHERE key = 'format'", "PRAGMA user_version = 1"
+    )
+
+
+def test_a_file_of_the_first_format_is_read_and_goes_on(path: Path) -> None:
+    before = State(FIRST.classes, FIRST.nodes, FIRST.removed, FIRST.edges)
+    with closing(Store(path, DATA)) as kept:
+        kept.read()
+        version = kept.commit(before, {}).version
+    first_format(path)
+    with closing(Store(path, DATA)) as kept:
+        found = kept.read()
+        assert (found.version, content(found)) == (version, content(before))
+        assert kept.commit(FIRST, {}).changes == 2
+    assert content(reread(path)) == content(FIRST)
+
+
+def test_a_damaged_file_of_the_first_format_is_refused(path: Path) -> None:
+    with closing(Store(path, DATA)) as kept:
+        kept.read()
+        kept.commit(State(FIRST.classes), {})
+    first_format(path)
+    edit(path, "DELETE FROM classes")
+    with pytest.raises(Unusable, match="missing, added or changed"):
+        reread(path)
 
 
 def test_a_state_has_one_service(store: Store) -> None:
@@ -155,16 +198,27 @@ FORGED = {
     "an edge without an end": ["UPDATE edges SET source = NULL"],
     "another head": ["UPDATE about SET value = 'x' WHERE key = 'head'"],
     "no head": ["DELETE FROM about WHERE key = 'head'"],
-    "no format": ["UPDATE about SET value = '2' WHERE key = 'format'"],
+    "no format": ["UPDATE about SET value = '3' WHERE key = 'format'"],
+    "an older format than it is": ["PRAGMA user_version = 1"],
+    "a description less": ["DELETE FROM descriptions WHERE name = 'b'"],
+    "a description more": ["INSERT INTO descriptions VALUES ('ä', 'x')"],
+    "another description": ["UPDATE descriptions SET text = 'x'"],
+    "a description that is bytes": ["UPDATE descriptions SET text = x'61'"],
+    "a description that is a number": ["UPDATE descriptions SET text = 7"],
+    "a description with control characters": ["UPDATE descriptions SET text = char(27)"],
+    "a long description": ["UPDATE descriptions SET text = printf('%10001s', '')"],
+    "a description of no class": ["UPDATE descriptions SET name = 'nobody' WHERE name = 'b'"],
+    "a class that nothing stands for": ["DELETE FROM descriptions WHERE name = 'said'"],
     "another dataset": ["UPDATE about SET value = replace(value, '0', '1') WHERE key = 'data'"],
     "a view": ["CREATE VIEW v AS SELECT * FROM classes"],
     "a trigger": ["CREATE TRIGGER t AFTER INSERT ON classes BEGIN DELETE FROM classes; END"],
     "an index": ["CREATE INDEX i ON classes (support)"],
+    "no table of descriptions": ["DROP TABLE descriptions"],
     "a view for a table": ["DROP TABLE classes", "CREATE VIEW classes AS SELECT name, content AS support FROM nodes"],
     "another column": ["ALTER TABLE classes ADD COLUMN more"],
     "a table more": ["CREATE TABLE more (x)"],
     "a table less": ["DROP TABLE removed"],
-    "another format": ["PRAGMA user_version = 2"],
+    "another format": ["PRAGMA user_version = 3"],
     "another application": ["PRAGMA application_id = 1"],
 }
 
@@ -265,7 +319,10 @@ def test_a_state_is_immutable() -> None:
     two = one.with_class("b", ("y",)).with_nodes({"n": {"row": {}}}).with_edges([(("n", "x"), True, False)])
     assert one.classes == {"a": ("x",)}
     assert two.without_class("a").classes == {"b": ("y",)}
-    assert two.support == (("a", ("x",)), ("b", ("y",)))
+    assert two.given == (("a", ("x",), None), ("b", ("y",), None))
+    said = two.with_class("b", (), "a sentence")
+    assert (said.given[1], said.descriptions) == (("b", (), "a sentence"), {"b": "a sentence"})
+    assert said.with_class("b", ("y",)).descriptions == said.without_class("b").descriptions == {}
     gone = two.without_node("n", original=False)
     assert content(gone) == content(State(two.classes))
     assert gone.without_node("old", original=True).removed == {"old"}

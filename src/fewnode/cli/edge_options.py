@@ -37,6 +37,7 @@ Directed = typer.Option(
 LabelSeparator = typer.Option(
     None, "--label-separator", metavar="MARK", help="Between several classes in a cell, as '|'."
 )
+NoLabel = typer.Option(False, "--no-label", help="No column holds classes: they are told later, when you ask.")
 Labels = typer.Option(None, "--labels", metavar="FILE", help="Table node,class with a row for each class of a node.")
 Hierarchy = typer.Option(
     None, "--hierarchy", metavar="MARK|FILE", help="'/' if a/b is a part of class a; or a table class,parent."

@@ -8,65 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli import edge_options
+from fewnode.cli import edge_options, table_options
 from fewnode.cli.output import Json, Quiet, counting, emit, note
 from fewnode.cli.scale import Memory, keep_memory
 from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from fewnode.dataset import Dataset
     from fewnode.datasets.splits import Split
-    from fewnode.delimited import Dialect
-
-Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
-Edges = typer.Option(
-    [], "--edges", metavar="[NAME:]FILE", help="Table of edges: two columns of node ids. NAME: their kind. Repeatable."
-)
-IdColumn = typer.Option(
-    None, "--id", metavar="COLUMN", help="Column of node ids; default: id, node, name or the first."
-)
-LabelColumn = typer.Option(
-    None, "--label", metavar="COLUMN", help="Column of classes; default: label or class. Empty cell: unknown."
-)
-SourceColumn = typer.Option(
-    None, "--source-column", metavar="COLUMN", help="Of the edges; default: source, from, src or the first."
-)
-TargetColumn = typer.Option(
-    None, "--target-column", metavar="COLUMN", help="Of the edges; default: target, to, dst or the second."
-)
-UnknownEnds = typer.Option("refuse", "--unknown-ends", help="Edges to unknown nodes: refuse or drop.")
-Separator = typer.Option(None, "--separator", help="Between cells: one character, tab or space; default: recognised.")
-Decimal = typer.Option(None, "--decimal", help="Decimal mark of numbers, . or , ; default: recognised.")
-Encoding = typer.Option(None, "--encoding", help="Of files of text, as latin-1 or utf-16; default: UTF-8.")
-Missing = typer.Option(
-    [], "--missing", metavar="WORD", help="One more word for a missing value. Repeatable. '': only empty cells are."
-)
-EncoderFolder = typer.Option(
-    None, "--encoder", metavar="FOLDER", help="A text encoder on this machine; its vectors join the words of the text."
-)
-Multiline = typer.Option(False, "--multiline", help="Quoted cells may have several lines.")
-NoHeader = typer.Option(False, "--no-header", help="The first line of the edges is an edge, not names of columns.")
-NoNodeHeader = typer.Option(
-    False, "--no-node-header", help="That of the nodes is a node; columns are `column 1`, `column 2` …"
-)
 
 
 def import_(
     source: Path | None = typer.Argument(
         None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
     ),
-    out: Path = Out,
+    out: Path = table_options.Out,
     nodes: list[str] = typer.Option(
         [],
         "--nodes",
         metavar="[NAME:]FILE",
         help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. NAME: their kind. Repeatable.",
     ),
-    edges: list[str] = Edges,
-    id_column: str = IdColumn,
-    label: str = LabelColumn,
+    edges: list[str] = table_options.Edges,
+    id_column: str = table_options.IdColumn,
+    label: str = table_options.LabelColumn,
+    no_label: bool = edge_options.NoLabel,
     label_separator: str = edge_options.LabelSeparator,
     labels: Path = edge_options.Labels,
     hierarchy: str = edge_options.Hierarchy,
@@ -83,9 +49,9 @@ def import_(
     vector: list[str] = typer.Option(
         [], "--vector", metavar="COLUMN", help="Lists of numbers, scaled as a whole, or a FILE.npy. Repeatable."
     ),
-    encoder: Path = EncoderFolder,
-    source_column: str = SourceColumn,
-    target_column: str = TargetColumn,
+    encoder: Path = table_options.EncoderFolder,
+    source_column: str = table_options.SourceColumn,
+    target_column: str = table_options.TargetColumn,
     weight: str = edge_options.Weight,
     weight_scale: str = edge_options.WeightScale,
     relation: str = edge_options.Relation,
@@ -94,14 +60,14 @@ def import_(
     before: str = edge_options.Before,
     repeated: str = edge_options.Repeated,
     directed: list[str] = edge_options.Directed,
-    unknown_ends: str = UnknownEnds,
-    separator: str = Separator,
-    decimal: str = Decimal,
-    encoding: str = Encoding,
-    missing: list[str] = Missing,
-    multiline: bool = Multiline,
-    no_header: bool = NoHeader,
-    no_node_header: bool = NoNodeHeader,
+    unknown_ends: str = table_options.UnknownEnds,
+    separator: str = table_options.Separator,
+    decimal: str = table_options.Decimal,
+    encoding: str = table_options.Encoding,
+    missing: list[str] = table_options.Missing,
+    multiline: bool = table_options.Multiline,
+    no_header: bool = table_options.NoHeader,
+    no_node_header: bool = table_options.NoNodeHeader,
     split: str = typer.Option(
         None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
     ),
@@ -131,6 +97,7 @@ def import_(
       fewnode data import network.npz --out mydata
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
+      fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
       fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
           --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
           --weight amount --time date --half-life 90d --directed --out mydata
@@ -142,8 +109,8 @@ def import_(
     """
     _check_free(out)
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
-    chosen, ways = _split(split, lists), edge_options.directions(directed)
-    vector, beside = _columns_and_files(vector)
+    chosen, ways = table_options.split_of(split, lists), edge_options.directions(directed)
+    vector, beside = table_options.columns_and_files(vector)
     roles = {"text": text, "numeric": numeric, "category": category, "vector": vector}
     columns = {
         "id": id_column,
@@ -162,7 +129,7 @@ def import_(
         "encoder": encoder,
     }
     ends = {"source": source_column, "target": target_column}
-    written = _dialect(separator, decimal, encoding, missing, multiline)
+    written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
     said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
     if source is None and memory:
         raise FewnodeError("--memory imports .npz files; tables are read whole")
@@ -192,7 +159,7 @@ def import_(
         "split": chosen or "50/20/30",
         "seed": seed,
         "min_nodes": min_nodes,
-        "words": Words(vocabulary, min_count, max_share, _stop_words(stop_words)),
+        "words": Words(vocabulary, min_count, max_share, table_options.stop_words_of(stop_words)),
         "name": name or out.name,
         "progress": counting("texts encoded", quiet or as_json),
     }
@@ -208,9 +175,12 @@ def import_(
         tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
         data = read_tables(tables[0], tables[1], directed=ways, **options)
         files = " and ".join(map(str, nodes))
-    if labels is None and data.encoding and data.encoding["label"] is None:
+    has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
+    if not has_label and not no_label:
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
-        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}")
+        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}; none: --no-label")
+    if has_label and no_label:
+        raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
 
 
@@ -257,7 +227,7 @@ def build(
         ..., metavar="NAME", help="debian, amazon-clothing, amazon-electronics, dblp or reddit."
     ),
     raw: Path = typer.Option(..., "--raw", help="Directory with the raw files."),
-    out: Path = Out,
+    out: Path = table_options.Out,
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -294,28 +264,28 @@ def extend(
         metavar="[NAME:]FILE",
         help="Table of new nodes with the columns of the first one. NAME: their kind. Repeatable.",
     ),
-    out: Path = Out,
-    edges: list[str] = Edges,
+    out: Path = table_options.Out,
+    edges: list[str] = table_options.Edges,
     id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
     label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
     labels: Path = edge_options.Labels,
-    source_column: str = SourceColumn,
-    target_column: str = TargetColumn,
+    source_column: str = table_options.SourceColumn,
+    target_column: str = table_options.TargetColumn,
     weight: str = typer.Option(None, "--weight", metavar="COLUMN", help="Of the edges; default: as in D."),
     relation: str = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges; default: as in D."),
     time: str = typer.Option(None, "--time", metavar="COLUMN", help="Of the edges; default: as in D."),
-    unknown_ends: str = UnknownEnds,
-    separator: str = Separator,
-    decimal: str = Decimal,
-    encoding: str = Encoding,
-    missing: list[str] = Missing,
-    multiline: bool = Multiline,
-    no_header: bool = NoHeader,
-    no_node_header: bool = NoNodeHeader,
+    unknown_ends: str = table_options.UnknownEnds,
+    separator: str = table_options.Separator,
+    decimal: str = table_options.Decimal,
+    encoding: str = table_options.Encoding,
+    missing: list[str] = table_options.Missing,
+    multiline: bool = table_options.Multiline,
+    no_header: bool = table_options.NoHeader,
+    no_node_header: bool = table_options.NoNodeHeader,
     vector: list[Path] = typer.Option(
         [], "--vector", metavar="FILE", help="Vectors of the new nodes, where D has such a FILE.npy. Repeatable."
     ),
-    encoder: Path = EncoderFolder,
+    encoder: Path = table_options.EncoderFolder,
     alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
     quiet: bool = Quiet,
     as_json: bool = Json,
@@ -332,10 +302,10 @@ def extend(
       fewnode predict --run run --data mydata2 --support support.csv --all
     """
     from fewnode.datasets import load
-    from fewnode.datasets.tables import extend as extend_tables
+    from fewnode.datasets.extend import extend as extend_tables
 
     _check_free(out)
-    written = _dialect(separator, decimal, encoding, missing, multiline)
+    written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
     data = extend_tables(
         load(source),
         edge_options.named_files("--nodes", nodes),
@@ -365,9 +335,7 @@ def _check_free(out: Path) -> None:
         raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
 
 
-def _keep(
-    data: Dataset, out: Path, quiet: bool, as_json: bool, then: str = "train --data {} --method gpn-plus --out run"
-) -> None:
+def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
     from fewnode.datasets.info import describe, statistics
     from fewnode.datasets.source import describe_source, describe_warnings
     from fewnode.io import save_dataset
@@ -382,35 +350,5 @@ def _keep(
     if as_json:
         emit({**facts, "source": data.info, "out": str(out)})
     else:
-        note(f"written to {out}; next: fewnode {then.format(out)}", quiet)
-
-
-def _split(split: str | None, lists: Mapping[str, Path | None]) -> Split | None:
-    given = {part: path for part, path in lists.items() if path is not None}
-    if given and split is not None:
-        raise FewnodeError("--split deals the classes and --train-classes, --valid-classes, --test-classes list them")
-    return given or split
-
-
-def _columns_and_files(vector: Sequence[str]) -> tuple[list[str], list[str]]:
-    files = [given for given in vector if given.lower().endswith(".npy")]
-    return [given for given in vector if given not in files], files
-
-
-def _dialect(
-    separator: str | None, decimal: str | None, encoding: str | None, missing: Sequence[str], multiline: bool
-) -> Dialect:
-    from fewnode.delimited import Dialect
-
-    if "" in missing and len(missing) > 1:
-        raise FewnodeError("--missing '' says that only empty cells are missing; give it alone, or only words")
-    return Dialect(separator, decimal, encoding, tuple(missing) or None, multiline=multiline)
-
-
-def _stop_words(option: str) -> Collection[str]:
-    from fewnode.datasets.bag import STOP_WORDS
-    from fewnode.io import read_lines
-
-    if option in ("english", "none"):
-        return STOP_WORDS if option == "english" else ()
-    return {line.strip().lower() for _, line in read_lines(Path(option))}
+        usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
+        note(f"written to {out}; next: fewnode {(then or usual).format(out)}", quiet)

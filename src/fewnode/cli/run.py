@@ -50,6 +50,15 @@ def predict(
     threshold: float = typer.Option(
         None, "--threshold", help='A node whose `member` is below is "none of these"; 0 to 1. Default: 0.5.'
     ),
+    proportions: str = typer.Option(
+        None,
+        "--proportions",
+        metavar="CLASS=SHARE,…",
+        help="Known shares of the classes among the nodes asked about that are in any; or a table `class,share`.",
+    ),
+    with_base: bool = typer.Option(
+        False, "--with-base", help="A node may also be in one of the dataset's training and validation classes."
+    ),
     multi_label: bool = typer.Option(
         False, "--multi-label", help="A node may be in several classes: each has a probability of its own."
     ),
@@ -74,13 +83,19 @@ def predict(
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
     probability 1 - member; any other has the likeliest class, with the probability of that. A node's answer does not
-    depend on which others are asked about, unless --transductive. A support node is in the class it was given for.
-    A class called like one of these columns has the column p(NAME).
+    depend on which others are asked about, unless --transductive or --proportions. A support node is in the class it
+    was given for. A class called like one of these columns has the column p(NAME).
 
     One class alone means "more like these": sort by `member`. With --closed-set every node gets a class, and the
     classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
     meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
 
+    With --proportions the answers are shifted, by one factor a class, until the classes have these shares on average
+    over the nodes asked about, each counted by its `member`. Give them only if you know them: wrong ones do harm.
+
+    With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
+    at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
+    much, and that is taken off.
     With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
     `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
     support table, name a node in every class it is in: it counts as an example against the others.
@@ -95,11 +110,13 @@ def predict(
       printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
       fewnode predict --data debian --support support.csv --all --out p.csv
-      printf 'class,description\\nmail,"send, receive and filter e-mail"\\nvpn,\\n' > classes.csv
+      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
       fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
       fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
+      fewnode predict --data debian --support support.csv --query nodes.csv --proportions mail=0.3,vpn=0.7
+      fewnode predict --run run --support support.csv --all --with-base --out p.csv
       printf 'node,class\\nopenvpn,vpn\\nopenvpn,server\\ntinc,vpn\\nexim4,server\\n' > several.csv
       fewnode predict --data debian --support several.csv --multi-label --all --out p.csv
 
@@ -109,24 +126,32 @@ def predict(
     import numpy as np
 
     from fewnode.bulk import Bulk
-    from fewnode.definitions import Definitions, read_query
+    from fewnode.definitions import Definitions, read_proportions, read_query
     from fewnode.labelling import claimable, left_out
     from fewnode.predictions import Answerer
+    from fewnode.recogniser import NO_BIAS
+    from fewnode.with_base import joined_by_base
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
     set_threads(threads)
+    shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
     model, dataset = open_model(run, data, method, quiet)
-    given = Definitions.read(dataset, support, classes, multi_label)
+    if multi_label and (with_base or proportions):
+        raise FewnodeError("--multi-label judges each class on its own: leave out --with-base and --proportions")
+    given, bias = Definitions.read(dataset, support, classes, multi_label), NO_BIAS
+    if with_base:
+        given, bias = joined_by_base(dataset, given, model)
     tell(given.remarks, quiet)
     if everything and (others := left_out(dataset, given.support)):
         note(f"left out: {others}", quiet)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
     if everything and (limit or backend is Backend.ray):
-        if not out or transductive or as_json or classes or run is None:
+        if not out or transductive or as_json or classes or proportions or with_base or run is None:
             raise FewnodeError(
-                "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --json"
+                "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --proportions, "
+                "--with-base, --json"
             )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
@@ -146,9 +171,9 @@ def predict(
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
-    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, multi_label)
+    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias, multi_label)
     tell(answerer.remarks, quiet)
-    answer = answerer.predictions(asked, explain, transductive, **mode)
+    answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
@@ -188,7 +213,7 @@ def _classes(answer: Predictions) -> str:
 
 def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
     from fewnode.bulk import classify
-    from fewnode.io import write_text
+    from fewnode.files import write_text
 
     with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)
@@ -285,12 +310,14 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
     from fewnode.datasets import load
-    from fewnode.untrained import is_kept, untrained
+    from fewnode.untrained import is_kept, untrained, unused_edges
 
     dataset = load(data)
     if not is_kept(dataset):
         note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
-    return untrained(dataset), dataset
+    model = untrained(dataset)
+    tell([f"not used: {what}" for what in unused_edges(model, dataset)], quiet)
+    return model, dataset
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:

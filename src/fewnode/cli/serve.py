@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from fewnode.cli.output import Quiet, Threads, note, set_threads
 from fewnode.cli.run import OtherData, OwnMethod, Run, open_model
 from fewnode.errors import FewnodeError
+
+if TYPE_CHECKING:
+    from fewnode.dataset import Dataset
+    from fewnode.estimator import Estimator
 
 STATE = "state.sqlite"
 
@@ -29,7 +35,7 @@ def serve(
     threads: int = Threads,
     quiet: bool = Quiet,
 ) -> None:
-    """Serve a model over HTTP, with a page to name new classes on by pointing at a few nodes.
+    """Serve a model over HTTP, with a page to name new classes on: by pointing at a few nodes, by a sentence, or both.
 
     The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
     unless --host says otherwise. Registered classes, new nodes and edges outlive the process, in one SQLite file.
@@ -52,7 +58,7 @@ def serve(
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
-    from fewnode.recogniser import MODES
+    from fewnode.recognition.calibration import MODES
     from fewnode.serve.session import Session
     from fewnode.serve.store import Store
 
@@ -61,7 +67,7 @@ def serve(
     set_threads(threads)
     with bind(host, port) as listener:
         port = listener.getsockname()[1]
-        model, dataset = open_model(run, data, method, quiet)
+        dataset, model = _opened(run, data, method, quiet)
         with closing(
             Store(state or (run / STATE if run else Path(f"{dataset.name}.{STATE}")), dataset.sha256)
         ) as store:
@@ -72,6 +78,22 @@ def serve(
             run_server(
                 service,
                 listener,
-                lambda: Session(model, dataset, store, MODES[transductive]),
+                lambda: Session(model(), dataset, store, MODES[transductive], trained=run is not None),
                 lambda what: note(what, quiet),
             )
+
+
+def _opened(
+    run: Path | None, data: str | None, method: str | None, quiet: bool
+) -> tuple[Dataset, Callable[[], Estimator]]:
+    """The dataset, and what makes the model: without a run that can take long, so the service answers meanwhile."""
+    if run is not None or data is None or method is not None:
+        model, dataset = open_model(run, data, method, quiet)
+        return dataset, lambda: model
+    from fewnode.datasets import load
+    from fewnode.untrained import is_kept, untrained
+
+    dataset = load(data)
+    if not is_kept(dataset):
+        note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept for the next one", quiet)
+    return dataset, lambda: untrained(dataset)

@@ -21,7 +21,7 @@ from fewnode.datasets.columns import TEXT, Choose, Table, is_number
 from fewnode.datasets.text_tables import read_csv, read_json_lines
 from fewnode.delimited import AS_USUAL, Dialect, column_names
 from fewnode.errors import FewnodeError, closest
-from fewnode.io import one_line, readable
+from fewnode.files import one_line, readable
 
 __all__ = [
     "AS_USUAL",

@@ -23,7 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import MAX_LINE, Skipped, is_gzip, pick, stream_lines

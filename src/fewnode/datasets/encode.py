@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import Block
 from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.bag import STOP_WORDS, choose_vocabulary
 from fewnode.datasets.bag import encode as count_words
@@ -31,7 +32,7 @@ from fewnode.datasets.standardise import (
     vector_scale,
 )
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Block, no_attributes
+from fewnode.graph import Attributes, no_attributes
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000

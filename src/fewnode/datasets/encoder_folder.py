@@ -20,7 +20,8 @@ import numpy as np
 
 from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
-from fewnode.io import one_line, read_safetensors, read_text, readable
+from fewnode.files import one_line, read_text, readable
+from fewnode.io import read_safetensors
 
 MAX_CONFIG = 1 << 20
 MAX_TOKENIZER = 1 << 27

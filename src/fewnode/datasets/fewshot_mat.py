@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode.adjacency import Relation
 from fewnode.datasets.times import TimeRules
 from fewnode.errors import FewnodeError, closest
-from fewnode.graph import Attributes, Graph, Relation
+from fewnode.graph import Attributes, Graph
 from fewnode.merging import EdgeRows, Merged, merge
 from fewnode.relations import REPEATED, UNNAMED, EdgeFacts
 from fewnode.scaling import Scaling, Weights

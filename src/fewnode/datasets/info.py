@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode.adjacency import Relation
 from fewnode.dataset import Dataset
 from fewnode.engine import loops
 from fewnode.errors import visible
-from fewnode.graph import Ints, Relation
+from fewnode.graph import Ints
 
 PARTS = ("train", "valid", "test")
 PIECE = 1 << 20

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.dataset import UNKNOWN, only_class
+from fewnode.class_labels import UNKNOWN, only_class
 from fewnode.datasets.arrow import TEXT, Dialect, Source, Table, need_columns, read_table
 from fewnode.datasets.labels import in_order
 from fewnode.datasets.rows import NodeRows, written_ids
@@ -180,6 +180,22 @@ def read_label_table(
     members = np.repeat(place.to_numpy(), [len(each) for each in own])
     found = [name for each in own for name in each]
     return _classes(members, found, len(ids), rules, known, {"words": {}, "file": table.name, "rows": len(table)})
+
+
+def choose_classes(
+    rows: NodeRows,
+    rules: ClassRules,
+    label: str | None,
+    table: Source | None,
+    dialect: Dialect,
+    known: tuple[str, ...] = (),
+) -> Classes:
+    """Those of a column of the nodes, or of a table of labels."""
+    if table is None:
+        return read_classes(rows, rules, known)
+    if label is not None:
+        raise FewnodeError(f"classes are in column {label!r} or in a table of labels; name one of them")
+    return read_label_table(table, rows.ids, rows.name, rules, dialect, known)
 
 
 def _at(table: Table, row: int, column: str) -> Any:

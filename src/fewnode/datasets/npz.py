@@ -25,10 +25,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line, readable
-from fewnode.graph import Graph, dense_blocks
+from fewnode.graph import Graph
 from fewnode.packing import checked_csr
 from fewnode.relations import Directed, EdgeFacts, EdgeRules, edge_rows, edges_info, read_relations
 

@@ -22,8 +22,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
-from fewnode.dataset import UNKNOWN, ClassSplit, Dataset
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import Skipped, chunks, find_raw
 from fewnode.datasets.npz import DAMAGED, npy_header

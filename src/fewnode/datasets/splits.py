@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fewnode.dataset import UNKNOWN, ClassSplit
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit
 from fewnode.errors import FewnodeError, closest
 from fewnode.files import read_lines
 from fewnode.graph import Ints

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
 from fewnode.engine import loops
 from fewnode.errors import FewnodeError
-from fewnode.graph import SAMPLE, dense_blocks
-from fewnode.io import Stream, load_dataset, one_line, stored_blocks, write_record
+from fewnode.files import one_line
+from fewnode.io import Stream, load_dataset, stored_blocks, write_record
 
 LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")
 SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "info")

@@ -34,6 +34,7 @@ from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.represent.attributes import need_differences
 from fewnode.represent.kinds import kind_views, same_class_odds
 from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
 from fewnode.represent.mixture import MixedViews, View, all_views
@@ -84,6 +85,7 @@ class GPNPlus(Prototypical):
 
         Without such classes the weights are those that other networks taught.
         """
+        need_differences(graph)
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
         mixture, blocks = self._weighed(graph, practice, [*train.members, *valid.members]).learned(graph)
@@ -127,14 +129,14 @@ class GPNPlus(Prototypical):
         sources = attribute_sources(graph, self.rank, self.seed) if self.views != STRUCTURE else []
         names = [source.name for source in sources]
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
-        expected = prior_weights(names)
+        expected = prior_weights(names, kind_views(graph))
         views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
         every = MixedViews(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
         every = replace(every, odds=tuple(same_class_odds(graph, known)) if len(graph.relations) > 1 else ())
         if not self.mix:
             return every
         if not practice:
-            return replace(every, weight=expected)
+            return replace(every, weight=_as_saved(expected))
         nodes = np.unique(np.concatenate([tasks.nodes for tasks in practice]))
         closeness: dict[View, Tensor] = {}
         for (source, name), h in every.diffused(graph):
@@ -148,8 +150,7 @@ class GPNPlus(Prototypical):
         tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, start, penalty)
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
         kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}
-        # as it is saved, to the last bit
-        return replace(every, weight={view: float(np.float32(weight)) for view, weight in kept.items()})
+        return replace(every, weight=_as_saved(kept))
 
     # --- what a node looks like ---
 
@@ -240,6 +241,11 @@ class GPNPlus(Prototypical):
         self.trust_, self.adapts_ = (bool(mode > 0) for mode in state["modes"].tolist())
         self._cache = None
         return self
+
+
+def _as_saved(weight: Mapping[View, float]) -> dict[View, float]:
+    """Weights to the last bit as a file will have them."""
+    return {view: float(np.float32(tau)) for view, tau in weight.items()}
 
 
 def _softmax(z: Float[Tensor, "q d"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:

@@ -23,6 +23,8 @@ from fewnode.recognition.membership import MembershipModel, crowding, landmarks,
 from fewnode.recognition.nearness import nearness, split_rows
 from fewnode.recognition.transductive import rectify
 
+ASKED_FOR_ALL = 0.5
+"""Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""
 
@@ -63,6 +65,8 @@ class Prototypical(ABC):
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
     _landmarks: tuple[Tensor, Tensor] | None = None
+    _crowding: tuple[Tensor, Tensor] | None = None
+    _surveyed: tuple[Tensor, Tensor] | None = None
 
     @abstractmethod
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
@@ -127,10 +131,14 @@ class Prototypical(ABC):
         with torch.inference_mode():
             return nearness(self.rows(graph, query), prepared.prototypes, self.distance)
 
-    def closest(self, graph: Graph, task: Task) -> NDArray[np.float32]:
-        """How near each query is to the support node nearest to it: what being sure depends on."""
+    def closest(self, graph: Graph, task: Task, stands: Float[Tensor, "k d"] | None = None) -> NDArray[np.float32]:
+        """How near each query is to the support node nearest to it: what being sure depends on.
+
+        `stands`: what `stands_for` gave for the same classes before.
+        """
         with torch.inference_mode():
-            near = nearness(self.rows(graph, task.query), self.stands_for(graph, task), self.distance)
+            stands = self.stands_for(graph, task) if stands is None else stands
+            near = nearness(self.rows(graph, task.query), stands, self.distance)
             return near.amax(dim=1).cpu().numpy()
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
@@ -141,8 +149,14 @@ class Prototypical(ABC):
         """How close nodes lie around each query; None where z of all nodes is not at hand."""
         if not self.kept:
             return None
+        z = self.embedding(graph)[0]
+        known = self._crowding is not None and self._crowding[0] is z
         with torch.inference_mode():
-            return crowding(self.rows(graph, query), self.landmarks(self.embedding(graph)[0]))
+            if not known and query.size >= ASKED_FOR_ALL * graph.n:
+                self._crowding, known = (z, crowding(z, self.landmarks(z))), True
+            if known and self._crowding is not None:
+                return self._crowding[1][torch.from_numpy(query)]
+            return crowding(self.rows(graph, query), self.landmarks(z))
 
     def landmarks(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
         """Of all nodes' z; drawn once."""
@@ -165,13 +179,23 @@ class Prototypical(ABC):
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         some = surveyed(np.arange(graph.n))
         return self._knows().share(
-            self.nearness_in_parts(graph, prepared, some), prepared.shots, self.crowd(graph, some)
+            self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)
         )
 
     def nearness_in_parts(self, graph: Graph, prepared: PreparedSupport, nodes: Ints) -> Float[Tensor, "q n"]:
         """`nearness` of nodes whose vectors may have to be read from a disk."""
         parts = np.array_split(nodes, max(1, -(-nodes.size // PART)))
         return torch.cat([self.nearness(graph, prepared, part) for part in parts])
+
+    def _crowd_of_survey(self, graph: Graph, some: Ints) -> Float[Tensor, " q"] | None:
+        """`crowd` of the nodes that are surveyed, which are always the same; computed once for a graph."""
+        if not self.kept:
+            return None
+        z = self.embedding(graph)[0]
+        if self._surveyed is None or self._surveyed[0] is not z:
+            crowd = self.crowd(graph, some)
+            self._surveyed = None if crowd is None else (z, crowd)
+        return None if self._surveyed is None else self._surveyed[1]
 
     def _knows(self) -> MembershipModel:
         if self.membership is None:

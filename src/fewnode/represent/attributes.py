@@ -19,6 +19,17 @@ def need_attributes(graph: Graph) -> None:
         raise FewnodeError(f"this network has no attributes; {advice}")
 
 
+def need_differences(graph: Graph) -> None:
+    """Refuse a network in which nothing tells one node from another: no edge, and attributes that are all the same."""
+    x = graph.x
+    if graph.adj.nnz or graph.n < 2 or (x.shape[1] and abs(x.max(axis=0) - x.min(axis=0)).sum()):
+        return
+    raise FewnodeError(
+        "nothing tells one node of this network from another: there is no edge, and no attribute in which two nodes "
+        "differ; give a table of edges, or columns that describe nodes"
+    )
+
+
 def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -> Attributes:
     """The attributes as a method reads them: `raw`, or scaled and then rows of unit length.
 

@@ -82,7 +82,7 @@ class ViewFusion:
     def of(cls, e: Float[Tensor, "n e"], rank: int) -> ViewFusion:
         mean = e.mean(dim=0)
         _, axes = principal_axes(e - mean)
-        return cls(mean, axes[:, -rank:].float())
+        return cls(mean, axes[:, -rank:].float().contiguous())
 
     def read(self, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
         z = F.normalize((e - self.mean) @ self.projection)
@@ -93,4 +93,4 @@ def principal_axes(z: Float[Tensor, "n d"], rows: int = 12_000) -> tuple[Tensor,
     """Variances and axes (columns), ascending, of at most so many rows, taken at equal distances."""
     part = z[:: max(1, z.shape[0] // rows)]
     variance, axes = torch.linalg.eigh((part.T @ part / max(1, part.shape[0])).double())
-    return variance, axes
+    return variance, axes.contiguous()  # as a file has them: products depend on the order in memory, in the last bit

@@ -156,9 +156,9 @@ def _routes(service: Service) -> FastAPI:
     async def one_class(name: str) -> Response:
         return json(service.session.one_class(name))
 
-    @app.put("/api/classes/{name:path}", summary="Register a class, or give it other support nodes")
+    @app.put("/api/classes/{name:path}", summary="A class as it is from now on: by nodes, by a description, or both")
     async def put_class(name: str, body: Annotated[PutClass, Body()], condition: Conditional) -> Response:
-        return await aside(service.session.put_class, name, body.support, condition)
+        return await aside(service.session.put_class, name, body, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
     async def delete_class(name: str, condition: Conditional) -> Response:
@@ -175,6 +175,10 @@ def _routes(service: Service) -> FastAPI:
     @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")
     async def support_table() -> Response:
         return _csv(service.session.support_csv(), "support.csv")
+
+    @app.get("/api/export/classes.csv", summary="The table that `fewnode predict --classes` takes")
+    async def class_table() -> Response:
+        return _csv(service.session.classes_csv(), "classes.csv")
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
     async def label_table(

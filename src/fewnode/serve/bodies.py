@@ -19,6 +19,9 @@ from pydantic import (
     model_validator,
 )
 
+from fewnode.description import MAX_LENGTH
+from fewnode.serve.state import GivenClass
+
 CLASSES, SHOTS, NODES = 200, 100, 10_000
 """At most so many classes, support nodes a class, and nodes a request."""
 NAME = 200
@@ -68,16 +71,29 @@ def alike(name: str, names: Iterable[str]) -> str | None:
     return None
 
 
-def unlike(support: dict[str, list[str]]) -> dict[str, list[str]]:
-    if len({likeness(name) for name in support}) < len(support):
-        raise ValueError(next(filter(None, (alike(name, support) for name in support))))
-    return support
+def refuse_alike(names: Iterable[str]) -> None:
+    """Names of which two cannot be told apart."""
+    each = list(names)
+    if len({likeness(name) for name in each}) < len(each):
+        raise ValueError(next(filter(None, (alike(name, each) for name in each))))
+
+
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def legible(text: str) -> str:
+    """What somebody typed or pasted: lines and tabs are fine."""
+    if CONTROL.search(text):
+        raise ValueError("a description must not hold control characters")
+    return text
 
 
 ClassName = Annotated[str, Field(min_length=1, max_length=NAME), AfterValidator(plain)]
 NodeName = Annotated[str, Field(min_length=1, max_length=4 * NAME)]
 Shots = Annotated[list[NodeName], Field(min_length=1, max_length=SHOTS)]
-Support = Annotated[dict[ClassName, Shots], Field(min_length=1, max_length=CLASSES), AfterValidator(unlike)]
+Support = Annotated[dict[ClassName, Shots], Field(min_length=1, max_length=CLASSES)]
+Sentence = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(legible)]
+Descriptions = Annotated[dict[ClassName, Sentence], Field(min_length=1, max_length=CLASSES)]
 Vector = Annotated[list[FiniteFloat], Field(max_length=NODES)]
 Asked = Annotated[list[NodeName], Field(max_length=NODES)]
 
@@ -89,11 +105,46 @@ class Body(BaseModel):
 
 
 class PutClass(Body):
-    """A class: a few nodes that are in it."""
+    """A class as it is from now on: a few nodes that are in it, a description, or both. An empty description means that
+    the name speaks; without one, only the nodes count."""
 
-    support: Shots
+    support: Annotated[list[NodeName], Field(max_length=SHOTS)] = []
+    description: Sentence | None = None
 
-    model_config = ConfigDict(json_schema_extra={"example": {"support": ["openvpn", "wireguard-tools"]}})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"support": ["openvpn", "wireguard-tools"], "description": "encrypted tunnels between networks"}
+        }
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> PutClass:
+        if not self.support and self.description is None:
+            raise ValueError('give "support", "description" or both')
+        return self
+
+
+class GivenClasses(Body):
+    """Classes of this request alone, in place of the registered ones: by their nodes, by descriptions, or both."""
+
+    support: Support | None = None
+    descriptions: Descriptions | None = None
+
+    @model_validator(mode="after")
+    def _apart(self) -> GivenClasses:
+        names = list(dict.fromkeys([*(self.support or ()), *(self.descriptions or ())]))
+        if len(names) > CLASSES:
+            raise ValueError(f"{len(names)} classes, {CLASSES} at most")
+        refuse_alike(names)
+        return self
+
+    @property
+    def given(self) -> tuple[GivenClass, ...] | None:
+        """None: the registered ones are meant."""
+        if self.support is None and self.descriptions is None:
+            return None
+        nodes, said = self.support or {}, self.descriptions or {}
+        return tuple(GivenClass(name, tuple(nodes.get(name, ())), said.get(name)) for name in {**nodes, **said})
 
 
 class Judging(Body):
@@ -105,12 +156,11 @@ class Judging(Body):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
-class Classify(Judging):
+class Classify(Judging, GivenClasses):
     """Which nodes, into which classes, and how."""
 
     nodes: Annotated[Asked, Field(min_length=1)] | None = None
     all: bool = False
-    support: Support | None = None
     limit: Annotated[int, Field(ge=1, le=NODES)] = 50
     explain: bool = True
 
@@ -130,12 +180,11 @@ class Classify(Judging):
         return self
 
 
-class Suggest(Body):
+class Suggest(GivenClasses):
     """How many nodes to suggest for labelling; `exclude`: nodes that are in none of the classes, neither they nor what
     is like them; `known`: only nodes that the dataset has in one of these classes, so that its labels can answer."""
 
     count: Annotated[int, Field(ge=1, le=100)] = 10
-    support: Support | None = None
     exclude: Asked = []
     known: bool = False
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, Dataset, as_members, only_class
+from fewnode.class_labels import UNKNOWN, as_members, only_class
+from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.relations import rewired

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 
 CHECKABLE = 10
 """Of fewer nodes than that, nothing is said."""

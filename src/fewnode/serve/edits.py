@@ -9,7 +9,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ChangeEdges, ClassName, NewNode, PutNode, alike
+from fewnode.serve.bodies import (
+    ATTACHED_IN_ALL,
+    CLASSES,
+    EDGES_IN_ALL,
+    ChangeEdges,
+    ClassName,
+    NewNode,
+    PutClass,
+    PutNode,
+    alike,
+)
 from fewnode.serve.changes import linked
 from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, Snapshot
 from fewnode.serve.state import Content, Edge, State
@@ -29,20 +39,22 @@ class Edit:
 # --- classes ---
 
 
-def put_class(now: Snapshot, name: str, nodes: Sequence[str], condition: Condition) -> Edit:
+def put_class(now: Snapshot, name: str, body: PutClass, condition: Condition) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if why := alike(name, classes):
         raise NearDuplicate(why)
     _CLASS_NAME.validate_python(name)
-    support = tuple(dict.fromkeys(now.name(node) for node in nodes))
+    support = tuple(dict.fromkeys(now.name(node) for node in body.support))
     others = {node: other for other, given in classes.items() if other != name for node in given}
     for node in support:
         if node in others:
             raise Conflict(f"node {node!r} is in class {others[node]!r} already; a node is in one class at most")
     if name not in classes and len(classes) >= CLASSES:
         raise FewnodeError(f"there are {CLASSES} classes already, which is the limit")
-    return Edit(now.state.with_class(name, support), {"put class": {"name": name, "support": support}})
+    said = {} if body.description is None else {"description": body.description}
+    change = {"put class": {"name": name, "support": support, **said}}
+    return Edit(now.state.with_class(name, support, body.description), change)
 
 
 def delete_class(now: Snapshot, name: str, condition: Condition) -> Edit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
+from fewnode.definitions import Class, Definitions
+from fewnode.description import opaque, shared_words
 from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.graph import is_sparse
+from fewnode.graph import Attributes, is_sparse
 from fewnode.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.serve.state import GivenClass
 
 WORDS, NEIGHBOURS = 12, 30
 KEPT = 8
-"""Support sets that are kept ready."""
-Support = tuple[tuple[str, tuple[str, ...]], ...]
-"""Classes and the names of their support nodes, so that equal ones can be told."""
+"""Sets of classes that are kept ready."""
+DESCRIBED = 256
+"""Descriptions whose words are kept, more than there are classes."""
 
 
 class ServedNetwork:
@@ -42,22 +47,56 @@ class ServedNetwork:
         self.embeds = isinstance(model.method_, Prototypical)
         self.open_set = self.embeds and model.method_.membership is not None
         self.answerer = lru_cache(maxsize=KEPT)(self._answerer)
+        self.definition = lru_cache(maxsize=DESCRIBED)(self._definition)
         if self.embeds:
             if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
                 keep(home, self.model, data)
             self.projection = MapProjection(self.model.embedding(data.graph))
+        self.describes = self._can_describe()
 
-    def _answerer(self, classes: Support) -> Answerer:
-        """The support set made ready; asked for the same one again, it is there already."""
+    def _answerer(self, classes: tuple[GivenClass, ...]) -> Answerer:
+        """The classes made ready; asked for the same ones again, they are there already."""
+        if not classes:
+            raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
         seen: dict[int, str] = {}
-        for label, nodes in classes:
+        for label, nodes, _ in classes:
             for name in nodes:
                 node = self.data.node(name)
                 if seen.setdefault(node, label) != label:
                     raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
-        if not seen:
-            raise FewnodeError('there is no class yet; put one, or give "support"')
-        return Answerer(self.model, self.data, list(seen), list(seen.values()))
+        return Answerer(self.model, self.data, list(seen), list(seen.values()), self.described(classes))
+
+    # --- descriptions ---
+
+    def _can_describe(self) -> bool:
+        """Whether the method reads descriptions and the network has words, which are looked through here and now."""
+        if not (self.embeds and self.model.method_.reads_descriptions):
+            return False
+        try:
+            opaque(self.data, "x")
+        except FewnodeError:
+            return False
+        return True
+
+    def described(self, classes: Sequence[GivenClass]) -> dict[Hashable, Attributes]:
+        """The rows of attributes that stand for described classes."""
+        read = [self.definition(each) for each in classes if each.description is not None]
+        return {name: row for definition in read for name, row in definition.rows.items()}
+
+    def _definition(self, given: GivenClass) -> Definitions:
+        """What the network makes of the description of a class."""
+        nodes = [self.data.node(name) for name in given.nodes]
+        return Definitions.of(self.data, {given.name: Class(nodes, given.description)})
+
+    def shared(self, given: GivenClass, nodes: Sequence[int]) -> list[dict[str, Any] | None]:
+        """The words that each node shares with the description of a class, its own and those of a neighbour."""
+        found = self.definition(given).descriptions.get(given.name)
+        if found is None:
+            return [None] * len(nodes)
+        return [
+            {"own": list(own), "near": [{"word": word, "node": self.data.node_name(i)} for word, i in near]}
+            for own, near in shared_words(found, self.data, nodes, idf=self._idf)
+        ]
 
     # --- names ---
 

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.encoder import COLUMN
+from fewnode.datasets.extend import as_imported, extend
 from fewnode.datasets.roles import NOT_USED
-from fewnode.datasets.tables import as_imported, extend
 from fewnode.delimited import AS_USUAL
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 import fewnode
-from fewnode.dataset import UNKNOWN, Dataset
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
+from fewnode.description import MAX_LENGTH
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
-from fewnode.predictions import NONE, Answerer, Predictions
-from fewnode.recogniser import MODES
+from fewnode.predictions import Answerer, Predictions
+from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.report.names import written
 from fewnode.serve import edits
@@ -33,6 +35,7 @@ from fewnode.serve.bodies import (
     Classify,
     Judging,
     MeasureProgress,
+    PutClass,
     PutNode,
     Suggest,
 )
@@ -40,6 +43,7 @@ from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
 from fewnode.serve.network import ServedNetwork
+from fewnode.serve.rendering import class_list, labels, rendered, words_of
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import State
 from fewnode.serve.store import Store, Unusable
@@ -53,12 +57,16 @@ PAIRS = 5_000_000
 class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps what was changed."""
 
-    def __init__(self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0]) -> None:
+    def __init__(
+        self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0], trained: bool = True
+    ) -> None:
+        """`trained`: whether somebody trained the model; else it was made for the dataset as it is."""
+        self.trained = trained
         self.model, self.store, self.mode, self.base = model, store, mode, BaseDataset(data)
         if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
         self.now = self._first_snapshot()
-        self._described = lru_cache(maxsize=1)(_described)  # more would keep networks of the past
+        self._class_list = lru_cache(maxsize=1)(class_list)  # more would keep networks of the past
         self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
 
     def _first_snapshot(self) -> Snapshot:
@@ -82,7 +90,7 @@ class Session:
             network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
         snapshot = Snapshot(network, state, self.base)
         if state.classes:
-            snapshot.answerer(None)
+            snapshot.answerer()
         return snapshot
 
     def _change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
@@ -120,7 +128,9 @@ class Session:
             "classes": {
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
-            "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES},
+            "describes": network.describes,
+            "trained": self.trained,
+            "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES, "description": MAX_LENGTH},
             "fewnode": fewnode.__version__,
             "version": now.version,
         }
@@ -145,7 +155,7 @@ class Session:
 
     def classes(self) -> dict[str, Any]:
         now = self.now
-        return {"version": now.version, "classes": self._described(now.network, now.state)}
+        return {"version": now.version, "classes": self._class_list(now.network, now.state)}
 
     def one_class(self, name: str) -> dict[str, Any]:
         now = self.now
@@ -154,10 +164,10 @@ class Session:
         return {**self._class(name, now), "version": now.version}
 
     def _class(self, name: str, now: Snapshot) -> dict[str, Any]:
-        return next(found for found in self._described(now.network, now.state) if found["name"] == name)
+        return next(found for found in self._class_list(now.network, now.state) if found["name"] == name)
 
-    def put_class(self, name: str, nodes: Sequence[str], condition: Condition) -> dict[str, Any]:
-        return self._change(edits.put_class(self.now, name, nodes, condition), lambda then: self._class(name, then))
+    def put_class(self, name: str, body: PutClass, condition: Condition) -> dict[str, Any]:
+        return self._change(edits.put_class(self.now, name, body, condition), lambda then: self._class(name, then))
 
     def delete_class(self, name: str, condition: Condition) -> dict[str, Any]:
         return self._change(edits.delete_class(self.now, name, condition), lambda _: {})
@@ -166,15 +176,16 @@ class Session:
 
     def cost(self, body: Classify) -> int:
         """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
-        classes = self.now.state.classes if body.support is None else body.support
-        shots = sum(map(len, classes.values()))
-        asked = self.now.network.data.graph.n if body.nodes is None else len(body.nodes)
+        n, classes = self.now.network.data.graph.n, self.now.state.given if body.given is None else body.given
+        shots = sum(len(each.nodes) for each in classes)
+        asked = n if body.nodes is None else len(body.nodes)
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
-        return asked * len(classes) + (explained * shots if body.explain else 0)
+        compared = n * len(body.descriptions or ())  # a new description is compared with every node
+        return asked * len(classes) + (explained * shots if body.explain else 0) + compared
 
     def classify(self, body: Classify, then: Snapshot | None = None) -> dict[str, Any]:
         now = then or self.now
-        network, version, answerer = now.network, now.version, now.answerer(body.support)
+        network, version, answerer = now.network, now.version, now.answerer(body.given)
         explain = body.explain and network.embeds
         n_way = len(answerer.classes)
         if body.nodes is None and body.limit * n_way > NODES:
@@ -184,22 +195,26 @@ class Session:
             raise FewnodeError(
                 f"{shown} nodes and {len(answerer.nodes)} support nodes are too many to explain; ask for fewer"
             )
+        given, shots = now.state.given if body.given is None else body.given, len(answerer.nodes)
         if body.nodes is not None:
             nodes = [now.node(name) for name in body.nodes]
-            return {"version": version, **rendered(self._judged(answerer, body, nodes, explain))}
-        answer = self._judged(answerer, body)
-        best = _best(answer, body.limit, set(answerer.nodes))
-        result = rendered(answer.only(best, answerer.recogniser.explain(best) if explain else None))
-        counts = Counter(answer.labels)
-        return {"version": version, **result, "counts": {name: counts[name] for name in result["classes"]}}
+            answer = self._judged(answerer, body, nodes, explain)
+            return {"version": version, **rendered(answer, shots, words_of(network, given, answer))}
+        everyone = self._judged(answerer, body)
+        best = _best(everyone, body.limit, set(answerer.nodes))
+        answer = everyone.only(best, answerer.recogniser.explain(best) if explain else None)
+        counts = Counter(everyone.labels)
+        counted = {name: counts[name] for name in answer.classes}
+        return {"version": version, **rendered(answer, shots, words_of(network, given, answer)), "counts": counted}
 
     def suggest(self, body: Suggest) -> dict[str, Any]:
         now = self.now
-        network, version, answerer = now.network, now.version, now.answerer(body.support)
-        data, labels = network.data, [label for _, label in answerer.support]
+        network, version, answerer = now.network, now.version, now.answerer(body.given)
+        data, labels = network.data, [label for _, label in answerer.support[: len(answerer.nodes)]]
         rejected = [now.node(name) for name in body.exclude]
-        among = np.flatnonzero(np.isin(data.y, _named(data, labels))).tolist() if body.known else None
-        found = suggest(network.model, data, answerer.nodes, labels, body.count, among, rejected)
+        among = np.flatnonzero(np.isin(data.y, _named(data, answerer.classes))).tolist() if body.known else None
+        said = network.described(now.state.given if body.given is None else body.given)
+        found = suggest(network.model, data, answerer.nodes, labels, body.count, among, rejected, said)
         return {
             "version": version,
             "nodes": [
@@ -217,11 +232,11 @@ class Session:
     def progress(self, body: MeasureProgress) -> dict[str, Any]:
         """How much of what each class claims is right, by the data's labels and by those of the request."""
         now = self.now
-        answerer = now.answerer(None)
-        data, given = answerer.data, [label for _, label in answerer.support]
+        answerer = now.answerer()
+        data = answerer.data
         answer = self._judged(answerer, body)
         truth = {now.node(node): name for name, nodes in body.truth.items() for node in nodes}
-        support = list(zip(answerer.nodes, given, strict=True))
+        support = [(node, label) for node, (_, label) in zip(answerer.nodes, answerer.support, strict=False)]
         claims = Claims.of(data, answerer.classes, support, labels(answer), truth)
         return {"version": now.version, **claims.to_json(data)}
 
@@ -258,7 +273,7 @@ class Session:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
         told = self.base.reader.report(edit.nodes).to_json()
         if not body.classify or not then.state.classes:
-            return {"classes": [], "results": [], "beta": {}, **told}
+            return {"classes": [], "results": [], "beta": {}, "description_beta": {}, **told}
         how = {name: getattr(body, name) for name in Judging.model_fields}
         return {**self.classify(Classify(nodes=names, **how), then), **told}
 
@@ -268,57 +283,17 @@ class Session:
         rows = [[node, name] for name, nodes in self.now.state.classes.items() for node in nodes]
         return csv_text([["node", "class"], *rows])
 
+    def classes_csv(self) -> str:
+        rows = [[each.name, each.description] for each in self.now.state.given if each.description is not None]
+        return csv_text([["class", "description"], *rows])
+
     def labels_csv(self, how: Judging) -> str:
-        return self._judged(self.now.answerer(None), how).to_csv()
+        return self._judged(self.now.answerer(), how).to_csv()
 
 
 def _everyone(answerer: Answerer, transductive: bool, closed_set: bool, threshold: float | None) -> Predictions:
     everyone = range(answerer.data.graph.n)
     return answerer.predictions(everyone, False, transductive, closed_set=closed_set, threshold=threshold)
-
-
-def _described(network: ServedNetwork, state: State) -> list[dict[str, Any]]:
-    """Each class with β of its support nodes and the place of its prototype on the map."""
-    if not network.embeds or not state.classes:
-        return [
-            {"name": name, "support": [{"node": node, "beta": None} for node in nodes], "position": None}
-            for name, nodes in state.classes.items()
-        ]
-    answerer = network.answerer(state.support)
-    beta = answerer.recogniser.explain([]).beta
-    found = []
-    for name in state.classes:
-        places = [i for i, (_, label) in enumerate(answerer.support) if label == name]
-        z = network.projection.z[[answerer.nodes[i] for i in places]]
-        prototype = (z * z.new_tensor(beta[places].tolist())[:, None]).sum(dim=0, keepdim=True)
-        given = [{"node": answerer.support[i][0], "beta": float(beta[i])} for i in places]
-        found.append({"name": name, "support": given, "position": network.projection.place(prototype).tolist()[0]})
-    return found
-
-
-def labels(answer: Predictions) -> list[str | None]:
-    """What each node is taken for; None, not a class called none, for a node of none of the classes."""
-    return [None if label == NONE and not answer.closed_set else label for label in answer.labels]
-
-
-def rendered(answer: Predictions) -> dict[str, Any]:
-    """Predictions as the service gives them; `note` says it where the model cannot tell what is in none of them."""
-    class_of = dict(answer.support)
-    count = len(answer.nodes)
-    nearest = [[{"node": node, "class": class_of[node]} for node in row] for row in answer.nearest] or [[]] * count
-    member = [None] * count if answer.member is None else answer.member.tolist()
-    columns = (answer.nodes, labels(answer), answer.probability.tolist(), answer.probabilities, member, nearest)
-    fields = ("node", "class", "probability", "probabilities", "member", "nearest")
-    beta: dict[str, dict[str, float]] = {}
-    for (node, label), weight in zip(answer.support, answer.why.beta if answer.why else (), strict=False):
-        beta.setdefault(label, {})[node] = float(weight)
-    return {
-        "classes": answer.classes,
-        "closed_set": answer.closed_set,
-        "note": answer.reason if answer.member is None else None,
-        "results": [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)],
-        "beta": beta,
-    }
 
 
 def _best(answer: Predictions, limit: int, support: set[int]) -> list[int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fewnode.errors import FewnodeError
 from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import ServedNetwork
-from fewnode.serve.state import State
+from fewnode.serve.state import GivenClass, State
 
 
 class NotFound(FewnodeError):
@@ -55,11 +54,11 @@ class Snapshot:
         """Whether there is a node of that name, in its one form."""
         return name in self.base.row if self.network.data is self.base.data else name in self.network.data.node_id
 
-    def answerer(self, given: Mapping[str, Sequence[str]] | None) -> Answerer:
-        """The given support set, or the registered classes, made ready."""
-        support = self.state.support if given is None else tuple(given.items())
+    def answerer(self, given: tuple[GivenClass, ...] | None = None) -> Answerer:
+        """The given classes, or the registered ones, made ready."""
+        classes = self.state.given if given is None else given
         return self.network.answerer(
-            tuple((name, tuple(self.base.form(node) for node in nodes)) for name, nodes in support)
+            tuple(each._replace(nodes=tuple(self.base.form(node) for node in each.nodes)) for each in classes)
         )
 
 

@@ -10,54 +10,41 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import orjson
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing import Any
 
 from fewnode.errors import FewnodeError
 from fewnode.files import fsync_directory, one_line, readable
-from fewnode.serve.bodies import ATTACHED_IN_ALL, CLASSES, EDGES_IN_ALL, ClassName, NodeContent, NodeName, Shots
-from fewnode.serve.state import Content, Edge, State
+from fewnode.serve.state import State
+from fewnode.serve.state_rows import (
+    CHECKED,
+    DELETE,
+    MOST,
+    PUT,
+    TABLES,
+    as_json,
+    chained,
+    difference,
+    first_line,
+    hashed,
+    line_of,
+)
 
-FORMAT = 1
+FORMAT = 2
+"""The first one had no descriptions; a file of it is read, and gets a table for them."""
+SEED = 1
+"""What the chain of the journal begins with, in every format."""
 APPLICATION = 0x666E6F64
 """SQLite's place for whose file it is: `fnod`."""
 MAX_BYTES, MAX_CELL = 4 << 30, 16 << 20
 BESIDE = ("", "-wal", "-shm", "-journal")
 """A database is these files."""
-TABLES = {
-    "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "classes": "CREATE TABLE classes (name TEXT PRIMARY KEY, support TEXT NOT NULL)",
-    "nodes": "CREATE TABLE nodes (name TEXT PRIMARY KEY, content TEXT NOT NULL)",
-    "removed": "CREATE TABLE removed (name TEXT PRIMARY KEY)",
-    "edges": "CREATE TABLE edges (source TEXT, target TEXT, present INTEGER NOT NULL, PRIMARY KEY (source, target))",
-    "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, change TEXT NOT NULL, "
-    "state TEXT NOT NULL, chain TEXT NOT NULL)",
-}
-PUT = {
-    "classes": "INSERT INTO classes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET support = excluded.support",
-    "nodes": "INSERT INTO nodes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content",
-    "removed": "INSERT INTO removed VALUES (?)",
-    "edges": "INSERT INTO edges VALUES (?, ?, ?) ON CONFLICT (source, target) DO UPDATE SET present = excluded.present",
-}
-"""A row that was there keeps its place: nodes and classes come back in the order in which they came."""
-DELETE = {
-    "classes": "DELETE FROM classes WHERE name = ?",
-    "nodes": "DELETE FROM nodes WHERE name = ?",
-    "removed": "DELETE FROM removed WHERE name = ?",
-    "edges": "DELETE FROM edges WHERE source = ? AND target = ?",
-}
-MOST = {"classes": CLASSES, "nodes": ATTACHED_IN_ALL, "removed": ATTACHED_IN_ALL, "edges": EDGES_IN_ALL}
-"""Rows that the tables of the state may have."""
 MACHINE = (
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_FULL,
@@ -69,8 +56,6 @@ MACHINE = (
     sqlite3.SQLITE_NOMEM,
 )
 """What SQLite says when the disk or another program is at fault, and not the file."""
-Line: TypeAlias = tuple[str, tuple[str, ...], tuple[Any, ...]]
-"""A table, the key of a row in it, and the rest of that row."""
 
 
 class Unusable(FewnodeError):
@@ -101,7 +86,8 @@ class Store:
         try:
             with self._told():
                 self._database = _opened(self.path)
-                self._check_schema()
+                self._upgrade()
+                self._check_schema(TABLES)
                 chain, changes, digest = self._read_journal()
                 state = replace(self._read_state(), changes=changes)
                 if f"{state.digest:064x}" != digest:
@@ -116,14 +102,14 @@ class Store:
 
     def commit(self, state: State, change: Mapping[str, Any]) -> State:
         """Keep all that is new in the state and a row of the journal, or nothing; the state with its number."""
-        gone, come = _difference(self._state, state)
+        gone, come = difference(self._state, state)
         if not gone and not come:
             return self._state
-        digest = self._state.digest - sum(map(_hash, gone)) + sum(map(_hash, come))
+        digest = self._state.digest - sum(map(hashed, gone)) + sum(map(hashed, come))
         kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256))
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        entry = (kept.changes, now, _text(change), f"{kept.digest:064x}")
-        chain = _chained(self._chain, entry)
+        entry = (kept.changes, now, as_json(change), f"{kept.digest:064x}")
+        chain = chained(self._chain, entry)
         replaced = {(table, *key) for table, key, _ in come}
         with self._transaction() as database:
             for table, key, _ in gone:
@@ -174,7 +160,7 @@ class Store:
         new = self._beside(".new")
         for end in BESIDE:
             new.with_name(new.name + end).unlink(missing_ok=True)
-        head = _chained("", (FORMAT, self.data))
+        head = chained("", (SEED, self.data))
         with self._told():
             database = _opened(new)
             database.execute("BEGIN")
@@ -203,16 +189,31 @@ class Store:
         versions = head[18:20] in (b"\1\1", b"\2\2")  # any other may not be written to
         if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION.to_bytes(4, "big") or not versions:
             raise Unusable(f"{self.path}: not the state of a service, or its beginning is damaged")
-        if head[60:64] != FORMAT.to_bytes(4, "big"):
-            raise Unusable(f"{self.path}: of format {int.from_bytes(head[60:64], 'big')}, expected {FORMAT}")
+        if not 1 <= (found := int.from_bytes(head[60:64], "big")) <= FORMAT:
+            raise Unusable(f"{self.path}: of format {found}, expected {FORMAT}")
 
-    def _check_schema(self) -> None:
+    def _upgrade(self) -> None:
+        """A file of the first format becomes one of this format, at once or not at all; nothing in it changes."""
+        if self._rows("PRAGMA user_version").fetchone() != (1,):
+            return
+        self._check_schema({name: sql for name, sql in TABLES.items() if name != "descriptions"})
+        about = f"UPDATE about SET value = '{FORMAT}' WHERE key = 'format' AND value = '1'"  # noqa: S608 # nosec B608
+        for statement in (
+            "BEGIN IMMEDIATE",
+            TABLES["descriptions"],
+            about,
+            f"PRAGMA user_version = {FORMAT}",
+            "COMMIT",
+        ):
+            self._rows(statement)
+
+    def _check_schema(self, tables: Mapping[str, str]) -> None:
         """Exactly our tables, before anything is read from them: no view, trigger or index of a stranger."""
         found = self._rows("SELECT type, name, sql FROM sqlite_schema LIMIT 99").fetchall()
         ours = [row for row in found if row[0] != "index" or row[2] is not None]  # SQLite's own indices have no text
-        if sorted(ours) != sorted(("table", name, sql) for name, sql in TABLES.items()):
+        if sorted(ours) != sorted(("table", name, sql) for name, sql in tables.items()):
             raise Unusable(f"{self.path}: not the tables of a service")
-        for table, most in MOST.items():
+        for table, most in ((table, most) for table, most in MOST.items() if table in tables):
             if self._rows(f"SELECT count(*) > {most} FROM {table}").fetchone() != (0,):  # noqa: S608 # nosec B608
                 raise Unusable(f"{self.path}: more than {most:,} rows in {table}")
         if self._rows("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
@@ -231,9 +232,9 @@ class Store:
             raise self._damaged("it does not say what it is")
         if about["data"] != self.data:
             raise Unusable(f"{self.path}: the state of a service of another dataset")
-        chain, number, state = _chained("", (FORMAT, self.data)), 0, f"{0:064x}"
+        chain, number, state = chained("", (SEED, self.data)), 0, f"{0:064x}"
         for number, time, change, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
-            chain = _chained(chain, (number, time, change, state))
+            chain = chained(chain, (number, time, change, state))
             if said != chain:
                 raise self._damaged(f"row {number} of its journal, or one before it, is missing or changed")
         if about["head"] != chain:
@@ -244,20 +245,22 @@ class Store:
         """Every value is checked as if it came in a request. Whether its nodes exist, the network tells."""
         digest = 0
         found: dict[str, dict[Any, Any]] = {}
-        for table, checked in _CHECKED.items():
+        for table, checked in CHECKED.items():
             found[table] = {}
             for row in self._rows(f"SELECT * FROM {table} ORDER BY rowid"):  # noqa: S608 # nosec B608
                 try:
                     key, value = checked(*row)
                 except ValueError as error:  # which a ValidationError is
-                    raise self._damaged(f"a row of {table}: {_first_line(error)}") from None
-                line = _line(table, key, value)
+                    raise self._damaged(f"a row of {table}: {first_line(error)}") from None
+                line = line_of(table, key, value)
                 if (*line[1], *line[2]) != row:
                     raise self._damaged(f"a row of {table} is not as the service writes it")
                 found[table][key] = value
-                digest += _hash(line)
-        classes, nodes, removed, edges = found.values()
-        return State(classes, nodes, frozenset(removed), edges, digest=digest % (1 << 256))
+                digest += hashed(line)
+        classes, nodes, removed, edges, said = found.values()
+        if said.keys() - classes.keys() or any(not support and name not in said for name, support in classes.items()):
+            raise self._damaged("a class without nodes and without a description, or the other way round")
+        return State(classes, nodes, frozenset(removed), edges, said, digest=digest % (1 << 256))
 
     def _damaged(self, how: str) -> Unusable:
         return Unusable(f"{self.path}: damaged or edited by hand ({how})")
@@ -297,80 +300,3 @@ def _opened(path: Path) -> sqlite3.Connection:
     for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL"):
         database.execute(f"PRAGMA {setting}")
     return database
-
-
-# --- the state as rows --------------------------------------------------------------------------------------------
-
-
-def _lines(state: State) -> dict[str, Mapping[Any, Any]]:
-    removed = dict.fromkeys(sorted(state.removed))
-    return {"classes": state.classes, "nodes": state.nodes, "removed": removed, "edges": state.edges}
-
-
-def _line(table: str, key: Any, value: Any) -> Line:
-    if table == "edges":
-        return table, key, (int(value),)
-    return table, (key,), () if table == "removed" else (_text(value),)
-
-
-def _difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
-    """The lines of the old state that are no longer, and those of the new one that were not before."""
-    gone: list[Line] = []
-    come: list[Line] = []
-    absent = object()
-    for (table, before), after in zip(_lines(old).items(), _lines(new).values(), strict=True):
-        if before is not after:
-            gone += [_line(table, k, v) for k, v in before.items() if after.get(k, absent) != v]
-            come += [_line(table, k, v) for k, v in after.items() if before.get(k, absent) != v]
-    return gone, come
-
-
-_STRICT = ConfigDict(strict=True)
-_CLASS: TypeAdapter[str] = TypeAdapter(ClassName, config=_STRICT)
-_NODE: TypeAdapter[str] = TypeAdapter(NodeName, config=_STRICT)
-_SHOTS: TypeAdapter[list[str]] = TypeAdapter(Shots, config=_STRICT)
-
-
-def _class(name: Any, support: Any) -> tuple[str, tuple[str, ...]]:
-    return _CLASS.validate_python(name), tuple(_SHOTS.validate_json(support))
-
-
-def _node(name: Any, content: Any) -> tuple[str, Content]:
-    found = NodeContent.model_validate_json(content).content
-    if found is None:
-        raise ValueError("neither a row nor attributes")
-    return _NODE.validate_python(name), found
-
-
-def _removed(name: Any) -> tuple[str, None]:
-    return _NODE.validate_python(name), None
-
-
-def _edge(source: Any, target: Any, present: Any) -> tuple[Edge, bool]:
-    if type(present) is not int or present not in (0, 1):
-        raise ValueError("neither present nor absent")
-    return (_NODE.validate_python(source), _NODE.validate_python(target)), bool(present)
-
-
-_CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "classes": _class,
-    "nodes": _node,
-    "removed": _removed,
-    "edges": _edge,
-}
-
-
-def _first_line(error: ValueError) -> str:
-    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)
-
-
-def _text(value: Any) -> str:
-    return orjson.dumps(value).decode()
-
-
-def _hash(line: Line) -> int:
-    return int.from_bytes(hashlib.sha256(orjson.dumps(line)).digest(), "big")
-
-
-def _chained(before: str, entry: tuple[Any, ...]) -> str:
-    return hashlib.sha256(orjson.dumps([before, *entry], default=repr)).hexdigest()

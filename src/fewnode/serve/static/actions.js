@@ -5,7 +5,7 @@ import { byId, el, percent, plural } from "./dom.js";
 import { examples } from "./examples.js";
 import { keep } from "./memory.js";
 import { judge, judging, more, refresh } from "./refresh.js";
-import { classOf, labelled, names, state, supportOf, tell } from "./state.js";
+import { classOf, descriptionOf, labelled, names, state, supportOf, tell } from "./state.js";
 import { attempt, calm, say, warn } from "./status.js";
 
 const WIDE = matchMedia("(min-width: 1101px)"); // where the node is beside the map
@@ -34,7 +34,7 @@ export function activate(name) {
   tell("active");
 }
 
-// A class needs a node to exist; until then its name waits here.
+// A class needs a node or a sentence to exist; until then its name waits here.
 export function draft(name) {
   const trimmed = name.trim();
   const reason = refusal(trimmed);
@@ -42,7 +42,7 @@ export function draft(name) {
   state.draft = trimmed;
   state.active = trimmed;
   tell("classes");
-  say(`${trimmed} waits for its first node: find one and add it.`);
+  say(`${trimmed} waits for its first node${state.model.describes ? ", or a sentence" : ": find one and add it"}.`);
   return null;
 }
 
@@ -60,9 +60,21 @@ export function refusal(name) {
   return null;
 }
 
-async function write(name, nodes) {
-  const answer = nodes.length ? await api.put(name, nodes, state.version) : await api.remove(name, state.version);
+// A class as it is from now on; without a node and without a description it is no more.
+async function write(name, support, description = descriptionOf(name)) {
+  const there = support.length > 0 || description !== null;
+  const answer = there
+    ? await api.put(name, { support, description }, state.version)
+    : await api.remove(name, state.version);
   state.version = answer.version;
+}
+
+// `placed`: what is to be done as soon as the class is on the page.
+export async function describe(name, description, placed = () => {}) {
+  say(`Reading what ${name} is…`);
+  await write(name, supportOf(name), description);
+  state.active = name;
+  await refresh(placed);
 }
 
 export async function add(name, node) {
@@ -93,19 +105,20 @@ const without = (name, node) => supportOf(name).filter((other) => other !== node
 
 export async function drop(name, node) {
   const left = without(name, node);
-  if (left.length === 0) return erase(name);
+  if (left.length === 0 && descriptionOf(name) === null) return erase(name);
   say(`Taking ${node} out of ${name}…`);
   await write(name, left);
   await refresh();
 }
 
 export async function erase(name) {
-  const nodes = supportOf(name);
+  const [nodes, said] = [supportOf(name), descriptionOf(name)];
   say(`Deleting ${name}…`);
-  await write(name, []);
+  await write(name, [], null);
   await refresh();
-  const undo = () => attempt(async () => (calm(), await write(name, nodes), await refresh()));
-  warn(`${name} is deleted.`, `It had ${plural(nodes.length, "labelled node")}.`, ["Undo", undo]);
+  const undo = () => attempt(async () => (calm(), await write(name, nodes, said), await refresh()));
+  const had = `It had ${plural(nodes.length, "labelled node")}${said === null ? "" : " and a description"}.`;
+  warn(`${name} is deleted.`, had, ["Undo", undo]);
 }
 
 // "No": the node is not asked about again in this tab.
@@ -130,7 +143,7 @@ export async function answerFromData(count) {
   for (let done = 0; done < count && state.suggestions?.nodes.length; done++) {
     const { node } = state.suggestions.nodes[0];
     const truth = (await api.node(node)).class;
-    await (supportOf(truth).length ? add(truth, node) : reject(node));
+    await (names().includes(truth) ? add(truth, node) : reject(node));
   }
   const { precision, recall } = state.progress ?? {};
   if (precision && recall)

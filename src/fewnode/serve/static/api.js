@@ -31,7 +31,7 @@ const WORDS = {
   503: [
     "starting",
     "The service is not ready.",
-    "It is still reading the network, or it is shutting down. This page goes on by itself.",
+    "It is still reading the network, which takes longest at the very first start, or it is shutting down. This page goes on by itself.",
   ],
 };
 
@@ -107,7 +107,7 @@ export const search = (text, offset, limit) =>
 export const node = (name) => json("GET", named("nodes", name));
 export const map = (limit) => json("GET", `/api/map?limit=${limit}`);
 export const classes = () => json("GET", "/api/classes");
-export const put = (name, support, version) => json("PUT", named("classes", name), { support }, version);
+export const put = (name, given, version) => json("PUT", named("classes", name), given, version);
 export const remove = (name, version) => json("DELETE", named("classes", name), undefined, version);
 export const classify = (body) => json("POST", "/api/classify", body);
 export const suggest = (body) => json("POST", "/api/suggest", body);

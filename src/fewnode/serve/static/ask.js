@@ -12,7 +12,12 @@ function story() {
   if (box.hidden) return;
   const steps = [
     ["Point.", "Find a node that is one of what you look for. Nobody has ever told the model what that is."],
-    ["Name.", "Start a class with it. One node is enough to begin; five are usually plenty."],
+    [
+      "Name.",
+      state.model.describes
+        ? "Start a class with it, or say in a sentence what the class is. One of the two is enough to begin."
+        : "Start a class with it. One node is enough to begin; five are usually plenty.",
+    ],
     ["Watch.", "Every other node is judged at once. Say yes or no to a few, and see it learn."],
   ];
   const sample = offered();

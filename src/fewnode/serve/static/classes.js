@@ -1,9 +1,10 @@
 // The classes: their labelled nodes with β, and what each claims now.
 
-import { activate, add, discard, draft, drop, erase, judgeBy, look, reject, save } from "./actions.js";
+import { activate, add, discard, draft, drop, erase, judgeBy, look, refusal, reject, save } from "./actions.js";
+import * as describe from "./describe.js";
 import { bar, button, byId, el, mark, number, percent, redraw } from "./dom.js";
-import { claimsOf, classOf, names, on, slot, state, verdict } from "./state.js";
-import { nearest } from "./node.js";
+import { claimsOf, classNamed, classOf, names, on, slot, state, verdict } from "./state.js";
+import { nearest, sharedWords } from "./node.js";
 import { attempt } from "./status.js";
 
 const FIRST = 8;
@@ -15,15 +16,21 @@ function draw() {
   byId("tools").hidden = state.classes.length === 0;
 }
 
-// A new class starts with a name; its first node follows.
+// A new class starts with a name; a sentence or its first node follows.
 function naming() {
   const note = el("p", { class: "small error", role: "alert" });
   const field = el("input", { id: "class-name", maxlength: "200", autocomplete: "off", "data-key": "class-name" });
   const submit = (event) => {
     event.preventDefault();
-    note.textContent = draft(field.value) ?? "";
-    if (note.textContent) field.focus();
-    else byId("search").focus();
+    const name = field.value.trim();
+    const sentence = byId("new-sentence");
+    const text = sentence?.value.trim() ?? "";
+    note.textContent = refusal(name) ?? "";
+    if (note.textContent) return field.focus();
+    if (text !== "") return describe.now(name, text);
+    field.value = "";
+    draft(name);
+    (byId("class-sentence") ?? byId("search")).focus();
   };
   return el(
     "form",
@@ -31,15 +38,19 @@ function naming() {
     el("label", { for: "class-name" }, "A new class"),
     el("span", { class: "row grow" }, field, el("button", { class: "plain" }, "Name it")),
     note,
+    describe.box(null),
   );
 }
 
 function one(name) {
   const active = name === state.active;
-  const support = state.classes.find((c) => c.name === name)?.support ?? [];
+  const { support = [], description = null, description_beta: weight = null } = classNamed(name) ?? {};
+  const exists = support.length > 0 || description !== null;
   const claims =
-    support.length === 0
-      ? "waits for its first node"
+    !exists
+      ? state.model.describes
+        ? "waits for a node or a sentence"
+        : "waits for its first node"
       : state.claims
         ? `claims ${number(claimsOf(name))}`
         : alone()
@@ -64,35 +75,46 @@ function one(name) {
       el(
         "div",
         { class: "body" },
-        chips(name, support),
-        active && support.length > 0 && claimed(name),
-        footer(name, support),
+        describe.box(name),
+        chips(name, support, description === null ? null : { node: null, beta: weight }),
+        exists && claimed(name),
+        footer(name, exists),
       ),
   );
 }
 
-function chips(name, support) {
+// What stands for a class: its labelled nodes and, if it has one, its description.
+function chips(name, support, said) {
   if (support.length === 0)
-    return el("p", { class: "small" }, "Find a node on the left, or on the map, and add it here.");
+    return el(
+      "p",
+      { class: "small" },
+      said === null
+        ? "Find a node on the left, or on the map, and add it here."
+        : "Its description alone stands for it. Add a node, and it becomes surer.",
+    );
   return [
     el("h4", {}, support[0].beta === null ? "Labelled" : "Labelled, with its weight β in the prototype"),
     el(
       "ul",
       { class: "bars chips" },
-      [...support]
+      [...support, ...(said?.beta == null ? [] : [said])]
         .sort((a, b) => (b.beta ?? 0) - (a.beta ?? 0))
         .map(({ node, beta }) =>
           el(
             "li",
             {},
-            button(node, () => attempt(() => look(node)), { class: "link name", "data-key": `support ${node}` }),
+            node === null
+              ? el("span", { class: "soft" }, "its description")
+              : button(node, () => attempt(() => look(node)), { class: "link name", "data-key": `support ${node}` }),
             beta === null ? el("span") : bar(beta, slot(name)),
             el("span", { class: "num" }, beta?.toFixed(2) ?? ""),
-            button("×", () => attempt(() => drop(name, node)), {
-              class: "quiet",
-              "aria-label": `Take ${node} out of ${name}`,
-              "data-key": `out ${node}`,
-            }),
+            node !== null &&
+              button("×", () => attempt(() => drop(name, node)), {
+                class: "quiet",
+                "aria-label": `Take ${node} out of ${name}`,
+                "data-key": `out ${node}`,
+              }),
           ),
         ),
     ),
@@ -161,12 +183,13 @@ function claim(name, { result, probability }) {
         "data-key": `no ${node}`,
       }),
     ),
-    nearest(result.nearest?.filter((support) => support.class === name).slice(0, 2)),
+    nearest(result.nearest?.filter((support) => support.class === name && support.node !== null).slice(0, 2)),
+    sharedWords(name, result.shared),
   );
 }
 
-function footer(name, support) {
-  if (support.length === 0) return button("Forget this name", discard, { class: "quiet small" });
+function footer(name, exists) {
+  if (!exists) return button("Forget this name", discard, { class: "quiet small" });
   return button(`Delete ${name}`, () => attempt(() => erase(name)), {
     class: "quiet small",
     "data-key": `delete ${name}`,
@@ -201,7 +224,10 @@ function threshold() {
 }
 
 function tools() {
-  const { modes, open_set: openSet } = state.model;
+  const { modes, open_set: openSet, trained, data } = state.model;
+  const described = state.classes.some((c) => c.description !== null);
+  const source = trained ? "--run RUN" : `--data ${data.name}`;
+  const classes = described ? " --classes classes.csv" : "";
   byId("tools").replaceChildren(
     el(
       "fieldset",
@@ -218,20 +244,20 @@ function tools() {
       el(
         "p",
         { class: "row" },
-        ["support.csv", "labels.csv"].map((file) =>
+        ["support.csv", ...(described ? ["classes.csv"] : []), "labels.csv"].map((file) =>
           button(file, () => attempt(() => save(file)), { class: "plain", "aria-label": `Download ${file}` }),
         ),
       ),
       el(
         "p",
         { class: "small soft" },
-        "fewnode predict takes the first: ",
-        el("code", {}, "fewnode predict --run RUN --support support.csv --all --out predictions.csv"),
+        described ? "fewnode predict takes the first two: " : "fewnode predict takes the first: ",
+        el("code", {}, `fewnode predict ${source} --support support.csv${classes} --all --out predictions.csv`),
       ),
     ),
   );
 }
 
-on("model options", tools);
+on("model options classes", () => state.model && tools());
 on("active", () => (shown = FIRST));
 on("model classes claims active", draw);

@@ -30,17 +30,22 @@ export function bar(share, slot) {
 }
 
 // Redraws often replace what has the focus: the same control (its data-key) gets it back or, if it is gone, the one that
-// took its place.
+// took its place. What was typed meanwhile stays, and so does the caret.
 const keyed = (parent) => [...parent.querySelectorAll("[data-key]")];
 export function redraw(parent, ...children) {
   const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   const place = key === undefined ? -1 : keyed(parent).indexOf(document.activeElement);
   const top = parent.scrollTop;
+  const typed = keyed(parent).filter((field) => "defaultValue" in field && field.value !== field.defaultValue);
+  const caret = key === undefined ? null : [document.activeElement.selectionStart, document.activeElement.selectionEnd];
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
   parent.scrollTop = top;
-  if (key === undefined) return;
   const now = keyed(parent);
-  (now.find((e) => e.dataset.key === key) ?? now[Math.min(place, now.length - 1)])?.focus({ preventScroll: true });
+  const same = (wanted) => now.find((e) => e.dataset.key === wanted);
+  for (const { dataset, value } of typed) if (same(dataset.key)) same(dataset.key).value = value;
+  if (key === undefined) return;
+  (same(key) ?? now[Math.min(place, now.length - 1)])?.focus({ preventScroll: true });
+  if (same(key)?.setSelectionRange && typeof caret[0] === "number") same(key).setSelectionRange(...caret);
 }
 
 // A class is told by colour and by shape. Shapes are unit paths, for SVG and canvas alike.

@@ -275,7 +275,8 @@ function caption() {
   }
   const sample =
     map.shown < map.total ? `${number(map.shown)} of ${number(map.total)} nodes` : `All ${number(map.total)} nodes`;
-  const how = `, placed by what was learnt from ${model.classes.train.length} other classes.`;
+  const others = model.classes.train.length ? `${model.classes.train.length} other classes` : "other networks";
+  const how = `, placed by what was learnt from ${others}.`;
   note.textContent = `${sample}${state.classes.length ? ". Large: prototypes; lines: their labelled nodes, by β." : how}`;
 }
 

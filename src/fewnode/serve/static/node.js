@@ -2,6 +2,7 @@
 
 import { add, close, drop, look, refusal } from "./actions.js";
 import { bar, button, byId, colour, el, mark, number, percent, plural, redraw, shape, svg } from "./dom.js";
+import { shared } from "./describe.js";
 import { betaOf, classOf, names, on, slot, state, verdict } from "./state.js";
 import { attempt } from "./status.js";
 
@@ -143,8 +144,12 @@ function why(node) {
       open && row("none of these", 1 - result.member, -1),
     ),
     nearest(result.nearest),
+    sharedWords(classes[result.probabilities.indexOf(Math.max(...result.probabilities))], result.shared),
   );
 }
+
+export const sharedWords = (name, words) =>
+  shared(name, words, (node) => button(node, () => attempt(() => look(node)), { class: "link" }));
 
 const row = (name, p, place) =>
   el("li", {}, el("span", { class: "name" }, name), bar(p, place), el("span", { class: "num" }, percent(p)));
@@ -153,6 +158,7 @@ const row = (name, p, place) =>
 export function nearest(near) {
   if (!near?.length) return null;
   const items = near.map(({ node, class: name }, i) => {
+    if (node === null) return [i > 0 && ", ", mark(slot(name)), `the description of ${name}`];
     const beta = betaOf(node);
     return [
       i > 0 && ", ",

@@ -11,10 +11,12 @@ import { open } from "./refresh.js";
 import { attempt } from "./status.js";
 
 on("model", () => {
-  const { data, method_name: method, way, shot } = state.model;
+  const { data, method_name: method, way, shot, trained } = state.model;
+  const how = trained ? `trained ${way}-way ${shot}-shot` : "without training";
+  if (state.model.describes) document.querySelector("h1").textContent = "Name a class by a few nodes, or by a sentence.";
   document.title = `fewnode · ${data.name}`;
   byId("dataset").textContent =
-    `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, trained ${way}-way ${shot}-shot`;
+    `${data.name} · ${plural(data.nodes, "node")}, ${plural(data.edges, "edge")} · ${method}, ${how}`;
 });
 on("classes", () => (byId("version").textContent = state.version ? `state ${state.version.slice(0, 12)}` : ""));
 

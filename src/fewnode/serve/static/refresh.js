@@ -32,7 +32,7 @@ onReturn(() => (state.model ? refresh() : open()));
 
 // A newer call makes an older one moot.
 let latest = 0;
-export async function refresh() {
+export async function refresh(placed = () => {}) {
   const mine = ++latest;
   const current = () => mine === latest;
   const answer = await api.classes();
@@ -43,16 +43,15 @@ export async function refresh() {
   if (!names().includes(state.active)) state.active = names()[0] ?? null;
   state.classes.forEach((c) => slot(c.name));
   tell("classes");
+  placed();
   if (!answers()) {
     Object.assign(state, { claims: null, suggestions: null, progress: null, judged: null, colours: null });
     tell("claims", "suggestions", "progress", "judged", "colours");
     if (state.classes.length) return say("One class alone: this method cannot say which nodes are like it.");
     return say(`${plural(state.model.data.nodes, "node")}, no class yet.`);
   }
-  const what = plural(state.classes.length, "class");
-  say(
-    `Asking which of ${number(state.model.data.nodes)} nodes ${what} of ${plural(labelled(), "labelled node")} claim…`,
-  );
+  const what = `${plural(state.classes.length, "class")} (${plural(labelled(), "labelled node")})`;
+  say(`Asking which of ${number(state.model.data.nodes)} nodes are claimed by ${what}…`);
   const began = performance.now();
   const late = state.model.suggests === false ? null : more(current);
   late?.catch(() => {}); // its trouble is told below, after that of the others

@@ -107,4 +107,4 @@ list.addEventListener("scroll", () => {
 document.addEventListener("click", (event) => {
   if (!event.target.closest(".search")) clear();
 });
-on("classes", () => state.map && show());
+on("classes", () => found.length && show());

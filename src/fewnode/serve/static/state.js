@@ -5,7 +5,7 @@ export const state = {
   map: null, // the sample of nodes that the map shows
   positions: new Map(), // node -> [x, y], wherever an answer told it
   version: null,
-  classes: [], // as the service has them: {name, support: [{node, beta}], position}
+  classes: [], // as the service has them: {name, support: [{node, beta}], description, position, remarks}
   draft: null, // a name that waits for its first node
   active: null, // the class that a click adds to
   node: null, // the node that is looked at
@@ -46,8 +46,10 @@ export function slot(name) {
 }
 
 export const names = () => [...state.classes.map((c) => c.name), ...(state.draft === null ? [] : [state.draft])];
+export const classNamed = (name) => state.classes.find((c) => c.name === name);
 export const classOf = (node) => state.classes.find((c) => c.support.some((s) => s.node === node))?.name ?? null;
-export const supportOf = (name) => (state.classes.find((c) => c.name === name)?.support ?? []).map((s) => s.node);
+export const supportOf = (name) => (classNamed(name)?.support ?? []).map((s) => s.node);
+export const descriptionOf = (name) => classNamed(name)?.description ?? null;
 export const betaOf = (node) => state.classes.flatMap((c) => c.support).find((s) => s.node === node)?.beta ?? null;
 export const labelled = () => state.classes.reduce((sum, c) => sum + c.support.length, 0);
 

@@ -2,6 +2,7 @@
 
 >>> service = fewnode.Client("http://127.0.0.1:8000/?token=…")                        # doctest: +SKIP
 >>> service.put_class("vpn", ["openvpn", "wireguard-tools"])                          # doctest: +SKIP
+>>> service.put_class("mail", description="send, receive and filter e-mail")          # doctest: +SKIP
 >>> service.classify(["strongswan"]).results[0].label                                 # doctest: +SKIP
 'vpn'
 """
@@ -12,14 +13,33 @@ import http.client
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from fewnode.client.answers import (
+    Answer,
+    NewNode,
+    Node,
+    NodeDetails,
+    Progress,
+    RegisteredClass,
+    Row,
+    Suggested,
+    answer,
+    checked,
+    place,
+    registered_class,
+)
+from fewnode.client.answers import Checked as Checked
+from fewnode.client.answers import Prediction as Prediction
+from fewnode.client.answers import Share as Share
+from fewnode.client.answers import SharedWords as SharedWords
 from fewnode.errors import FewnodeError
 
 Support = Mapping[str, Sequence[str]]
 """Classes and the names of their support nodes."""
+Descriptions = Mapping[str, str]
+"""Classes and a sentence for each; an empty one means that the name speaks."""
 
 
 class ServiceError(FewnodeError):
@@ -28,132 +48,6 @@ class ServiceError(FewnodeError):
     def __init__(self, status: int, error: str, hint: str) -> None:
         super().__init__(f"{error} ({hint})" if hint else error)
         self.status, self.hint = status, hint
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node: its class is None if the dataset does not know it."""
-
-    name: str
-    label: str | None
-    degree: int
-
-
-@dataclass(frozen=True)
-class NodeDetails(Node):
-    """A node, its most telling attributes, and up to thirty neighbours, by name and class."""
-
-    words: dict[str, float]
-    neighbours: dict[str, str | None]
-    position: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class RegisteredClass:
-    """A class and β of its support nodes; None where the method has no β."""
-
-    name: str
-    beta: dict[str, float | None]
-    position: tuple[float, float] | None
-    version: str
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a node is taken for; `label` is None if it is in none of the classes."""
-
-    node: str
-    label: str | None
-    probability: float
-    """Of that label."""
-    probabilities: dict[str, float]
-    member: float | None
-    """The probability of being in any of the classes; None where the model cannot tell."""
-    nearest: list[tuple[str, str]]
-    """Support nodes that are most like it, with their classes."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Predictions, the version of the classes they were made with, and why: β of each class's support nodes."""
-
-    version: str
-    results: list[Prediction]
-    beta: dict[str, dict[str, float]]
-    counts: dict[str, int]
-    """How many nodes of the network are taken for each class; empty unless all were asked about."""
-    closed_set: bool
-    """Whether every node was taken to be in one of the classes."""
-    note: str | None
-    """Why, where the model cannot tell that a node is in none of them."""
-    missing: dict[str, list[str]] = field(default_factory=dict)
-    """Of nodes whose rows were given: the columns that they do not have."""
-    unknown: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Cells with a category that the dataset does not have; they count as missing."""
-    unused: list[str] = field(default_factory=list)
-    """Columns that the import left out, and that are left out here as well."""
-
-
-@dataclass(frozen=True)
-class Suggested:
-    """A node worth labelling."""
-
-    node: str
-    label: str
-    probability: float
-    why: str
-
-
-Row = Mapping[str, Any]
-"""Cells by column, as the tables have them that the dataset was imported from: text, numbers, categories, vectors."""
-
-
-@dataclass(frozen=True)
-class NewNode:
-    """A node to attach; edges lead to nodes that are there or come with it.
-
-    `attributes`, numbers by the name of an attribute, are for datasets that were not imported from tables.
-    """
-
-    name: str
-    row: Row | None = None
-    edges: Sequence[str] = ()
-    attributes: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of `nodes`, `right` of them, with its 95 % interval (Wilson's)."""
-
-    value: float
-    low: float
-    high: float
-    right: int
-    nodes: int
-
-
-@dataclass(frozen=True)
-class Checked:
-    """How much of what is claimed is right, by labels that are known; a share of fewer than ten nodes is None."""
-
-    claimed: int
-    checked: int
-    """Claimed nodes whose label is known."""
-    precision: Share | None
-    members: int
-    """Nodes that are known to be in the class, or in one of the classes."""
-    recall: Share | None
-    compared_with: str | None = None
-    """What the data calls the class; None if nothing says so."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """All classes together, and each of them. Support nodes are left out."""
-
-    overall: Checked
-    per_class: dict[str, Checked]
-    version: str
 
 
 class Client:
@@ -209,18 +103,24 @@ class Client:
             found["degree"],
             {word["word"]: word["weight"] for word in found["words"]},
             {near["node"]: near["class"] for near in found["neighbours"]},
-            _place(found["position"]),
+            place(found["position"]),
         )
 
     # --- classes ---
 
     def classes(self) -> list[RegisteredClass]:
         found = self._ask("GET", "/api/classes")
-        return [_class({**each, "version": found["version"]}) for each in found["classes"]]
+        return [registered_class({**each, "version": found["version"]}) for each in found["classes"]]
 
-    def put_class(self, name: str, support: Sequence[str], version: str | None = None) -> RegisteredClass:
-        """Register a class. With `version`, only if the classes are still the ones of that version."""
-        return _class(self._ask("PUT", _address("classes", name), {"support": list(support)}, version))
+    def put_class(
+        self, name: str, support: Sequence[str] = (), version: str | None = None, description: str | None = None
+    ) -> RegisteredClass:
+        """A class as it is from now on: by its nodes, by a description, or both. An empty description: the name speaks.
+
+        With `version`, only if the classes are still the ones of that version.
+        """
+        body = {"support": list(support), "description": description}
+        return registered_class(self._ask("PUT", _address("classes", name), body, version))
 
     def delete_class(self, name: str, version: str | None = None) -> str:
         """Forget a class; the version of what is left."""
@@ -237,15 +137,22 @@ class Client:
         threshold: float | None = None,
         limit: int = 50,
         explain: bool = True,
+        descriptions: Descriptions | None = None,
     ) -> Answer:
         """Classify nodes or, without any, all of them: then the surest `limit` of each class are returned."""
         asked: dict[str, Any] = {"all": True, "limit": limit} if nodes is None else {"nodes": list(nodes)}
-        body = {**asked, "support": _listed(support), "explain": explain, **_judging(mode, closed_set, threshold)}
-        return _answer(self._ask("POST", "/api/classify", body))
+        body = {**asked, **_classes(support, descriptions), "explain": explain, **_judging(mode, closed_set, threshold)}
+        return answer(self._ask("POST", "/api/classify", body))
 
-    def suggest(self, count: int = 10, support: Support | None = None, exclude: Sequence[str] = ()) -> list[Suggested]:
+    def suggest(
+        self,
+        count: int = 10,
+        support: Support | None = None,
+        exclude: Sequence[str] = (),
+        descriptions: Descriptions | None = None,
+    ) -> list[Suggested]:
         """What to label next; `exclude`: nodes that were looked at and are in none of the classes."""
-        body = {"count": count, "support": _listed(support), "exclude": list(exclude)}
+        body = {"count": count, **_classes(support, descriptions), "exclude": list(exclude)}
         found = self._ask("POST", "/api/suggest", body)["nodes"]
         return [Suggested(node["node"], node["class"], node["probability"], node["why"]) for node in found]
 
@@ -262,7 +169,7 @@ class Client:
         """Add nodes to the network and classify them; nothing is trained."""
         given = [{"node": n.name, **_content(n.row, n.attributes, n.edges)} for n in nodes]
         body = {"nodes": given, "classify": classify, **_judging(mode, closed_set, threshold)}
-        return _answer(self._ask("POST", "/api/nodes", body))
+        return answer(self._ask("POST", "/api/nodes", body))
 
     def put_node(
         self,
@@ -275,7 +182,7 @@ class Client:
     ) -> Answer:
         """Replace a node's row, its edges, or both: what is None stays. A node that is not there is attached."""
         body = {**_content(row, attributes, edges), "classify": classify}
-        return _answer(self._ask("PUT", _address("nodes", name), body, version))
+        return answer(self._ask("PUT", _address("nodes", name), body, version))
 
     def delete_node(self, name: str, version: str | None = None) -> str:
         """Delete a node and its edges; the version of what is left."""
@@ -302,11 +209,15 @@ class Client:
         body = {"truth": _listed(truth) or {}, **_judging(mode, closed_set, threshold)}
         found = self._ask("POST", "/api/progress", body)
         version, each = found.pop("version"), found.pop("per_class")
-        return Progress(_checked(found), {name: _checked(own) for name, own in each.items()}, version)
+        return Progress(checked(found), {name: checked(own) for name, own in each.items()}, version)
 
     def support_csv(self) -> str:
         """The table that `fewnode predict --support` takes."""
         return str(self._ask("GET", "/api/export/support.csv"))
+
+    def classes_csv(self) -> str:
+        """The table that `fewnode predict --classes` takes: the classes that have a description."""
+        return str(self._ask("GET", "/api/export/classes.csv"))
 
     def labels_csv(self, mode: str | None = None, closed_set: bool = False, threshold: float | None = None) -> str:
         """Every node with its class and probabilities."""
@@ -365,36 +276,9 @@ def _listed(support: Support | None) -> dict[str, list[str]] | None:
     return None if support is None else {name: list(nodes) for name, nodes in support.items()}
 
 
+def _classes(support: Support | None, descriptions: Descriptions | None) -> dict[str, Any]:
+    return {"support": _listed(support), "descriptions": None if descriptions is None else dict(descriptions)}
+
+
 def _judging(mode: str | None, closed_set: bool, threshold: float | None) -> dict[str, Any]:
     return {"mode": mode, "closed_set": closed_set, "threshold": threshold}
-
-
-def _checked(found: Mapping[str, Any]) -> Checked:
-    shares = {what: Share(**found[what]) if found[what] else None for what in ("precision", "recall")}
-    return Checked(**{**found, **shares})
-
-
-def _place(position: Any) -> tuple[float, float] | None:
-    return None if position is None else (position[0], position[1])
-
-
-def _class(found: Mapping[str, Any]) -> RegisteredClass:
-    beta = {each["node"]: each["beta"] for each in found["support"]}
-    return RegisteredClass(found["name"], beta, _place(found["position"]), found["version"])
-
-
-def _answer(found: Mapping[str, Any]) -> Answer:
-    results = [
-        Prediction(
-            each["node"],
-            each["class"],
-            each["probability"],
-            dict(zip(found["classes"], each["probabilities"], strict=True)),
-            each["member"],
-            [(near["node"], near["class"]) for near in each["nearest"]],
-        )
-        for each in found["results"]
-    ]
-    told = {name: found[name] for name in ("missing", "unknown", "unused") if name in found}
-    counts, closed_set = found.get("counts", {}), found.get("closed_set", False)
-    return Answer(found["version"], results, found["beta"], counts, closed_set, found.get("note"), **told)

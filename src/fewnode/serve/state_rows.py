@@ -1,0 +1,146 @@
+"""The state of the service as rows of tables, and rows checked as if they came in a request."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
+
+import orjson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from fewnode.serve.bodies import (
+    ATTACHED_IN_ALL,
+    CLASSES,
+    EDGES_IN_ALL,
+    SHOTS,
+    ClassName,
+    NodeContent,
+    NodeName,
+    Sentence,
+)
+from fewnode.serve.state import Content, Edge, State
+
+TABLES = {
+    "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "classes": "CREATE TABLE classes (name TEXT PRIMARY KEY, support TEXT NOT NULL)",
+    "nodes": "CREATE TABLE nodes (name TEXT PRIMARY KEY, content TEXT NOT NULL)",
+    "removed": "CREATE TABLE removed (name TEXT PRIMARY KEY)",
+    "edges": "CREATE TABLE edges (source TEXT, target TEXT, present INTEGER NOT NULL, PRIMARY KEY (source, target))",
+    "descriptions": "CREATE TABLE descriptions (name TEXT PRIMARY KEY, text TEXT NOT NULL)",
+    "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, change TEXT NOT NULL, "
+    "state TEXT NOT NULL, chain TEXT NOT NULL)",
+}
+PUT = {
+    "classes": "INSERT INTO classes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET support = excluded.support",
+    "nodes": "INSERT INTO nodes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+    "removed": "INSERT INTO removed VALUES (?)",
+    "edges": "INSERT INTO edges VALUES (?, ?, ?) ON CONFLICT (source, target) DO UPDATE SET present = excluded.present",
+    "descriptions": "INSERT INTO descriptions VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text",
+}
+"""A row that was there keeps its place: nodes and classes come back in the order in which they came."""
+DELETE = {
+    "classes": "DELETE FROM classes WHERE name = ?",
+    "nodes": "DELETE FROM nodes WHERE name = ?",
+    "removed": "DELETE FROM removed WHERE name = ?",
+    "edges": "DELETE FROM edges WHERE source = ? AND target = ?",
+    "descriptions": "DELETE FROM descriptions WHERE name = ?",
+}
+MOST = {
+    "classes": CLASSES,
+    "nodes": ATTACHED_IN_ALL,
+    "removed": ATTACHED_IN_ALL,
+    "edges": EDGES_IN_ALL,
+    "descriptions": CLASSES,
+}
+"""Rows that the tables of the state may have."""
+Line: TypeAlias = tuple[str, tuple[str, ...], tuple[Any, ...]]
+"""A table, the key of a row in it, and the rest of that row."""
+
+
+def lines(state: State) -> dict[str, Mapping[Any, Any]]:
+    removed = dict.fromkeys(sorted(state.removed))
+    return {
+        "classes": state.classes,
+        "nodes": state.nodes,
+        "removed": removed,
+        "edges": state.edges,
+        "descriptions": state.descriptions,
+    }
+
+
+def line_of(table: str, key: Any, value: Any) -> Line:
+    if table == "edges":
+        return table, key, (int(value),)
+    if table == "descriptions":
+        return table, (key,), (value,)
+    return table, (key,), () if table == "removed" else (as_json(value),)
+
+
+def difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
+    """The lines of the old state that are no longer, and those of the new one that were not before."""
+    gone: list[Line] = []
+    come: list[Line] = []
+    absent = object()
+    for (table, before), after in zip(lines(old).items(), lines(new).values(), strict=True):
+        if before is not after:
+            gone += [line_of(table, k, v) for k, v in before.items() if after.get(k, absent) != v]
+            come += [line_of(table, k, v) for k, v in after.items() if before.get(k, absent) != v]
+    return gone, come
+
+
+_STRICT = ConfigDict(strict=True)
+_CLASS: TypeAdapter[str] = TypeAdapter(ClassName, config=_STRICT)
+_NODE: TypeAdapter[str] = TypeAdapter(NodeName, config=_STRICT)
+_SHOTS: TypeAdapter[list[str]] = TypeAdapter(Annotated[list[NodeName], Field(max_length=SHOTS)], config=_STRICT)
+_SENTENCE: TypeAdapter[str] = TypeAdapter(Sentence, config=_STRICT)
+
+
+def _class(name: Any, support: Any) -> tuple[str, tuple[str, ...]]:
+    return _CLASS.validate_python(name), tuple(_SHOTS.validate_json(support))
+
+
+def _node(name: Any, content: Any) -> tuple[str, Content]:
+    found = NodeContent.model_validate_json(content).content
+    if found is None:
+        raise ValueError("neither a row nor attributes")
+    return _NODE.validate_python(name), found
+
+
+def _removed(name: Any) -> tuple[str, None]:
+    return _NODE.validate_python(name), None
+
+
+def _edge(source: Any, target: Any, present: Any) -> tuple[Edge, bool]:
+    if type(present) is not int or present not in (0, 1):
+        raise ValueError("neither present nor absent")
+    return (_NODE.validate_python(source), _NODE.validate_python(target)), bool(present)
+
+
+def _description(name: Any, text: Any) -> tuple[str, str]:
+    return _CLASS.validate_python(name), _SENTENCE.validate_python(text)
+
+
+CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "classes": _class,
+    "nodes": _node,
+    "removed": _removed,
+    "edges": _edge,
+    "descriptions": _description,
+}
+
+
+def first_line(error: ValueError) -> str:
+    return str(error.errors()[0]["msg"] if isinstance(error, ValidationError) else error)
+
+
+def as_json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def hashed(line: Line) -> int:
+    return int.from_bytes(hashlib.sha256(orjson.dumps(line)).digest(), "big")
+
+
+def chained(before: str, entry: tuple[Any, ...]) -> str:
+    return hashlib.sha256(orjson.dumps([before, *entry], default=repr)).hexdigest()

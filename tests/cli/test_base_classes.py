@@ -1,0 +1,196 @@
+"""`predict --proportions`, `predict --with-base` and `evaluate --with-base`, from the command line."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.estimator import Estimator, load_model
+from fewnode.io import save_dataset
+from fewnode.with_base import evaluate_with_base
+
+
+@pytest.fixture(scope="module")
+def run(dataset_dir: Path, planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "plus"
+    model = Estimator("gpn-plus", way=3, shot=3).fit(planted)
+    model.trained_["data"]["path"] = str(dataset_dir)
+    model.save(directory)
+    return directory
+
+
+@pytest.fixture
+def support(planted: Dataset, tmp_path: Path) -> Path:
+    """Three nodes each of two new classes, `x` and `y`."""
+    rows = [
+        (v, name) for name, c in zip("xy", planted.split.test, strict=False) for v in np.flatnonzero(planted.y == c)[:3]
+    ]
+    path = tmp_path / "support.csv"
+    path.write_text("node,class\n" + "".join(f"node-{v},{name}\n" for v, name in rows))
+    return path
+
+
+def column(text: str, name: str) -> list[float]:
+    return [float(row[name]) for row in csv.DictReader(text.splitlines())]
+
+
+# --- known shares ---
+
+
+def test_classes_have_the_shares_that_are_given_as_text_or_as_a_table(fewnode, run, support, tmp_path) -> None:
+    asked = ("predict", "--run", run, "--support", support, "--all", "-q")
+    done = fewnode(*asked, "--proportions", "x=0.2, y = 0.8")
+    assert (done.code, done.err) == (0, "")
+    total = [sum(column(done.out, name)) for name in "xy"]
+    assert total[0] / sum(total) == pytest.approx(0.2, abs=1e-4)
+    assert column(done.out, "member") == column(fewnode(*asked).out, "member")
+    (tmp_path / "shares.csv").write_text("class,share\ny,0.8\nx,0.2\n")
+    assert fewnode(*asked, "--proportions", tmp_path / "shares.csv").out == done.out
+    assert fewnode(*asked, "--proportions", "x=0.2,y=0.8", "--json").json["classes"] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("x=0.5,z=0.5", "'z' is none of the classes"),
+        ("x=1", "class 'y' has no share"),
+        ("x=-0.5,y=1.5", "the share of 'x' is -0.5, expected a number from 0 to 1"),
+        ("x=30,y=70", "the shares sum to 100, expected 1"),
+        ("x=nan,y=1", "the share of 'x' is nan"),
+        ("x=much,y=1", "the share of 'x' is 'much', expected a number"),
+        ("x=0.5,x=0.5", "class 'x' has two shares"),
+        ("x=0.5,0.5", "'0.5' is the share of no class"),
+        ("nowhere.csv", "--proportions nowhere.csv: no such table, and not written as mail=0.3,vpn=0.7"),
+        ("{support}", "column 'share' is missing"),
+        ("x=" + 5000 * "9", "the share of 'x' is inf"),
+    ],
+)
+def test_what_are_no_shares_is_refused_in_a_sentence(fewnode, run, support, given: str, message: str) -> None:
+    text = given.replace("{support}", str(support))
+    done = fewnode("predict", "--run", run, "--support", support, "--all", "-q", "--proportions", text)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert message in done.err
+
+
+def test_one_class_alone_has_no_shares(fewnode, run, support) -> None:
+    support.write_text("node,class\nnode-3,x\n")
+    done = fewnode("predict", "--run", run, "--support", support, "--all", "-q", "--proportions", "x=1")
+    assert (done.code, done.out) == (2, "")
+    assert "'x' is given alone" in done.err
+
+
+@pytest.mark.parametrize("option", [("--proportions", "x=0.2,y=0.8"), ("--with-base",)])
+def test_blocks_take_neither(fewnode, run, support, tmp_path, option: tuple[str, ...], opened_anew) -> None:
+    asked = ("predict", "--run", run, "--support", support, "--all", "--out", tmp_path / "p.csv", "--memory", "2G")
+    done = fewnode(*asked, *option)
+    assert done.code == 2
+    assert "leaves out --classes, --transductive, --proportions, --with-base" in done.err
+    assert not (tmp_path / "p.csv").exists()
+
+
+# --- base classes ---
+
+
+def test_base_classes_join(fewnode, run, support, planted: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    done = fewnode("predict", "--run", run, "--support", support, "--all", "--with-base", "--out", out, "--closed-set")
+    assert done.code == 0
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    base = {planted.class_names[c] for c in (*planted.split.train, *planted.split.valid)}
+    assert set(rows[0]) == {"node", "label", "probability", "member", "x", "y", *base}
+    right = [row["label"] == planted.class_names[planted.y[planted.node(row["node"])]] for row in rows]
+    known = [planted.class_names[planted.y[planted.node(row["node"])]] in base for row in rows]
+    assert np.mean(np.array(right)[known]) > 0.9
+    given = fewnode(
+        "predict", "--run", run, "--support", support, "--query", _one(tmp_path), "--with-base", "--json"
+    ).json
+    assert {row["class"] for row in given["support"]} == {"x", "y", *base}
+
+
+def _one(folder: Path) -> Path:
+    (folder / "one.csv").write_text("node\nnode-1\n")
+    return folder / "one.csv"
+
+
+def test_without_a_run_too(fewnode, dataset_dir: Path, support, tmp_path: Path) -> None:
+    done = fewnode(
+        "predict", "--data", dataset_dir, "--support", support, "--query", _one(tmp_path), "--with-base", "-q"
+    )
+    assert done.code == 0
+    assert done.out.count("class ") >= 10
+
+
+def test_a_name_that_is_taken_is_refused(fewnode, run, support) -> None:
+    support.write_text("node,class\nnode-3,class a\nnode-4,x\n")
+    done = fewnode("predict", "--run", run, "--support", support, "--all", "--with-base", "-q")
+    assert (done.code, done.out) == (2, "")
+    assert "class 'class a' is a base class of planted already: give the new class another name" in done.err
+
+
+def test_evaluate_says_the_numbers_of_python(fewnode, run, planted: Dataset) -> None:
+    done = fewnode("evaluate", "--run", run, "--with-base", "--shot", 1, "--tasks", 6, "--json")
+    found = evaluate_with_base(load_model(run), planted, shot=1, tasks=6).to_json()
+    assert done.code == 0
+    for name in ("accuracy_new", "accuracy_base", "harmonic_mean"):
+        assert done.json[name] == found[name]
+        assert set(found[name]) == {"mean", "ci95"}
+    assert (done.json["base"], done.json["shot"], done.json["tasks"]) == (10, 1, 6)
+    shown = fewnode("evaluate", "--run", run, "--with-base", "--shot", 1, "--tasks", 6).out
+    assert "beside 10 base classes" in shown
+    for label in ("accuracy on new classes", "accuracy on base classes", "harmonic mean of both"):
+        assert label in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--pool", "p.jsonl", "--repeats", 2), "--pool, --repeats: not used with --with-base"),
+        (("--open-set", "--queries", "long-tail"), "--queries, --open-set: not used with --with-base"),
+        (("--classes", "c.csv"), "--classes: not used with --with-base"),
+        (("--shot", 0), "must be at least 1"),
+        (("--way", 9), "9-way tasks need 9 test classes, there are 5"),
+    ],
+)
+def test_evaluate_refuses_what_cannot_be(fewnode, run, arguments: tuple[object, ...], message: str) -> None:
+    done = fewnode("evaluate", "--run", run, "--with-base", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_a_dataset_without_base_classes_is_refused(fewnode, run, support, planted: Dataset, tmp_path: Path) -> None:
+    save_dataset(replace(planted, split=ClassSplit((), (), planted.split.test)), tmp_path / "bare")
+    for asked in (("evaluate", "--run", run), ("predict", "--run", run, "--support", support, "--all", "-q")):
+        done = fewnode(*asked, "--data", tmp_path / "bare", "--with-base")
+        assert (done.code, done.out) == (2, "")
+        assert "planted has no base classes to stand beside the new ones: leave out --with-base" in done.err
+    done = fewnode("evaluate", "--data", tmp_path / "bare", "--protocol", "all-classes", "--with-base")
+    assert "--with-base: not used with --protocol all-classes" in done.err
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (None, "base_bias is None, expected a table"),
+        (3.0, "base_bias is 3.0, expected a table"),
+        ({"1": "many"}, "base_bias.1 is 'many', expected a number from -100 to 100"),
+        ({"1": 1e9}, "base_bias.1 is 1000000000.0, expected a number from -100 to 100"),
+        ({"2": 1.0}, "base_bias has a field '2' that is not known"),
+    ],
+)
+def test_a_model_with_a_bias_that_cannot_be_is_refused(
+    fewnode, run, support, tmp_path: Path, value: object, place: str
+) -> None:
+    model = load_model(run)
+    model.trained_["base_bias"] = value
+    model.save(tmp_path / "run")
+    done = fewnode("predict", "--run", tmp_path / "run", "--support", support, "--all", "--with-base", "-q")
+    assert (done.code, done.out) == (2, "")
+    assert place in done.err

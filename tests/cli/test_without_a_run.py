@@ -1,0 +1,205 @@
+"""`predict`, `suggest` and `evaluate` with --data alone: a dataset and a few labels or sentences, no training."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.dataset import Dataset
+from fewnode.io import save_dataset
+from fewnode.untrained import FOLDER
+
+SUPPORT = "node,class\nn0,mail\nn1,mail\nn30,vpn\nn31,vpn\n"
+CLASSES = 'class,description\nmail,"send, receive and filter"\nvpn,\n'
+
+
+@pytest.fixture(name="d")
+def _d(worded: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    save_dataset(worded, tmp_path / "d")
+    (tmp_path / "support.csv").write_text(SUPPORT)
+    (tmp_path / "classes.csv").write_text(CLASSES)
+    (tmp_path / "asked.csv").write_text("node\nn5\nn40\n")
+    monkeypatch.chdir(tmp_path)
+    return Path("d")
+
+
+def rows(path: Path | str) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--support", "support.csv"),
+        ("--classes", "classes.csv"),
+        ("--support", "support.csv", "--classes", "classes.csv"),
+    ],
+    ids=["nodes", "sentences", "both"],
+)
+def test_predict_by_nodes_by_sentences_and_by_both(fewnode, d: Path, given: tuple[str, ...], worded: Dataset) -> None:
+    done = fewnode("predict", "--data", d, *given, "--all", "--closed-set", "--out", "p.csv")
+    assert done.code == 0, done.err
+    assert "reading it once, which is kept for the next time" in done.err
+    found = rows("p.csv")
+    assert list(found[0]) == ["node", "label", "probability", "mail", "vpn", "member"]
+    told = {row["node"]: row["label"] for row in found}
+    known = [
+        (node, ("mail", "vpn")[c]) for node, c in zip(worded.node_names or (), worded.y.tolist(), strict=True) if c < 2
+    ]
+    assert np.mean([told[node] == label for node, label in known]) > 0.85
+
+
+def test_the_second_time_nothing_is_computed_and_the_answer_is_the_same(fewnode, d: Path) -> None:
+    asked = ("predict", "--data", d, "--support", "support.csv", "--all")
+    first, second = fewnode(*asked), fewnode(*asked)
+    assert (d / FOLDER / "model.json").exists()
+    assert first.out == second.out
+    assert "reading it once" in first.err
+    assert "reading it once" not in second.err
+
+
+def test_remarks_are_lines_and_quiet_silences_them(fewnode, d: Path) -> None:
+    Path("classes.csv").write_text("class,description\nmail,send 100 wombats\nvpn,a tunnel\n")
+    asked = ("predict", "--data", d, "--classes", "classes.csv", "--query", "asked.csv")
+    told = fewnode(*asked)
+    assert told.code == 0
+    assert "class 'mail': 'wombats' is not a word of this network" in told.err
+    assert "class 'mail': numbers in a description are not used: 100" in told.err
+    assert fewnode(*asked, "--quiet").err == ""
+    as_json = fewnode(*asked, "--json")
+    assert [row["node"] for row in as_json.json["predictions"]] == ["n5", "n40"]
+
+
+def test_a_description_that_disagrees_is_said(fewnode, d: Path) -> None:
+    Path("support.csv").write_text(
+        "node,class\n" + "".join(f"n{i},{'mail' if i < 25 else 'vpn'}\n" for i in (*range(5), *range(30, 35)))
+    )
+    Path("classes.csv").write_text("class,description\nmail,an encrypted private tunnel\nvpn,send receive and filter\n")
+    asked = ("--data", d, "--support", "support.csv", "--classes", "classes.csv")
+    told = fewnode("predict", *asked, "--query", "asked.csv")
+    assert "class 'mail': its description disagrees with its nodes, so it counts little" in told.err
+
+
+def test_explain_names_the_description(fewnode, d: Path) -> None:
+    asked = ("--data", d, "--classes", "classes.csv", "--support", "support.csv", "--query", "asked.csv")
+    assert fewnode("predict", *asked, "--explain", "--out", "p.csv").code == 0
+    assert ("(description)", "vpn") in [(row["node"], row["class"]) for row in rows("p.support.csv")]
+
+
+@pytest.mark.parametrize("given", [("--support", "support.csv"), ("--classes", "classes.csv")])
+def test_suggest(fewnode, d: Path, given: tuple[str, str], worded: Dataset) -> None:
+    done = fewnode("suggest", "--data", d, *given, "--count", 4, "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["run"] is None
+    assert found["method"] == "gpn-plus"
+    nodes = [row["node"] for row in found["suggestions"]]
+    assert len(set(nodes)) == 4
+    if given[0] == "--classes":  # the first look at each class that nobody has seen a node of
+        first = {row["likely"]: row["node"] for row in found["suggestions"][:2]}
+        assert {likely: worded.y[worded.node(node)] for likely, node in first.items()} == {"mail": 0, "vpn": 1}
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+ONE_LINE = {
+    "no class": ((), "no class is given: --support names nodes of each, --classes describes them"),
+    "a method": (("--support", "support.csv", "--method", "gpn"), "--method belongs to a run; without one, gpn-plus"),
+    "no table": (("--support", "nowhere.csv"), "nowhere.csv: no such file"),
+    "no table of classes": (("--classes", "nowhere.csv"), "nowhere.csv: no such file"),
+    "an unknown node": (("--support", "node,class\nn0,mail\nnobody,mail\n"), "line 3: unknown node 'nobody'"),
+    "a node in two classes": (("--support", "node,class\nn0,a\nn0,b\n"), "line 3: node 'n0' is in 'b', but in 'a' on"),
+    "a node without a class": (("--support", "node,class\nn0,\n"), "line 2: node 'n0' has no class"),
+    "an empty table": (("--support", "node,class\n"), "no support node in it"),
+    "no class in it": (("--classes", "class,description\n"), "no class in it"),
+    "another header": (("--classes", "name;text\nmail;x\n"), "class"),
+    "a class twice": (("--classes", "class,description\nmail,a\nmail,b\n"), "line 3: class 'mail' is on line 2"),
+    "a name that says nothing": (
+        ("--classes", "class,description\nc17,\n"),
+        "describe it in a sentence, or give nodes",
+    ),
+    "no known word": (("--classes", "class,description\nzz,xyzzy\n"), "no word of it (zz, xyzzy) is in the vocabulary"),
+    "a threshold": (
+        ("--support", "support.csv", "--threshold", "2"),
+        "the threshold is 2.0; a probability from 0 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE_LINE)
+def test_what_cannot_be_used_is_one_line_and_exit_2(fewnode, d: Path, case: str) -> None:
+    arguments, message = ONE_LINE[case]
+    given = []
+    for i, word in enumerate(arguments):
+        if "\n" in word:
+            Path(f"table{i}.csv").write_text(word)
+            word = f"table{i}.csv"
+        given.append(word)
+    done = fewnode("predict", "--data", d, *given, "--all", "--out", "p.csv")
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.splitlines()[-1].startswith("fewnode: ")
+    assert not Path("p.csv").exists()
+
+
+def test_neither_a_run_nor_a_dataset(fewnode, d: Path) -> None:
+    for command in (("predict", "--all"), ("suggest",)):
+        done = fewnode(*command, "--support", "support.csv")
+        assert (done.code, done.err) == (2, "fewnode: give --data D, or --run RUN of a training\n")
+
+
+def test_one_node_and_every_node_are_answered(fewnode, d: Path, worded: Dataset) -> None:
+    Path("support.csv").write_text("node,class\nn0,mail\nn0,mail\n")
+    done = fewnode("predict", "--data", d, "--support", "support.csv", "--all", "--out", "p.csv")
+    assert done.code == 0
+    assert rows("p.csv")[0]["label"] == "mail"
+    lines = [f"n{i},{worded.class_names[c]}\n" for i, c in enumerate(worded.y)]
+    Path("support.csv").write_text("node,class\n" + "".join(lines))
+    assert fewnode("predict", "--data", d, "--support", "support.csv", "--all", "--out", "all.csv").code == 0
+    assert [row["label"] for row in rows("all.csv")] == [worded.class_names[c] for c in worded.y]
+    done = fewnode("suggest", "--data", d, "--support", "support.csv")
+    assert done.code == 2
+    assert "there is no node left to suggest" in done.err
+
+
+# --- from tables without classes ------------------------------------------------------------------------------------
+
+
+def test_tables_without_classes_are_enough(fewnode, tmp_path: Path, worded: Dataset, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = worded.feature_names or ()
+    texts = [" ".join(words[j] for j in row.indices) for row in (worded.graph.x[[i]] for i in range(100))]
+    Path("nodes.csv").write_text("id,about\n" + "".join(f"n{i},{text}\n" for i, text in enumerate(texts)))
+    Path("edges.csv").write_text("from,to\n" + "".join(f"n{a},n{b}\n" for a, b in worded.graph.edge_index().T))
+    Path("support.csv").write_text(SUPPORT)
+    tables = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--text", "about")
+    refused = fewnode("data", "import", *tables, "--out", "d")
+    assert refused.code == 2
+    assert "which column holds the class? Name it with --label: about; none: --no-label" in refused.err
+    made = fewnode("data", "import", *tables, "--no-label", "--out", "d")
+    assert made.code == 0, made.err
+    assert "next: fewnode predict --data d --support support.csv --all" in made.err
+    done = fewnode("predict", "--data", "d", "--support", "support.csv", "--all", "--out", "p.csv")
+    assert done.code == 0, done.err
+    assert len(rows("p.csv")) == 100
+
+
+def test_evaluate_all_classes(fewnode, d: Path) -> None:
+    asked = ("evaluate", "--data", d, "--protocol", "all-classes", "--method", "gpn-plus", "--shot", 3, "--draws", 4)
+    done = fewnode(*asked, "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["accuracy"]["mean"] > 0.8
+    assert (found["protocol"], found["shot"], found["draws"], found["way"]) == ("all-classes", 3, 4, 4)
+    assert found["method"] == "gpn-plus"
+    assert 0 <= found["ece"] <= 1
+    again = fewnode(*asked, "--json").json
+    assert again["accuracy"] == found["accuracy"], "the same draws, the same numbers"
+    together = fewnode(*asked, "--json", "--transductive").json
+    assert together["transductive"] is True
+    assert together["accuracy"]["mean"] > 0.8

@@ -1,0 +1,125 @@
+"""GPN+ on disk: with every kind of block it comes back as it was, and forged tensors are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
+from fewnode.graph import Block, Graph
+from fewnode.io import read_record, write_record
+from fewnode.methods.plus import GPNPlus
+
+State = dict[str, Tensor]
+
+
+@pytest.fixture(name="mixed", scope="module")
+def _mixed(planted: Dataset) -> Dataset:
+    """Words, a vector, numbers, and a column of which nothing is said."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(planted.graph.n, 10)).astype(np.float32)
+    noise[:, :6] += rng.normal(size=(len(planted.class_names), 6))[planted.y]
+    words = planted.graph.n_features
+    x = sp.hstack([planted.graph.x, sp.csr_array(noise)], format="csr")
+    kinds = (Block("words", 0, words), Block("vector", words, words + 6), Block("numbers", words + 6, words + 9))
+    return replace(planted, graph=Graph(planted.graph.adj, x, blocks=kinds))
+
+
+@pytest.fixture(name="model", scope="module", params=["base classes", "none"])
+def _model(request: pytest.FixtureRequest, mixed: Dataset) -> Estimator:
+    split = mixed.split if request.param == "base classes" else ClassSplit((), (), ())
+    return Estimator("gpn-plus", way=3, shot=3, rank=16).fit(replace(mixed, split=split))
+
+
+def test_saved_and_loaded_it_answers_the_same(model: Estimator, mixed: Dataset, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    names = [source.name for source in again.method_.mixture_.sources]
+    assert names == ["words", "vector", "numbers", "attributes"]
+    assert again.method_.mixture_.weight == model.method_.mixture_.weight
+    asked = ([0, 5, 9, 70, 71], ["a", "b", "b", "c", "c"], list(range(100, 160)))
+    for transductive in (False, True):
+        before = model.predict_proba(mixed.graph, *asked, transductive=transductive)
+        assert np.array_equal(before, again.predict_proba(mixed.graph, *asked, transductive=transductive))
+
+
+def test_what_is_restored_is_what_was_written(model: Estimator, mixed: Dataset) -> None:
+    state = model.method_.state()
+    again = GPNPlus(rank=16).restore(mixed.graph.n_features, state).state()
+    assert again.keys() == state.keys()
+    assert all(torch.equal(again[name], tensor) for name, tensor in state.items())
+
+
+def changed(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[State], State]:
+    return lambda state: {**state, name: change(state[name].clone())}
+
+
+def put(name: str, *place: int, value: float) -> Callable[[State], State]:
+    def change(tensor: Tensor) -> Tensor:
+        tensor[place] = value
+        return tensor
+
+    return changed(name, change)
+
+
+FORGED: dict[str, Callable[[State], State]] = {
+    "a tensor too many": lambda state: {**state, "extra": torch.zeros(1)},
+    "no modes": lambda state: {name: t for name, t in state.items() if name != "modes"},
+    "three modes": changed("modes", lambda t: torch.zeros(3)),
+    "modes in a square": changed("modes", lambda t: t.reshape(1, 2)),
+    "a view of no source": put("views", 0, 0, value=9),
+    "a source below the structure": put("views", 0, 0, value=-2),
+    "a diffusion that is none": put("views", 0, 1, value=99),
+    "a diffusion below zero": put("views", 0, 1, value=-1),
+    "a rank that is none": put("views", 0, 2, value=99),
+    "a view twice": lambda state: {**state, "views": state["views"][[0, *range(len(state["views"]) - 1)]]},
+    "no view": lambda state: {**state, "views": state["views"][:0], "tau": state["tau"][:0]},
+    "views of two numbers": changed("views", lambda t: t[:, :2]),
+    "a weight too few": changed("tau", lambda t: t[:-1]),
+    "a weight below zero": put("tau", 0, value=-1),
+    "a source that ends before it begins": put("source.0.columns", 2, value=0),
+    "a source beyond the attributes": put("source.3.columns", 2, value=10_000),
+    "sources that overlap": put("source.1.columns", 1, value=0),
+    "a kind that is none": put("source.0.columns", 0, value=7),
+    "a kind below zero": put("source.0.columns", 0, value=-1),
+    "a scaling that is none": put("source.0.columns", 3, value=7),
+    "numbers that are no integers": changed("source.0.columns", lambda t: t.double()),
+    "directions too short": changed("source.0.directions", lambda t: t[:-1]),
+    "directions too narrow": changed("source.1.directions", lambda t: t[:, :-1]),
+    "a mean too long": changed("source.0.mean", lambda t: torch.cat([t, t])),
+    "an idf too short": changed("source.0.idf", lambda t: t[:-1]),
+    "a source without a mean": lambda state: {name: t for name, t in state.items() if name != "source.0.mean"},
+    "a fusion too narrow": changed("fusion.mean", lambda t: t[:-1]),
+    "a fusion of one number": changed("fusion.projection", lambda t: t[0, 0]),
+    "no fusion": lambda state: {name: t for name, t in state.items() if not name.startswith("fusion.")},
+}
+FORGED |= {
+    f"a projection without {part}": lambda state, part=part: {
+        name: t for name, t in state.items() if not (name.startswith("projection.") and name.endswith(part))
+    }
+    for part in ("mean", "axes", "variance")
+}
+FORGED["a projection too wide"] = lambda state: {
+    name: torch.cat([t, t], dim=1) if name.endswith(".axes") else t for name, t in state.items()
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_forged_tensors_are_refused_in_a_line(model: Estimator, mixed: Dataset, tmp_path: Path, forged: str) -> None:
+    """Through the door that a stranger's run comes by, with right checksums."""
+    model.save(tmp_path / "run")
+    meta, _ = read_record(tmp_path / "run", "model")
+    state = {name: t.contiguous().numpy() for name, t in FORGED[forged](model.method_.state()).items()}
+    write_record(tmp_path / "forged", "model", {k: v for k, v in meta.items() if k != "sha256"}, state)
+    with pytest.raises(FewnodeError, match="not a complete model") as caught:
+        load_model(tmp_path / "forged").predict_proba(mixed.graph, [0, 5], ["a", "b"], [1])
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,80 @@
+"""Answers with known shares of classes: against a general optimiser, and what must never change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from fewnode.errors import FewnodeError
+from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
+
+
+def brute_force(p: np.ndarray, shares: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The bias is the minimum of Σ w log Σ p e^b - W s·b, which a general optimiser finds as well."""
+
+    def loss(bias: np.ndarray) -> float:
+        return float(weight @ np.log(p @ np.exp(bias)) / weight.sum() - shares @ bias)
+
+    bias = minimize(loss, np.zeros(len(shares)), method="BFGS", options={"gtol": 1e-9}).x
+    return biased(p, bias)
+
+
+@pytest.mark.parametrize("ways", [2, 3, 7])
+def test_it_is_the_optimum(rng: np.random.Generator, ways: int) -> None:
+    p, shares = rng.dirichlet(np.full(ways, 0.5), 200), rng.dirichlet(np.ones(ways))
+    weight = rng.random(200)
+    found = in_proportion(p, shares, weight)
+    assert found == pytest.approx(brute_force(np.maximum(p, 1e-30), shares, weight), abs=1e-4)
+    assert weight @ found / weight.sum() == pytest.approx(shares, abs=1e-5)
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+def test_equal_answers_stay_equal_and_the_order_within_a_class_stays(rng: np.random.Generator) -> None:
+    p = rng.dirichlet([1, 1], 50)
+    p[7] = p[31]
+    found = in_proportion(p, np.array([0.9, 0.1]), np.ones(50))
+    assert (found[7] == found[31]).all()
+    assert (np.argsort(found[:, 0]) == np.argsort(p[:, 0])).all()
+
+
+def test_shares_that_hold_already_change_nothing(rng: np.random.Generator) -> None:
+    p, weight = rng.dirichlet([1, 2, 3], 40), rng.random(40)
+    assert in_proportion(p, weight @ p / weight.sum(), weight) == pytest.approx(p, abs=1e-9)
+
+
+@pytest.mark.parametrize("certain", [1e-3, 1e-12, 0.0])
+def test_answers_may_be_certain(certain: float) -> None:
+    p = np.array([[1 - certain, certain]] * 9 + [[certain, 1 - certain]])
+    found = in_proportion(p, np.array([0.5, 0.5]), np.ones(10))
+    assert found.mean(axis=0) == pytest.approx([0.5, 0.5], abs=1e-4)
+    assert found[9, 1] > found[0, 1]
+
+
+def test_a_share_of_nothing_and_nodes_that_count_nothing() -> None:
+    p = np.array([[0.9, 0.1], [0.2, 0.8]])
+    assert in_proportion(p, np.array([0.0, 1.0]), np.ones(2)).tolist() == [[0, 1], [0, 1]]
+    assert in_proportion(p, np.array([0.5, 0.5]), np.zeros(2)).tolist() == p.tolist()
+
+
+def test_shares_are_those_of_the_classes_in_their_order() -> None:
+    assert checked_shares(["vpn", "mail"], {"mail": 0.3, "vpn": 0.7}).tolist() == [0.7, 0.3]
+    assert checked_shares(["a", "b"], {"a": 0.333, "b": np.float32(0.66)}).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("classes", "given", "message"),
+    [
+        ("ab", {"a": 0.5, "b": 0.5, "c": 0.0}, "'c' is none of the classes"),
+        ("ab", {"a": 1.0}, "class 'b' has no share"),
+        ("ab", {"a": -0.5, "b": 1.5}, "the share of 'a' is -0.5, expected a number from 0 to 1"),
+        ("ab", {"a": float("nan"), "b": 1.0}, "the share of 'a' is nan"),
+        ("ab", {"a": "half", "b": 0.5}, "the share of 'a' is 'half'"),
+        ("ab", {"a": 30, "b": 70}, "the shares sum to 100, expected 1"),
+        ("ab", {"a": 0.5, "b": 0.52}, "the shares sum to 1.02"),
+        ("a", {"a": 1.0}, "'a' is given alone"),
+    ],
+)
+def test_what_are_no_shares_is_refused(classes: str, given: dict[str, float], message: str) -> None:
+    with pytest.raises(FewnodeError, match=message):
+        checked_shares(list(classes), given)
