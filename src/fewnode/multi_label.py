@@ -25,6 +25,10 @@ from fewnode.recognition.membership import surveyed
 
 SEPARATOR = "|"
 """Between the classes of a node in a table of predictions."""
+ALL = -1
+"""Key of the task that classes share which exclude each other."""
+AGAINST = 200
+"""Labelled nodes that speak against a class at most: more only take time."""
 FEWEST = 3
 """Classes whose sizes tell how large another one may be."""
 
@@ -62,13 +66,13 @@ class IndependentClasses:
     """A recogniser whose classes may share nodes: rows of probabilities need not sum to 1.
 
     Which share of the network is in a class is estimated over `population`: by default the nodes of the kinds that have
-    labels. A `share` is taken for that of every class instead.
+    labels. If `like_support`, the nodes that are asked about were drawn as the labelled ones were: their shares count.
     """
 
-    def __init__(self, recogniser: Recogniser, population: Ints | None = None, share: float | None = None) -> None:
+    def __init__(self, recogniser: Recogniser, population: Ints | None = None, like_support: bool = False) -> None:
         if recogniser.cannot_tell:
             raise FewnodeError(f"several classes a node: each is told from all other nodes; {recogniser.cannot_tell}")
-        self.recogniser, self._share = recogniser, share
+        self.recogniser, self._like_support = recogniser, like_support
         network = recogniser.network
         if population is None:
             anyone = network.claimable_mask if isinstance(network, Dataset) else np.ones(network.n, bool)
@@ -102,8 +106,11 @@ class IndependentClasses:
     @cached_property
     def shares(self) -> list[float]:
         """What share of the population is in each class."""
-        if self._share is not None:
-            return [self._share] * self.n_way
+        if self._like_support:
+            given = self.recogniser.task(np.zeros(0, np.int64))
+            counts = np.bincount(given.support_y, minlength=self.n_way)
+            share = counts / np.unique(given.support).size
+            return [float(part) for part in share.clip(0.01, 0.95)]
         method, prepared = self.recogniser.telling()
         graph, model, some = self.recogniser.graph, method.membership, surveyed(self._population)
         if model is None or not some.size:
@@ -138,23 +145,40 @@ class IndependentClasses:
 
     @cached_property
     def _contrasts(self) -> list[Contrast]:
-        """Classes that share no labelled node with others have the same rivals: they are asked about together."""
+        """What each class is told from: every other one or, if classes share labelled nodes, all that is not in it.
+
+        A closed task of many classes spreads one certainty over them, which is right only where they exclude each
+        other, as they seem to if no labelled node is in two. Then they are asked about together.
+        """
         given = self.recogniser.task(np.zeros(0, np.int64))
-        found: dict[tuple[bytes, int], Contrast] = {}
+        nodes = np.unique(given.support)
+        shares = nodes.size < given.support.size
+        found: dict[int, Contrast] = {}
         for c in range(self.n_way):
-            own = given.support_y == c
-            kept = own | ~np.isin(given.support, given.support[own])
-            said = _description_of(given, c)
-            present = np.unique(np.append(given.support_y[kept], c))
-            if present.size == 1:
+            own = given.support[given.support_y == c]
+            others, said = np.setdiff1d(nodes, own), _description_of(given, c)
+            if not others.size:
                 continue
-            y = np.searchsorted(present, given.support_y[kept])
-            column = int(np.searchsorted(present, c))
-            words = None if said is None else Described(said.x, np.array([column]))
-            task = Task(given.support[kept], y, np.zeros(0, np.int64), words)
-            key = (kept.tobytes(), -1 if words is None else c)
+            task, column = (_two_classes(own, others, said), 0) if shares else _all_classes(given, c, said)
+            key = ALL if said is None and not shares else c
             found.setdefault(key, Contrast(task)).columns[c] = column
         return list(found.values())
+
+
+def _two_classes(own: Ints, others: Ints, said: Described | None) -> Task:
+    """Class 0 and labelled nodes that are not in it: all of them or, of very many, some."""
+    others = others[:: -(-others.size // AGAINST)]
+    words = None if said is None else Described(said.x, np.zeros(1, np.int64))
+    label = np.repeat([0, 1], [own.size, others.size])
+    return Task(np.concatenate([own, others]), label, np.zeros(0, np.int64), words)
+
+
+def _all_classes(given: Task, c: int, said: Described | None) -> tuple[Task, int]:
+    """Class c and all that have labelled nodes, and the column of c."""
+    present = np.unique(np.append(given.support_y, c))
+    column = int(np.searchsorted(present, c))
+    words = None if said is None else Described(said.x, np.array([column]))
+    return Task(given.support, np.searchsorted(present, given.support_y), given.query, words), column
 
 
 def _description_of(task: Task, c: int) -> Described | None:

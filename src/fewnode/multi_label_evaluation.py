@@ -102,10 +102,10 @@ def evaluate_multi_label(
 ) -> Result:
     """Score a fitted model on tasks of the test classes, where a node may be in several of them.
 
-    Shapes are as in `evaluate`. All queries are members of some class of the task: the model is told that each class
-    has one in N. Scores: `micro_f1` and `macro_f1` of what is at least as likely as not, and `average_precision` and
-    `precision_at_k` of nodes ranked for each class, both the mean over classes. `ece` is the expected calibration error
-    of the probabilities of all classes.
+    Shapes are as in `evaluate`. All queries are members of some class of the task, drawn as support nodes are: so the
+    shares of classes among these count, not those of the network. Scores: `micro_f1` and `macro_f1` of what is at least
+    as likely as not, and `average_precision` and `precision_at_k` of nodes ranked for each class, both the mean over
+    classes. `ece` is the expected calibration error of the probabilities of all classes.
     """
     data = as_labelled(data)
     way = max(2, min(model.way, len(data.split.test))) if way is None else way
@@ -115,7 +115,7 @@ def evaluate_multi_label(
     query = shot if query is None else query
     sampler = MultiLabelSampler(data, data.split.test, way, shot, query, seed)
     shape = {"way": way, "shot": shot, "query": query}
-    return _scored(model, data, sampler, tasks, {"share": 1 / way}, precision_at, shape)
+    return _scored(model, data, sampler, tasks, {"like_support": True}, precision_at, shape)
 
 
 def evaluate_all_classes_multi_label(

@@ -1,0 +1,109 @@
+"""`--multi-label` of `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewnode.dataset import Dataset
+from fewnode.io import save_dataset
+from multi_label_graphs import planted_multi_label, with_words
+
+
+@pytest.fixture(name="data", scope="module")
+def _data() -> Dataset:
+    return planted_multi_label()
+
+
+@pytest.fixture(name="home")
+def _home(data: Dataset, tmp_path: Path) -> Path:
+    save_dataset(data, tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture(name="support")
+def _support(data: Dataset, tmp_path: Path) -> Path:
+    assert data.labels is not None
+    both = np.intersect1d(data.members(7), data.members(8))
+    nodes = sorted({int(n) for c in (7, 8) for n in [*both[:2], *data.members(c)[:5]]})
+    own = data.labels[:, [7, 8]].toarray()
+    rows = [f"node-{n},{name}" for n in nodes for name, there in zip("hi", own[n], strict=True) if there]
+    assert len(rows) > len(nodes), "some node is in both"
+    path = tmp_path / "support.csv"
+    path.write_text("\n".join(["node,class", *rows]) + "\n")
+    return path
+
+
+def test_a_table_of_every_node(fewnode, home: Path, support: Path, tmp_path: Path, data: Dataset) -> None:
+    out = tmp_path / "p.csv"
+    done = fewnode("predict", "--data", home, "--support", support, "--multi-label", "--all", "--out", out)
+    assert done.code == 0
+    assert "of them in several" in done.err
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == ["node", "label", "probability", "h", "i", "member"]
+    assert len(rows) == data.graph.n
+    assert {row["label"] for row in rows} == {"h", "i", "h|i", "none of these"}
+    for row in rows:
+        own = [name for name in "hi" if float(row[name]) >= 0.5]
+        assert row["label"] == ("|".join(own) or "none of these")
+        assert float(row["probability"]) == max(float(row["h"]), float(row["i"]))
+    loose = fewnode("predict", "--data", home, "--support", support, "--multi-label", "--all", "--threshold", 0.1)
+    assert loose.out.count("h|i") > out.read_text().count("h|i")
+
+
+def test_json_and_reasons(fewnode, home: Path, support: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("node\nnode-7\nnode-9\n")
+    asked = ("predict", "--data", home, "--support", support, "--query", tmp_path / "q.csv", "--multi-label")
+    done = fewnode(*asked, "--explain", "--json").json
+    assert (done["multi_label"], len(done["predictions"])) == (True, 2)
+    assert len(done["predictions"][0]["nearest"]) == 3
+    assert isinstance(done["predictions"][0]["labels"], list)
+
+
+def test_several_classes_need_the_option(fewnode, home: Path, support: Path) -> None:
+    done = fewnode("predict", "--data", home, "--support", support, "--all")
+    assert done.code == 2
+    assert "support.csv: line" in done.err
+    assert "--multi-label" in done.err
+    for more in ("--closed-set", "--transductive"):
+        done = fewnode("predict", "--data", home, "--support", support, "--all", "--multi-label", more)
+        assert (done.code, more in done.err) == (2, True)
+
+
+def test_kinds_without_labels_are_left_out_and_named(fewnode, data: Dataset, support: Path, tmp_path: Path) -> None:
+    save_dataset(with_words(data), tmp_path / "kinds")
+    done = fewnode("predict", "--data", tmp_path / "kinds", "--support", support, "--multi-label", "--all")
+    assert "left out: 30 nodes of kinds without any label (word)" in done.err
+    assert "word-" not in done.out
+    (tmp_path / "q.csv").write_text("node\nword-1\n")
+    asked = ("--query", tmp_path / "q.csv", "--multi-label")
+    assert "word-1," in fewnode("predict", "--data", tmp_path / "kinds", "--support", support, *asked).out
+
+
+def test_evaluate_a_run(fewnode, home: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert fewnode("train", "--data", home, "--way", 3, "--shot", 3, "--out", run, "-q").code == 0
+    done = fewnode("evaluate", "--run", run, "--multi-label", "--tasks", 4, "--json").json
+    assert {"micro_f1", "macro_f1", "average_precision", "precision_at_k", "ece"} <= set(done)
+    assert (done["tasks"], done["way"], done["precision_at"]) == (4, 3, 10)
+    shown = fewnode("evaluate", "--run", run, "--multi-label", "--tasks", 4, "--precision-at", 3).out
+    for word in ("micro-F1", "macro-F1", "average precision", "precision@k", "k = 3", "calibration error"):
+        assert word in shown
+    for more in (["--open-set"], ["--transductive"], ["--repeats", 2], ["--queries", "long-tail"]):
+        refused = fewnode("evaluate", "--run", run, "--multi-label", *more)
+        assert (refused.code, more[0] in refused.err) == (2, True)
+    refused = fewnode("evaluate", "--run", run, "--precision-at", 3)
+    assert (refused.code, "--multi-label" in refused.err) == (2, True)
+
+
+def test_evaluate_all_classes(fewnode, home: Path) -> None:
+    ask = ("evaluate", "--data", home, "--protocol", "all-classes", "--multi-label", "--draws", 2, "--query", 5)
+    done = fewnode(*ask, "--json", "-q").json
+    assert (done["way"], done["draws"], done["options"]) == (12, 2, {})
+    assert done["average_precision"]["mean"] > 0.5
+    assert "several classes a node" in fewnode(*ask).out
+    assert fewnode(*ask, "--transductive").code == 2
+    assert fewnode(*ask, "--method", "logistic").code == 2
