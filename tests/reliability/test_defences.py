@@ -164,7 +164,7 @@ DEFENCES = [
     Defence(
         "a node counts once in the support",
         "nodes.py",
-        "        if row not in given:",
+        "        if not before or (several and label not in before):",
         "        if True:",
         "test_nodes.py::test_a_node_counts_once_in_the_support",
     ),
