@@ -121,7 +121,7 @@ def evaluate(
       fewnode evaluate --run run --shot 1 --with-base
       fewnode evaluate --data debian --protocol all-classes --shot 5
       fewnode evaluate --data debian --protocol all-classes --method logistic
-      fewnode evaluate --data debian --protocol all-classes --multi-label --draws 5
+      fewnode evaluate --data D --protocol all-classes --multi-label
       fewnode evaluate --run run --multi-label --way 5 --shot 3
 
     To compare methods, networks and settings in one table: `fewnode experiment`.

@@ -120,8 +120,8 @@ def predict(
       printf 'class,share\\nmail,0.3\\nvpn,0.7\\n' > mix.csv
       fewnode predict --run run --support support.csv --all --proportions mix.csv
       fewnode predict --run run --support support.csv --all --with-base
-      printf 'node,class\\nopenvpn,vpn\\nopenvpn,server\\ntinc,vpn\\nexim4,server\\n' > several.csv
-      fewnode predict --data debian --support several.csv --multi-label --all --out p.csv
+      printf 'node,class\\ntinc,vpn\\ntinc,server\\nexim4,server\\n' > s.csv
+      fewnode predict --data debian --support s.csv --multi-label --all
 
     Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
     same by HTTP and on a page: `fewnode serve`.
