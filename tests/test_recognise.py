@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import fewnode
 from fewnode import Class, FewnodeError, UnusedInput, recognise
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.description import describe, shared_words
 from fewnode.graph import Graph
 from fewnode.predictions import DESCRIPTION, NONE
 from graphs import TOPICS
@@ -157,3 +158,15 @@ def test_fifty_classes_of_very_unequal_shots(planted: Dataset) -> None:
     found = recognise(data, given)
     assert found.probabilities.shape == (planted.graph.n, 50)
     assert np.isfinite(found.probabilities).all()
+
+
+def test_the_words_that_speak_for_a_node_are_named(worded: Dataset) -> None:
+    """A word of the description that the node has itself, or one that only a neighbour has, with its name."""
+    found = recognise(worded, {NAMES[0]: ""}, explain=True, threshold=0.0)
+    described = describe(worded, "", NAMES[0])
+    assert found.words is not None
+    for node, text in zip(found.nodes, found.words, strict=True):
+        (shared,) = shared_words(described, worded, [worded.node(node)])
+        near = [f"{word} ({worded.node_name(other)})" for word, other in shared.near]
+        assert text == " ".join([*shared.own, *near])
+    assert "words" in found.to_csv().splitlines()[0]

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.dataset import Dataset
 from fewnode.definitions import Class, Definitions
+from fewnode.description import Description, shared_words
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.estimator import Estimator
 from fewnode.files import write_text
@@ -28,7 +30,7 @@ from fewnode.with_base import joined_by_base
 
 DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
-COLUMNS = ("node", "label", "probability", "member", "nearest")
+COLUMNS = ("node", "label", "probability", "member", "nearest", "words")
 """What a table of predictions has beside a column a class."""
 
 
@@ -67,6 +69,8 @@ class Predictions:
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    words: list[str] | None = None
+    """Of each node, the words that it shares with the description of its class, if there is one."""
 
     def __post_init__(self) -> None:
         for numbers in (self.probabilities, self.member):
@@ -102,7 +106,23 @@ class Predictions:
         """The answer for some of the nodes."""
         member = None if self.member is None else self.member[rows]
         names = [self.nodes[i] for i in rows]
-        return replace(self, nodes=names, probabilities=self.probabilities[rows], member=member, why=why)
+        words = None if self.words is None else [self.words[i] for i in rows]
+        return replace(self, nodes=names, probabilities=self.probabilities[rows], member=member, why=why, words=words)
+
+    def with_words(self, data: Dataset, descriptions: Mapping[str, Description]) -> Predictions:
+        """The same, and for each node that is in a described class the words that speak for it.
+
+        First those of the node itself, then those of its neighbours, each with the neighbour that has it.
+        """
+        best = [self.classes[c] for c in self.probabilities.argmax(axis=1)]
+        words = [""] * len(self.nodes)
+        for name, description in descriptions.items():
+            places = [i for i, label in enumerate(self.labels) if label != NONE and best[i] == name]
+            shared = shared_words(description, data, [data.node(self.nodes[i]) for i in places])
+            for place, found in zip(places, shared, strict=True):
+                near = [f"{word} ({data.node_name(neighbour)})" for word, neighbour in found.near]
+                words[place] = " ".join([*found.own, *near])
+        return replace(self, words=words)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -147,6 +167,10 @@ class Predictions:
             header.append("nearest")
             for cells, names in zip(rows, self.nearest, strict=True):
                 cells.append(" ".join(names))
+        if self.words is not None:
+            header.append("words")
+            for cells, text in zip(rows, self.words, strict=True):
+                cells.append(text)
         return csv_text([header, *rows])
 
     def support_csv(self) -> str:
@@ -171,7 +195,9 @@ class Predictions:
         columns: dict[str, Any] = {"node": self.nodes, "label": self.labels, "probability": self.probability}
         columns |= dict(zip(class_columns(self.classes), self.probabilities.T, strict=True))
         columns["member"] = np.full(len(self.nodes), np.nan) if self.member is None else self.member
-        return pd.DataFrame({**columns, **({"nearest": self.nearest} if self.why else {})})
+        columns |= {"nearest": self.nearest} if self.why else {}
+        columns |= {"words": self.words} if self.words is not None else {}
+        return pd.DataFrame(columns)
 
     def write(self, path: Path) -> None:
         write_text(path, self.to_csv())
@@ -195,6 +221,8 @@ class Predictions:
         ]
         for cells, names in zip(rows, self.nearest, strict=False):
             cells["nearest"] = names
+        for cells, text in zip(rows, self.words or (), strict=False):
+            cells["words"] = text
         for cells, own in zip(rows if self.multi_label else (), self.probabilities >= self.threshold, strict=False):
             cells["labels"] = [name for name, there in zip(self.classes, own, strict=True) if there]
         beta = self.why.beta.tolist() if self.why else [None] * len(self.support)
@@ -351,4 +379,5 @@ def recognise(
     answerer = Answerer(model, network, given.support, given.labels, given.rows, bias, multi_label)
     if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
         warn_unused(remarks, stacklevel=3)
-    return answerer.predictions(asked, explain, transductive, **mode)
+    found = answerer.predictions(asked, explain, transductive, **mode)
+    return found.with_words(network, given.descriptions) if explain and given.descriptions else found

@@ -104,7 +104,8 @@ def predict(
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
-    With --explain the table also names the nearest support nodes, and the weight β of each support node in its class
+    With --explain the table also names the nearest support nodes, the `words` that a node or a neighbour of it (in
+    brackets) shares with the description of its class, and the weight β of each support node in its class
     goes to a second table, OUT.support.csv.
 
     \b
@@ -177,6 +178,8 @@ def predict(
     answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias, multi_label)
     tell(answerer.remarks, quiet)
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
+    if explain and given.descriptions:
+        answer = answer.with_words(dataset, given.descriptions)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
