@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import fewnode
 from fewnode.card import model_card
 from fewnode.dataset import Dataset
-from fewnode.episodes import Task
+from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
 from fewnode.fitting import base_tasks, calibrate
@@ -84,7 +84,7 @@ class Estimator:
         self.options = options
         self.method_: Any = build_method(self._made_by, seed, options)
         self.trained_: dict[str, Any] = {}
-        self.needs_fit = True
+        self.needs_fit, self.reads_descriptions = True, getattr(self.method_, "reads_descriptions", False)
         self._featured: tuple[Graph, Graph] | None = None
 
     def fit(self, data: Dataset | PyGData, journal: Journal = QUIET, team: Team = ALONE) -> Estimator:
@@ -187,9 +187,12 @@ class Estimator:
         """
         return self.recogniser(graph, support, support_y).member(query)
 
-    def familiar(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+    def familiar(
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, described: Described | None = None
+    ) -> Probabilities:
         """The same, if every second node were in one of them: for tests with as many members as strangers."""
-        return self.recogniser(graph, support, support_y).familiar(query)
+        said = {} if described is None else {c: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        return self.recogniser(graph, support, support_y, said).familiar(query)
 
     def predict(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Ints
 
-Familiar: TypeAlias = Callable[[Graph, Ints, Ints, Ints], NDArray[np.float32]]
-"""P(a query is in one of the classes) of (graph, support, support_y, query)."""
+Familiar: TypeAlias = Callable[..., NDArray[np.float32]]
+"""P(a query is in one of the classes) of (graph, support, support_y, query) and, if there are some, descriptions."""
 
 
 def tell_apart(familiar: Familiar, data: Dataset, pool: Sequence[Episode], seed: int) -> dict[str, NDArray[np.float64]]:
@@ -27,7 +27,9 @@ def tell_apart(familiar: Familiar, data: Dataset, pool: Sequence[Episode], seed:
     for t, task in enumerate(pool):
         others = strangers(data, task, t, seed)
         asked = np.concatenate([task.query, others])
-        own, other = np.split(familiar(data.graph, task.support, task.support_y, asked), [task.query.size])
+        said = () if task.task.described is None else (task.task.described,)
+        sure = familiar(data.graph, task.support, task.support_y, asked, *said)
+        own, other = np.split(sure, [task.query.size])
         surer = (own[:, None] > other) + 0.5 * (own[:, None] == other)
         found["auroc"].append(float(surer.mean()))
         found["known"].append(float((own >= 0.5).mean()))
@@ -37,7 +39,7 @@ def tell_apart(familiar: Familiar, data: Dataset, pool: Sequence[Episode], seed:
 
 def strangers(data: Dataset, task: Episode, t: int, seed: int) -> Ints:
     """Nodes of classes that are not in the task, as many as it has queries: of the test part if it has such classes."""
-    own = np.unique(data.y[task.support])
+    own = np.unique(data.y[np.concatenate([task.support, task.query])])  # a described class may have no support
     parts = (data.split.test, (*data.split.train, *data.split.valid))
     others = next((left for part in parts if (left := np.setdiff1d(part, own)).size), np.arange(0))
     nodes = np.flatnonzero(np.isin(data.y, others))

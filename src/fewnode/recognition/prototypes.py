@@ -164,9 +164,11 @@ class Prototypical(ABC):
             self._landmarks = (z, landmarks(z))
         return self._landmarks[1]
 
-    def familiar(self, graph: Graph, support: Ints, support_y: Ints, query: Ints) -> NDArray[np.float32]:
+    def familiar(
+        self, graph: Graph, support: Ints, support_y: Ints, query: Ints, described: Described | None = None
+    ) -> NDArray[np.float32]:
         """P(a query node is in one of the given classes), if every second node were."""
-        return self.familiar_to(graph, self.prepare(graph, support, support_y), query)
+        return self.familiar_to(graph, self.prepare(graph, support, support_y, described), query)
 
     def familiar_to(
         self, graph: Graph, prepared: PreparedSupport, query: Ints, share: float = 0.5
