@@ -63,10 +63,15 @@ def described_pool(
     return list(map(partial(with_descriptions, data, rows=rows, labelled=shot > 0), drawn))
 
 
-def named_tasks(data: Dataset, members: Sequence[Ints], way: int, count: int, query: int = 5) -> list[Episode]:
-    """Tasks of known classes of which only the names are given; none if too few names say something."""
+def named_tasks(
+    data: Dataset, members: Sequence[Ints], way: int, count: int, query: int = 5, shot: int = 0
+) -> list[Episode]:
+    """Tasks of known classes of which only the names are given; none if too few names say something.
+
+    With `shot`, so many labelled nodes of each are given, too.
+    """
     classes = [int(data.y[nodes[0]]) for nodes in members if nodes.size > query]
     try:
-        return described_pool(data, classes, {}, (way, 0, query), count, 1)
+        return described_pool(data, classes, {}, (way, shot, query), count, 1)
     except FewnodeError:
         return []

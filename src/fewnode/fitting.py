@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from fewnode.dataset import Dataset
 from fewnode.described_tasks import named_tasks
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.recogniser import FittedMethod
@@ -27,6 +28,7 @@ from fewnode.recognition.calibration import (
     fit_temperature,
 )
 from fewnode.recognition.fit_membership import fit_membership
+from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.prototypes import Prototypical
 
 
@@ -64,6 +66,9 @@ def calibrate(
     members = valid.members if method.learns_classes else [*train.members, *valid.members]
     prior: CalibrationPrior | None = getattr(method, "prior", None)
     named = named_tasks(data, members, min(way, len(members)), TASKS) if method.reads_descriptions else []
+    if named:
+        both = named_tasks(data, members, min(way, len(members)), TASKS, shot=1)
+        method.worth_ = max(WORTHS, key=lambda worth: _accuracy(method, worth, graph, both))
     method.membership = fit_membership(method, graph, members, way, prior.membership if prior else None, named)
     ways = [each for each in sorted({2, way, 2 * way}) if each <= len(members)]
     episodes = [each for n in ways for each in calibration_tasks(members, n, count=TASKS // len(ways))]
@@ -85,3 +90,11 @@ def calibrate(
         "membership": asdict(method.membership) if method.membership else None,
         "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
     }
+
+
+def _accuracy(method: Any, worth: float, graph: Graph, tasks: Sequence[Episode]) -> tuple[float, float]:
+    """Of known classes with one label and their names, if a name counts so much; of equals, the prior's counts."""
+    method.worth_ = worth
+    answers = method.predict_tasks(graph, [each.task for each in tasks])
+    right = [np.mean(answer.argmax(axis=1) == each.query_y) for answer, each in zip(answers, tasks, strict=True)]
+    return float(np.mean(right)), worth

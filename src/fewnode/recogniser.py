@@ -129,7 +129,8 @@ class Recogniser:
         if self._described is None or prepared is None or prepared.count is None:
             return []
         worth = prepared.count[len(self.support) :]
-        return [self.classes[c] for c, w in zip(self._described.y.tolist(), worth.tolist(), strict=True) if w < DOUBTED]
+        least = DOUBTED * getattr(self._method, "worth_", 1.0)
+        return [self.classes[c] for c, w in zip(self._described.y.tolist(), worth.tolist(), strict=True) if w < least]
 
     def predict_proba(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """As that of `Estimator`."""

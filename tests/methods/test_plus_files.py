@@ -75,8 +75,8 @@ def put(name: str, *place: int, value: float) -> Callable[[State], State]:
 FORGED: dict[str, Callable[[State], State]] = {
     "a tensor too many": lambda state: {**state, "extra": torch.zeros(1)},
     "no modes": lambda state: {name: t for name, t in state.items() if name != "modes"},
-    "three modes": changed("modes", lambda t: torch.zeros(3)),
-    "modes in a square": changed("modes", lambda t: t.reshape(1, 2)),
+    "a description that counts nothing": changed("modes", lambda t: torch.zeros(3)),
+    "modes in a square": changed("modes", lambda t: t.reshape(1, -1)),
     "a view of no source": put("views", 0, 0, value=9),
     "a source below the structure": put("views", 0, 0, value=-2),
     "a diffusion that is none": put("views", 0, 1, value=99),

@@ -28,7 +28,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognition.labelled import LabelledRows, echoed
+from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
@@ -86,6 +86,7 @@ class GPNPlus(Prototypical):
         Without such classes the weights are those that other networks taught.
         """
         need_differences(graph)
+        self.worth_ = WORTH
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
         mixture, blocks = self._weighed(graph, practice, [*train.members, *valid.members]).learned(graph)
@@ -178,7 +179,7 @@ class GPNPlus(Prototypical):
         if task.described is None:
             return LabelledRows.of(rows, task.support_y)
         said = echoed(self.mixture_.unlinked(task.described.x, rows.shape[1]), self.embedding(graph)[0])
-        return LabelledRows.of(rows, task.support_y, said, task.described.y)
+        return LabelledRows.of(rows, task.support_y, said, task.described.y, self.worth_)
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
         return self._labelled(graph, task).z
@@ -234,11 +235,15 @@ class GPNPlus(Prototypical):
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""
-        return {**mixture_state(self.mixture_), "modes": torch.tensor([float(self.trust_), float(self.adapts_)])}
+        modes = torch.tensor([float(self.trust_), float(self.adapts_), self.worth_])
+        return {**mixture_state(self.mixture_), "modes": modes}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
         self.mixture_ = restored_mixture(state, n_features, self.rank, self.seed)
-        self.trust_, self.adapts_ = (bool(mode > 0) for mode in state["modes"].tolist())
+        trust, adapts, worth = state["modes"].tolist()
+        if not 0 < worth <= WORTH:
+            raise ValueError(f"a description counts {worth}")
+        self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
         self._cache = None
         return self
 

@@ -18,6 +18,10 @@ WORTH, ODDS = 1.0, 2.0
 """What a description counts, where a labelled node counts 1; and the odds that it is right, before a label is seen."""
 ECHO = 30
 """Nodes most like a description that speak for it, too, all together as much as it does itself."""
+WORTHS = (0.25, 0.5, WORTH)
+"""What names of known classes may show a description to count: more would cost too much where it is wrong."""
+WORTHS = (0.25, 0.5, WORTH)
+"""What names of known classes may show a description to count: more would cost too much where it is wrong."""
 DOUBTED = 0.3
 """A description that counts less disagrees with the labelled nodes of its class."""
 
@@ -33,14 +37,22 @@ class LabelledRows:
 
     @classmethod
     def of(
-        cls, z: Float[Tensor, "k d"], y: Ints, said: Float[Tensor, "m d"] | None = None, said_y: Ints | None = None
+        cls,
+        z: Float[Tensor, "k d"],
+        y: Ints,
+        said: Float[Tensor, "m d"] | None = None,
+        said_y: Ints | None = None,
+        most: float = WORTH,
     ) -> LabelledRows:
-        """Labelled nodes and, if there are some, descriptions, each by how well it agrees with the nodes."""
+        """Labelled nodes and, if there are some, descriptions, each by how well it agrees with the nodes.
+
+        `most` is what a description counts that nobody doubts.
+        """
         label, nodes = torch.from_numpy(y), torch.ones(len(y), dtype=torch.bool)
         if said is None or said_y is None:
             return cls(z, label, torch.ones(len(y)), nodes)
         said_label = torch.from_numpy(said_y)
-        worth = WORTH * torch.sigmoid(agreement(z, label, said, said_label) + math.log(ODDS))
+        worth = most * torch.sigmoid(agreement(z, label, said, said_label) + math.log(ODDS))
         unlabelled = torch.bincount(label, minlength=int(said_label.max()) + 1)[said_label] == 0
         worth = torch.where(unlabelled, 1.0, worth)  # nothing else stands for the class
         return cls(

@@ -61,6 +61,8 @@ class Prototypical(ABC):
     """Whether weights are trained on the training classes, so that these come out better than others ever will."""
     reads_descriptions = False
     """Whether a class may be given by a description."""
+    worth_: float = 1.0
+    """What a description counts that nobody doubts, where a labelled node counts 1."""
     kept = False
     """Whether `embedding` takes so long that it is worth a file."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
