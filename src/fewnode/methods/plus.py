@@ -103,11 +103,12 @@ class GPNPlus(Prototypical):
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
+        self.trust_ = True  # while it is judged
         self.trust_ = self._trust(graph, enough) if practice else True
         return self
 
     def _trust(self, graph: Graph, members: Sequence[Ints]) -> bool:
-        """Whether the transductive mode may differ from the inductive one.
+        """Whether the transductive mode may begin with expectation-maximisation.
 
         It must lose neither where queries are balanced over classes nor where they are long-tailed, on their tasks.
         """
@@ -205,7 +206,7 @@ class GPNPlus(Prototypical):
         if not self.ridge:
             return super().predict_tasks(graph, tasks, transductive)
         with torch.inference_mode():
-            return [self._answer(graph, task, transductive and self.trust_).numpy() for task in tasks]
+            return [self._answer(graph, task, transductive).numpy() for task in tasks]
 
     def _answer(self, graph: Graph, task: Task, transductive: bool) -> Float[Tensor, "q n"]:
         """Probabilities of a task's queries: each on its own, or all together."""
@@ -221,11 +222,11 @@ class GPNPlus(Prototypical):
     ) -> Float[Tensor, "q n"] | None:
         """What each query counts in each class to begin with; None if most of them seem to be in none.
 
-        Known classes showed that expectation-maximisation is a better beginning. Without them it can go wrong, which
-        nobody would notice; the answers that each query gets `alone` cannot go as wrong.
+        Expectation-maximisation is the better beginning where known classes showed that it can be trusted. Else it can
+        go wrong, which nobody would notice; the answers that each query gets `alone` cannot go as wrong.
         """
         crowd = self.crowd(graph, task.query)
-        if not self.adapts_ and given.is_node.all():
+        if self.trust_ and not self.adapts_ and given.is_node.all():
             y, beta = given.y, 1 / given.shots[given.y]
             return rectify(given.z, beta, y, query, given.n_way, self.distance, self.membership, crowd)
         familiar = familiarity(query, given.means, given.shots, self.distance, self.membership, crowd)
