@@ -123,3 +123,14 @@ def test_bad_tables_of_classes_are_refused_with_their_place(
 def test_without_any_table_there_is_no_class(worded: Dataset) -> None:
     with pytest.raises(FewnodeError, match="--support names nodes of each, --classes describes them"):
         Definitions.read(worded, None, None)
+
+
+def test_columns_that_are_not_read_are_named(worded: Dataset, tmp_path: Path) -> None:
+    support, classes = tmp_path / "support.csv", tmp_path / "classes.csv"
+    support.write_text("node,class,who\nn0,mail,me\n")
+    classes.write_text("class,description,weight\nvpn,,2\n")
+    told = Definitions.read(worded, support, classes).remarks
+    assert f"{support}: not used: 'who'; read are node and class" in told
+    assert f"{classes}: not used: 'weight'; read are class and description" in told
+    support.write_text("node,class\nn0,mail\n")
+    assert Definitions.read(worded, support, None).remarks == ()

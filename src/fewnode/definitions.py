@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fewnode.dataset import Dataset
@@ -12,7 +12,7 @@ from fewnode.description import Description, describe, opaque, read_classes
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
 from fewnode.nodes import SEVERAL, Nodes, node_rows
-from fewnode.sheets import bare, read_table
+from fewnode.sheets import bare, other_columns, read_table
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,10 @@ class Definitions:
         if support is None and classes is None:
             raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
         nodes, labels = read_support(support, data, several) if support is not None else ([], [])
-        return cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
+        found = cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
+        tables = ((support, ["node", "class"]), (classes, ["class", "description"]))
+        more = [_unused(path, columns) for path, columns in tables if path is not None]
+        return replace(found, remarks=(*found.remarks, *filter(None, more)))
 
     @classmethod
     def _described(cls, data: Dataset, support: list[int], labels: list[str], texts: Mapping[str, str]) -> Definitions:
@@ -87,6 +90,12 @@ class Definitions:
     def rows(self) -> Mapping[Hashable, Attributes]:
         """What stands for described classes, as a `Recogniser` takes it."""
         return {name: description.x for name, description in self.descriptions.items()}
+
+
+def _unused(path: Path, columns: list[str]) -> str:
+    """Columns of a table that nothing is made of, in a sentence."""
+    others = other_columns(path, columns)
+    return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns)}" if others else ""
 
 
 def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str]]:

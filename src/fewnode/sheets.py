@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fewnode.delimited import column_names, first_lines, recognise_separator, rows
@@ -14,15 +14,25 @@ from fewnode.files import MAX_TABLE_BYTES, read_text
 
 def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
     """The named columns of a CSV file as (line number, values), blank lines left out."""
-    lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
-    separator = recognise_separator(str(path), first_lines(lines))
-    lines.seek(0)
-    table = rows(str(path), lines, separator)
-    header = column_names(str(path), next(table, (1, []))[1])
+    header, table = _opened(path)
     if missing := [name for name in columns if name not in header]:
         raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
     places = [header.index(name) for name in columns]
     return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
+
+
+def other_columns(path: Path, columns: Sequence[str]) -> list[str]:
+    """The columns of a CSV file beside those that are named."""
+    return [name for name in _opened(path)[0] if name not in columns]
+
+
+def _opened(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names of the columns, and the rows below with their line numbers."""
+    lines = io.StringIO(read_text(path, MAX_TABLE_BYTES), newline="")
+    separator = recognise_separator(str(path), first_lines(lines))
+    lines.seek(0)
+    table = rows(str(path), lines, separator)
+    return list(column_names(str(path), next(table, (1, []))[1])), table
 
 
 def csv_text(rows: Sequence[Sequence[str]]) -> str:
