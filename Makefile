@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint browser docs dist reproduce clean
+.PHONY: demo test check soak audit coverage lint browser versions docs dist reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -23,7 +23,7 @@ demo: $(VENV)/.core
 DATA ?= data
 OUT ?= reproduced
 reproduce: $(VENV)/.core
-	$(BIN)/fewnode experiment paper/at_hand.toml --data-dir $(DATA) --out $(OUT) --workers 2
+	$(BIN)/fewnode experiment paper/at_hand.toml paper/since.toml --data-dir $(DATA) --out $(OUT) --workers 2
 	$(BIN)/fewnode report $(OUT) --out $(OUT)/report.html
 
 lint: $(VENV)/.dev
@@ -49,7 +49,8 @@ FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
 	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
-	$(BIN)/pytest tests/reliability tests/serve/test_model.py tests/cli/test_demo.py tests/test_cluster.py tests/test_shown.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
+	@command -v nginx >/dev/null || $(APT) install -y --no-install-recommends nginx-light >/dev/null 2>&1 || true
+	$(BIN)/pytest tests/reliability tests/serve/test_model.py tests/serve/test_proxy.py tests/cli/test_demo.py tests/test_cluster.py tests/test_shown.py tests/test_notebooks.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md
 
@@ -70,6 +71,14 @@ coverage: $(VENV)/.check
 	env -u FEWNODE_FIGURES $(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python tests/covered.py
 
+# The parts that other Pythons could break, on each Python that is here.
+VERSIONS ?= 3.11 3.12 3.13 3.14
+versions:
+	@for version in $(VERSIONS); do python$$version -c pass 2>/dev/null || { echo "python$$version is not here"; continue; }; \
+	  python$$version -m venv .venv-$$version && .venv-$$version/bin/pip install -q -c constraints.txt -e '.[serve,pyg]' beartype hypothesis pandas networkx pytest \
+	  && .venv-$$version/bin/python -W error::DeprecationWarning -m pytest -p no:cacheprovider $(CORE_TESTS) || exit 1; done
+CORE_TESTS := tests/test_graph.py tests/test_gpn.py tests/test_train.py tests/test_estimator.py tests/test_io.py tests/test_recognise.py tests/test_classifier.py tests/test_system.py tests/datasets/test_tables.py
+
 # Wheel and sdist, in dist/.
 dist: $(VENV)/.dev
 	$(BIN)/python -m build --no-isolation --outdir dist .
@@ -80,4 +89,4 @@ docs: $(VENV)/.dev
 	@echo docs/_build/index.html
 
 clean:
-	rm -rf $(VENV) demo reproduced docs/_build docs/_made $(FIGURES) .coverage mutants
+	rm -rf $(VENV) .venv-3.* demo reproduced docs/_build docs/_made $(FIGURES) .coverage mutants

@@ -124,10 +124,9 @@ def main() -> None:
     held = [run for run in runs if run["nodes"] == given.held_back]
     models = {stage: fit(seen, stage) for stage in STAGES}
 
-    print(
-        f"Processor seconds, fitted on {len(seen)} runs of up to {max(r['nodes'] for r in seen):,} nodes (millions of"
-    )
-    print(f"nodes n, arcs a = 2E, width d, rows r an episode, l doublings from {NEAR:,} nodes to all):\n")
+    print(f"Processor seconds, fitted on {len(seen)} runs of up to {max(r['nodes'] for r in seen):,} nodes. Here n are")
+    print("millions of nodes, a = 2E arcs, d is the width, r are rows an episode,")
+    print(f"and l doublings from {NEAR:,} nodes to all:\n")
     names = {
         "import": ("start", "a l", "n d"),
         "propagate": ("start", "(a + n d) l", "a d"),

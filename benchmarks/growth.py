@@ -1,8 +1,11 @@
-"""How cost grows with the network at a fixed degree: a training episode, preparation, memory; 10^4 to 10^7 edges.
+"""How cost grows with the network at a fixed degree, from 10^4 to 10^7 edges.
 
-Each size in a process of its own. Exponents are fitted on logarithms; 0 is flat, 1 is linear.
+Of GPN+: a ready model, an answer, memory; mean degree 10 and 64 dense attributes. Of GPN: a training episode,
+preparation, memory; mean degree 4 and 1,000 sparse attributes. Each size in a process of its own. Exponents are fitted
+on logarithms; 0 is flat, 1 is linear.
 
-    python benchmarks/growth.py --plot docs/growth.svg
+    python benchmarks/growth.py --plot docs/growth-plus.svg
+    python benchmarks/growth.py --method gpn --plot docs/growth.svg
 """
 
 from __future__ import annotations
@@ -17,6 +20,22 @@ from pathlib import Path
 import numpy as np
 
 DEGREE, ATTRIBUTES, NON_ZEROS = 4, 1_000, 16
+NAMES = {
+    "gpn-plus": {"ready_s": "a ready model, s", "answer_ms": "an answer, ms", "memory_mb": "memory, MB"},
+    "gpn": {"episode_ms": "a training episode, ms", "preparation_s": "preparation, s", "memory_mb": "memory, MB"},
+}
+
+
+def measure_plus(edges: int) -> dict[str, float]:
+    from fewnode.bench.plus import measure
+
+    found = measure("fewnode", edges // 5, 64)
+    return {
+        "edges": edges,
+        "ready_s": found["ready"],
+        "answer_ms": 1000 * found["answer"],
+        "memory_mb": found["peak_mb"],
+    }
 
 
 def measure(edges: int) -> dict[str, float]:
@@ -66,19 +85,18 @@ def exponent(rows: list[dict[str, float]], what: str) -> float:
     return float(np.polyfit(edges, cost, 1)[0])
 
 
-def draw(rows: list[dict[str, float]], slopes: dict[str, float]) -> str:
+def draw(rows: list[dict[str, float]], slopes: dict[str, float], names: dict[str, str]) -> str:
     from matplotlib.figure import Figure
 
     from fewnode.report.figures import svg
 
     figure = Figure(figsize=(8, 2.6), layout="constrained")
-    names = {"episode_ms": "a training episode, ms", "preparation_s": "preparation, s", "memory_mb": "memory, MB"}
     for place, (what, name) in enumerate(names.items()):
         ax = figure.add_subplot(1, 3, place + 1)
         ax.loglog([row["edges"] for row in rows], [row[what] for row in rows], "o-", color="#4477aa", ms=4)
         ax.set(xlabel="edges", title=f"{name}: exponent {slopes[what]:.2f}")
         ax.title.set_size(9)
-        if what == "episode_ms":
+        if what in ("episode_ms", "answer_ms"):
             ax.set_ylim(0.1, 100)
     return svg(figure)
 
@@ -86,20 +104,23 @@ def draw(rows: list[dict[str, float]], slopes: dict[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", type=int, help="Measure this size alone, in this process.")
+    parser.add_argument("--method", default="gpn-plus", choices=tuple(NAMES))
     parser.add_argument("--largest", type=float, default=1e7)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     if arguments.edges:
-        print(json.dumps(measure(arguments.edges)))
+        print(json.dumps((measure_plus if arguments.method == "gpn-plus" else measure)(arguments.edges)))
         return
     rows = []
     for edges in np.geomspace(1e4, arguments.largest, int(2 * np.log10(arguments.largest / 1e4)) + 1).astype(int):
-        done = subprocess.run([sys.executable, __file__, "--edges", str(edges)], capture_output=True, check=True)
+        command = [sys.executable, __file__, "--edges", str(edges), "--method", arguments.method]
+        done = subprocess.run(command, capture_output=True, check=True)
         rows.append(json.loads(done.stdout))
         print(rows[-1], file=sys.stderr, flush=True)
-    slopes = {what: exponent(rows, what) for what in ("episode_ms", "preparation_s", "memory_mb")}
+    names = NAMES[arguments.method]
+    slopes = {what: exponent(rows, what) for what in names}
     if arguments.plot:
-        arguments.plot.write_text(draw(rows, slopes), encoding="utf-8")
+        arguments.plot.write_text(draw(rows, slopes, names), encoding="utf-8")
     print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
 
 

@@ -25,7 +25,7 @@ from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.prior import prior
 from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import ViewProjection
+from fewnode.represent.views import ViewProjection, sampled
 
 NETWORKS = (
     "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",
@@ -46,8 +46,11 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
     found: list[list[torch.Tensor]] = [[] for _ in tasks]
     mixture = method._weighed(graph, [], [])  # the views themselves, before they are joined
-    for (source, name), h in mixture.diffused(graph):
-        z = ViewProjection.of(h).read(h, next(v.rank for v in mixture.weight if v[:2] == (source, name)))
+    for (source, name), tiles in mixture.diffused(graph):
+        h = tiles.whole()
+        z = ViewProjection.of(h[sampled(graph.n)]).read(
+            h, next(v.rank for v in mixture.weight if v[:2] == (source, name))
+        )
         for place, task in zip(found, tasks, strict=True):
             rows = z[torch.from_numpy(np.concatenate([task.support, task.query]))]
             place.append(rows @ rows[: task.support.size].T)

@@ -1,6 +1,7 @@
 """A network larger than memory from file to predictions, each stage in a process of its own: time, memory, disk.
 
     python benchmarks/scale.py --nodes 10_000_000 --edges 100_000_000 --memory 6G --out docs/scale.json
+    python benchmarks/scale.py --method gpn --nodes 10_000_000 --edges 100_000_000 --memory 6G
 
 The generator writes an .npz file with bounded memory, too; one that an earlier run left with --keep is used again.
 Resident memory is the peak of each process (VmHWM), mapped pages included. The support of the classification are nodes
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--episodes", type=int, default=300)
     parser.add_argument("--memory", default="6G")
+    parser.add_argument("--method", default="gpn-plus", choices=("gpn-plus", "gpn"))
     parser.add_argument("--work", type=Path, default=Path("scale-work"))
     parser.add_argument("--keep", action="store_true", help="Leave the files.")
     parser.add_argument("--out", type=Path, help="Where the figures go, too, as JSON.")
@@ -139,16 +141,24 @@ def main() -> None:
     fewnode, limit = [sys.executable, "-m", "fewnode"], ["--memory", given.memory]
     shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width")]
     data, run = str(work / "data"), str(work / "run")
-    train = ["--episodes", str(given.episodes), "--option", "patience=1000"]
+    train = ["--episodes", str(given.episodes), "--option", "patience=1000"] if given.method == "gpn" else []
     classified = ["--support", str(work / "support.csv"), "--all", "--out", str(work / "predictions.csv")]
     stages = {
         "generate": [sys.executable, __file__, "--stage=generate", f"--work={work}", *shape],
         "import": [*fewnode, "data", "import", str(work / "network.npz"), "--out", data, *limit],
         "propagate": [*fewnode, "data", "prepare", data, *limit],
-        "train": [*fewnode, "train", "--data", data, "--method", "gpn", "--out", run, *train, *limit],
+        "train": [*fewnode, "train", "--data", data, "--method", given.method, "--out", run, *train, *limit],
         "classify": [*fewnode, "predict", "--run", run, *classified, *limit],
     }
-    found: dict[str, object] = {"nodes": given.nodes, "edges": given.edges, "width": given.width, "stages": {}}
+    if given.method != "gpn":
+        del stages["propagate"]
+    found: dict[str, object] = {
+        "method": given.method,
+        "nodes": given.nodes,
+        "edges": given.edges,
+        "width": given.width,
+        "stages": {},
+    }
     found |= {"memory": given.memory, "episodes": given.episodes, "load_before": round(os.getloadavg()[0], 1)}
     for name, command in stages.items():
         if name == "generate" and (work / "network.npz").exists():

@@ -104,3 +104,16 @@ def worded(size: int = 25, seed: int = 0) -> Dataset:
     graph = Graph.from_edges(edges, y.size, sp.csr_array(x), blocks=(Block("words", 0, len(every)),))
     names = tuple(f"n{i}" for i in range(y.size))
     return Dataset(graph, y, ClassSplit((), (), ()), tuple(TOPICS), names, tuple(every), name="worded")
+
+
+def planted_kinds(seed: int = 0) -> Dataset:
+    """The planted network, its edges of three kinds: `pays` has a direction and weights, `owns` a direction."""
+    data, rng = planted(seed=seed), np.random.default_rng(seed)
+    edges = data.graph.edge_index()
+    edges = edges[:, edges[0] < edges[1]]
+    kind = rng.integers(0, 3, edges.shape[1])
+    turned = np.where(rng.random(kind.size) < 0.5, edges, edges[::-1])
+    weight = np.where(kind == 0, rng.lognormal(0, 0.7, kind.size), 1.0)
+    rows = EdgeRows(turned, weight, kind, ("pays", "owns", "knows"))
+    graph = read_relations(rows, data.graph.n, data.graph.x, EdgeRules(("pays", "owns")))[0]
+    return Dataset(graph, data.y, data.split, data.class_names, data.node_names, name="kinds")

@@ -31,8 +31,10 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
+from fewnode.methods.plus import GPNPlus
 from fewnode.represent import blocks
 from fewnode.represent.blocks import Propagation, open_prepared, prepare
+from fewnode.represent.workspace import Workspace
 from graphs import planted
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("opened_anew")]
@@ -165,14 +167,14 @@ def plan(home: Path, rows: int) -> Propagation:
 class Mortal:
     """A stage that takes its process with it in the middle of a block, the first time."""
 
-    def __init__(self, stage: Propagation, mark: Path) -> None:
-        self.stage, self.mark, self.keys = stage, mark, stage.keys
+    def __init__(self, stage: blocks.Stage, mark: Path, last: tuple[int, ...] = (3, 0)) -> None:
+        self.stage, self.mark, self.last, self.keys = stage, mark, last, stage.keys
 
     def path(self, key: tuple[int, ...]) -> Path:
         return self.stage.path(key)
 
     def make(self, key: tuple[int, ...]) -> None:
-        if key == (3, 0) and not self.mark.exists():
+        if key == self.last and not self.mark.exists():
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         self.stage.make(key)
@@ -194,6 +196,30 @@ def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path)
     if not (home / "prepared" / "prepared.json").exists():
         prepare(plan(home, rows=100))
     Estimator("gpn", 3, 3, episodes=10).fit(load_dataset(home)).save(tmp_path / "run")
+    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
+    classify(job, tmp_path / "here.csv")
+    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+
+
+def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(ray: Any, home: Path, tmp_path: Path) -> None:
+    data, mark = load_dataset(home), tmp_path / "mark"
+    there = block_runner(ray, 2, None)
+
+    def dying(stage: blocks.Stage, keys: Any, done: Callable[[], None]) -> None:
+        there(Mortal(stage, mark, (1,)), keys, done)
+
+    found = []
+    for workspace in (None, Workspace.of(data.graph, tmp_path / "views", {}, None, dying)):
+        method = GPNPlus(rank=64)
+        method.workspace = workspace
+        found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
+    assert mark.exists()
+    assert torch.equal(*(method.embedding(data.graph)[0] for method in found))
+
+
+def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp_path: Path) -> None:
+    Estimator("gpn-plus", 3, 3).fit(load_dataset(home)).save(tmp_path / "run")
     job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
     classify(job, tmp_path / "here.csv")
     classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))

@@ -17,6 +17,7 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.method import predict_tasks
 from fewnode.methods.table import METHODS, build_method
+from leaks import may_see
 
 QUICK: dict[str, dict[str, Any]] = {
     "propagation": {},
@@ -26,6 +27,9 @@ QUICK: dict[str, dict[str, Any]] = {
     "correct-and-smooth": {},
     "graphany": {},
     "gcn-support": {"epochs": 50},
+    "grace": {"epochs": 20, "hidden": 16, "lr": 0.01},
+    "naq": {"episodes": 20, "hidden": 16, "batch": 4, "lr": 0.01},
+    "cosmic": {"episodes": 20, "hidden": 16, "lr": 0.01},
     "gpn-plus": {"rank": 32},
     "deepwalk": {"dimensions": 32, "length": 20},
     "node2vec": {"dimensions": 32, "length": 20},
@@ -40,6 +44,8 @@ NEED_NO_BASE = (
     "correct-and-smooth",
     "graphany",
     "gcn-support",
+    "grace",
+    "naq",
     "deepwalk",
     "node2vec",
     "gpn-plus",
@@ -140,14 +146,29 @@ def test_above_chance_on_a_planted_graph(model: Estimator, planted: Dataset) -> 
     assert result.accuracy.mean - result.accuracy.ci95 > 0.3
 
 
-def test_no_leak_the_same_model_when_test_labels_are_shuffled(model: Estimator, planted: Dataset) -> None:
-    tested = np.isin(planted.y, planted.split.test)
+def test_no_leak_the_same_model_when_hidden_labels_are_shuffled(model: Estimator, planted: Dataset) -> None:
+    """Those of test classes and, where docs/leaks.md says so, those of training and validation classes."""
+    row = may_see()[model.method]
+    hidden = ["test", *(part for part, seen in (("train", row.training), ("valid", row.validation)) if seen == "no")]
     y = planted.y.copy()
-    y[tested] = np.random.default_rng(0).permutation(y[tested])
+    for part in hidden:
+        own = np.isin(planted.y, planted.split.part(part))
+        y[own] = np.random.default_rng(0).permutation(y[own])
     shuffled = fit(model.method, replace(planted, y=y))
     assert np.array_equal(
         model.predict_proba(planted.graph, *task(planted)), shuffled.predict_proba(planted.graph, *task(planted))
     )
+
+
+def test_no_leak_other_queries_make_no_difference(model: Estimator, planted: Dataset) -> None:
+    support, labels, query = task(planted)
+    together = model.predict_proba(planted.graph, support, labels, query)
+    company = [v for v in range(planted.graph.n) if v not in (*support, *query)][::7]
+    for i in (0, 7):
+        alone = model.predict_proba(planted.graph, support, labels, query[i : i + 1])
+        among = model.predict_proba(planted.graph, support, labels, [*company, query[i]])
+        assert np.allclose(together[i], alone[0], atol=1e-5)
+        assert np.allclose(together[i], among[-1], atol=1e-5)
 
 
 def test_renumbering_nodes_permutes_answers(model: Estimator, planted: Dataset) -> None:

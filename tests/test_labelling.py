@@ -117,7 +117,7 @@ def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
     support = [int(np.flatnonzero(planted.y == c)[0]) for c in own]
     found = suggest(model, planted, support, ["a", "b"], 10, range(planted.graph.n))
     assert asked == [60]
-    assert np.isin(planted.y[[s.node for s in found]], own).mean() > 0.5  # a sixth of all nodes are
+    assert np.isin(planted.y[[s.node for s in found]], own).mean() > 0.4  # a sixth of all nodes are
     suggest(model, planted, support, ["a", "b"], 50, range(planted.graph.n))
     assert 50 <= asked[1] <= 100  # as many as are wanted, however small classes are
 

@@ -54,7 +54,7 @@ def test_the_sweeps_and_the_case_study() -> None:
     assert [row.label for row in case.rows] == ["meta-gnn", "gpn"]
 
 
-@pytest.mark.parametrize("name", ["grid.toml", "sweeps.toml", "case_study.toml", "at_hand.toml"])
+@pytest.mark.parametrize("name", ["grid.toml", "sweeps.toml", "case_study.toml", "at_hand.toml", "since.toml"])
 def test_every_grid_of_the_paper_can_be_read(name: str) -> None:
     assert read_grid(PAPER / name).cells
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fewnode.adjacency import Relation
+    from fewnode.classifier import FewNodeClassifier
     from fewnode.client import Client
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fewnode.graph import Graph
     from fewnode.labelling import suggest
     from fewnode.method import Method
+    from fewnode.node_embedding import NodeEmbedding
     from fewnode.predictions import Predictions, recognise
     from fewnode.protocols import evaluate_all_classes
     from fewnode.with_base import evaluate_with_base
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "fewnode.classifier": ["FewNodeClassifier"],
     "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
@@ -47,6 +50,7 @@ _HOMES = {
     "fewnode.protocols": ["evaluate_all_classes"],
     "fewnode.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
+    "fewnode.node_embedding": ["NodeEmbedding"],
     "fewnode.predictions": ["Predictions", "recognise"],
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
@@ -65,9 +69,11 @@ __all__ = [
     "Episode",
     "EpisodeSampler",
     "Estimator",
+    "FewNodeClassifier",
     "FewnodeError",
     "Graph",
     "Method",
+    "NodeEmbedding",
     "Predictions",
     "Relation",
     "Result",

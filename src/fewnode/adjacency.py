@@ -74,13 +74,11 @@ def total(relations: Sequence[Relation], directed: bool) -> sp.csr_array:
 
 
 def _summed(parts: Sequence[sp.csr_array]) -> sp.csr_array:
-    every = [part.tocoo() for part in parts]
-    row, column, weight = (
-        np.concatenate(each) for each in zip(*((m.coords[0], m.coords[1], m.data) for m in every), strict=True)
-    )
-    summed = sp.coo_array((weight, (row, column)), shape=parts[0].shape).tocsr()
-    summed.sum_duplicates()
-    return summed
+    """Two by two: rows that are sorted are merged, which is faster than to sort all entries anew."""
+    left = list(parts)
+    while len(left) > 1:
+        left = [sum(left[i + 1 : i + 2], start=left[i]) for i in range(0, len(left), 2)]
+    return sp.csr_array(left[0])
 
 
 def ones_like(adj: sp.csr_array) -> sp.csr_array:

@@ -1,7 +1,8 @@
 """Every node of a network larger than memory, embedded and classified in blocks from disk to disk.
 
-Layer by layer: the first is ReLU(P W), row by row; every other gathers, through Â, what the last one left on the disk.
-The numbers are those of `GPN.embedding`, which does the same in memory.
+GPN goes layer by layer: the first is ReLU(P W), row by row; every other gathers, through Â, what the last one left on
+the disk. GPN+ reads the embedding that was kept with its run, or makes it in tiles. The numbers are those of
+`embedding`, which does the same in memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from fewnode import memory
 from fewnode.dataset import Dataset
+from fewnode.embedding_cache import recall
 from fewnode.engine import episode
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import ReceptiveFields
@@ -32,8 +34,10 @@ from fewnode.graph import Ints
 from fewnode.io import Stream, load_dataset, map_safetensors, write_safetensors
 from fewnode.labelling import claimable
 from fewnode.methods.gpn import GPN
+from fewnode.methods.plus import GPNPlus
 from fewnode.predictions import Answerer, Predictions
 from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
+from fewnode.represent.workspace import Workspace
 
 ROWS = 1 << 16
 """Nodes of a block: some seconds of work."""
@@ -131,12 +135,14 @@ class Answers:
 def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
     bulk = stage.bulk
     model, data = _opened(bulk)
-    method: GPN = model.method_
-    if not method.remembers(data.graph):
+    method = model.method_
+    if not method.remembers(data.graph) and isinstance(method, GPN):
         z = as_tensor(_rows(Layer(bulk, stage.last).whole))
         importance, given = torch.zeros(bulk.n), np.array(bulk.support)
         importance[given] = method.engine(data.graph, method.networks_).embed(method.networks_, given)[1]
         method.remember(data.graph, z, importance)
+    elif not method.remembers(data.graph) and not recall(bulk.run, model, data):
+        method.remember(data.graph, as_tensor(_rows(_own_embedding(bulk))), torch.zeros(bulk.n))
     asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
     return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
 
@@ -153,7 +159,7 @@ def classify(
     Blocks are in a folder beside `out` until the table is whole; `resume` goes on with those of an earlier run.
     """
     model, data = _opened(bulk)
-    _, encoder = _parts(model, data)
+    layers = 0 if isinstance(model.method_, GPNPlus) else len(_parts(model, data)[1].weight)
     asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
     asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
@@ -161,11 +167,13 @@ def classify(
     with exclusive(work):
         if bulk.work.exists() and not resume:
             raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
-        for layer in (Layer(bulk, i) for i in range(len(encoder.weight))):
+        if not layers:
+            _embed(bulk, model, data, runner, report)
+        for layer in (Layer(bulk, i) for i in range(layers)):
             if not layer.whole.exists():
                 finish(layer, runner, partial(report, f"layer {layer.layer + 1}"))
                 layer.assemble()
-        answers = Answers(bulk, len(encoder.weight) - 1)
+        answers = Answers(bulk, layers - 1)
         finish(answers, runner, partial(report, "nodes"))
         with atomic_write(out) as file:
             for key in answers.keys:
@@ -173,6 +181,24 @@ def classify(
         found = _answer(answers, bulk.support)
     clear_blocks(work)
     return found
+
+
+def _own_embedding(bulk: Bulk) -> Path:
+    return bulk.work / "z.safetensors"
+
+
+def _embed(
+    bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
+) -> None:
+    """z of all nodes by GPN+ as a file, unless the run has it."""
+    if recall(bulk.run, model, data) or _own_embedding(bulk).exists():
+        return
+    method: GPNPlus = model.method_
+    folder = bulk.work / "views"
+    method.workspace = Workspace.of(data.graph, folder, model.all_settings(), bulk.limit, runner, report)
+    z, _ = method.embedding(data.graph)
+    write_safetensors(_own_embedding(bulk), {"h": z.numpy()})
+    clear_blocks(folder)
 
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
@@ -200,7 +226,7 @@ def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]
 def _parts(model: Estimator, data: Dataset) -> tuple[ReceptiveFields, Encoder]:
     method = model.method_
     if not isinstance(method, GPN) or not isinstance(method.networks_.encoder, Encoder):
-        raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn, gpn-naive and pn have")
+        raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn-plus, gpn, gpn-naive and pn have")
     engine = method.engine(data.graph, method.networks_)
     if not isinstance(engine, Compiled) or not engine.fields.on_disk or model.features is not None:
         raise FewnodeError(f"{data.graph.home}: is not prepared for blocks; fewnode data prepare does that")

@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 SHOWN = 40
 """Class names of a part that are listed; the manifest has them all."""
 
 
 def model_card(meta: Mapping[str, Any]) -> str:
     """A card in Markdown from a model's manifest."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # who only reads a model needs none of it
+
     environment = Environment(  # nosec B701
         loader=PackageLoader("fewnode", ""),
         autoescape=False,  # noqa: S701 - Markdown: names go through `plain`, or are quoted
@@ -30,6 +30,19 @@ def model_card(meta: Mapping[str, Any]) -> str:
     way = min(meta["way"], len(trained["classes"]["valid"]))
     name = meta["method"].rpartition("/")[2]  # where somebody's files are is nobody's business
     return environment.get_template("card.md").render(meta=meta, trained=trained, way=way, name=name)
+
+
+def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
+    """What a notebook shows of a model: the record that is kept with it, in a few lines."""
+    if not trained:
+        return {"fitted": "not yet"}
+    accuracy = ", ".join(f"{100 * value:.1f} % with {shots}" for shots, value in trained["validated"].items())
+    return {
+        "fitted": f"on {trained['data']['name']}, {trained['data']['nodes']:,} nodes, in {trained['seconds']:.1f} s",
+        "base classes": f"{len(trained['classes']['train'])} training, {len(trained['classes']['valid'])} validation",
+        "validation accuracy": f"{accuracy} labels a class" if accuracy else None,
+        "none of these": "can be told" if trained["membership"] else "cannot be told",
+    }
 
 
 def plain(text: str) -> str:

@@ -19,6 +19,7 @@ from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
 from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
+from fewnode.representation import Shown
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -65,8 +66,8 @@ class ClassSplit:
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Shown):
     """A `Graph` with labels, names and a class split. Immutable; checked once, here.
 
     >>> graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]], n=4)
@@ -330,6 +331,23 @@ class Dataset:
 
     def node_name(self, node: int) -> str:
         return self.node_names[node] if self.node_names is not None else str(node)
+
+    def __deepcopy__(self, memo: object) -> Dataset:
+        return self  # as a graph
+
+    def facts(self) -> dict[str, object]:
+        """What a person wants to know first."""
+        labelled, base = int(self.labelled_mask.sum()), self.split
+        parts = f"{len(base.train)} training, {len(base.valid)} validation, {len(base.test)} test"
+        kinds = ", ".join(relation.name for relation in self.graph.relations)
+        return {
+            "name": self.name,
+            "nodes": f"{self.graph.n:,}" + (f" of {len(self.kind_names)} kinds" if self.kind is not None else ""),
+            "edges": f"{self.graph.n_edges:,}" + (f" ({kinds})" if kinds else ""),
+            "attributes": f"{self.graph.n_features:,}",
+            "classes": f"{len(self.class_names):,} ({parts})" if self.class_names else "none",
+            "labelled": f"{labelled:,} nodes",
+        }
 
     @cached_property
     def sha256(self) -> str:

@@ -7,25 +7,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.bag import words
-from fewnode.datasets.columns import Table
-from fewnode.datasets.encode import Encoding
-from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource
-from fewnode.datasets.standardise import scale_vectors
 from fewnode.datasets.vocabulary import Match, Reading, is_code, vocabulary_of
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.sheets import bare, read_table
+
+if TYPE_CHECKING:
+    from fewnode.datasets.encoder import EncoderSource
 
 MAX_LENGTH = 10_000
 """Characters of a description: more is a document."""
@@ -130,6 +128,13 @@ def _encoded(
     data: Dataset, stored: Mapping[str, Any], text: str, encoder: EncoderSource | None, who: str
 ) -> dict[int, float]:
     """What the encoder of the nodes' texts makes of a text, scaled as theirs, by the columns of the attributes."""
+    import pyarrow as pa  # takes a quarter of a second, with what reads tables; only encoders need it
+
+    from fewnode.datasets.columns import Table
+    from fewnode.datasets.encode import Encoding
+    from fewnode.datasets.encoder import COLUMN, Encoder
+    from fewnode.datasets.standardise import scale_vectors
+
     block = next((block for block in data.graph.blocks if block.kind == "vector" and block.name == COLUMN), None)
     scale = Encoding.from_json(data.encoding or {}).vector.get(COLUMN)
     if block is None or scale is None or len(scale.mean) != block.width:

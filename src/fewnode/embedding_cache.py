@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode import memory
 from fewnode.dataset import Dataset
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
@@ -57,8 +58,8 @@ def recall(directory: Path, model: Estimator, data: Dataset) -> bool:
 
 
 def _signed(model: Estimator, data: Dataset, arrays: Arrays) -> tuple[bytes | memoryview, ...]:
-    shape = str(arrays["z"].shape)
-    return fingerprint(model, data).encode(), shape.encode(), arrays["z"].data, arrays["importance"].data
+    shape, z = str(arrays["z"].shape), memory.chunks(arrays["z"])
+    return fingerprint(model, data).encode(), shape.encode(), *(part.data for part in z), arrays["importance"].data
 
 
 def _is_worth_it(model: Estimator) -> bool:

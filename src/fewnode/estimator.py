@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import platform
-import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-import torch
 from torch import Tensor, nn
 
-import fewnode
-from fewnode.card import model_card
+from fewnode.card import model_card, short_facts
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
-from fewnode.fitting import base_tasks, calibrate
+from fewnode.fitting import TaskShape, fit_method
 from fewnode.graph import Attributes, Graph
 from fewnode.io import write_record
 from fewnode.manifest import check_model, check_options
 from fewnode.method import Probabilities
 from fewnode.methods.table import METHODS, build_method
 from fewnode.model_files import checked_tensors, naming, read_model
-from fewnode.nodes import (
-    Labels,
-    Network,
-    Nodes,
-    PyGData,
-    as_graph,
-    as_labelled,
-    as_network,
-    classes,
-)
+from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
+from fewnode.parameters import Parameters
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
 from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
 from fewnode.recognition.calibration import MODES, Temperature
@@ -43,10 +30,11 @@ from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
 from fewnode.team import ALONE, Team
+from fewnode.tracking import tracked
 from fewnode.train import QUIET, Journal
 
 
-class Estimator:
+class Estimator(Parameters):
     """A few-shot method for N-way K-shot tasks on attributed networks.
 
     `method` is one of `METHODS`, or a method of your own: its class, or `FILE.py:CLASS`. `features` makes attributes
@@ -67,6 +55,9 @@ class Estimator:
     [1.0, 0.0]
     """
 
+    classes_: list[Hashable]
+    """Of the last support set, in the order of the columns of `predict_proba`; not there before the first."""
+
     def __init__(
         self,
         method: str | type | Plugin = "gpn-plus",
@@ -80,61 +71,51 @@ class Estimator:
         # a file is read once: what is saved, signed and made again with another seed are the bytes that ran
         self._made_by = read(method) if isinstance(method, str) and is_plugin(method) else method
         self.method, self.features = name_of(self._made_by), features
-        self.way, self.shot, self.query, self.seed = way, shot, shot if query is None else query, seed
-        self.options = options
         self.method_: Any = build_method(self._made_by, seed, options)
+        self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
+        self.query = getattr(self.method_, "queries", None) or shot if query is None else query
         self.trained_: dict[str, Any] = {}
         self.needs_fit, self.reads_descriptions = True, getattr(self.method_, "reads_descriptions", False)
         self._featured: tuple[Graph, Graph] | None = None
 
-    def fit(self, data: Dataset | PyGData, journal: Journal = QUIET, team: Team = ALONE) -> Estimator:
+    def argument(self, name: str) -> Any:
+        return (
+            {"method": self._made_by, "query": self._asked}[name]
+            if name in ("method", "query")
+            else getattr(self, name)
+        )
+
+    def facts(self) -> dict[str, object]:
+        return short_facts(self.trained_)
+
+    def fit(
+        self,
+        data: Dataset | PyGData,
+        journal: Journal = QUIET,
+        team: Team = ALONE,
+        *,
+        verbose: bool = False,
+        tensorboard: str | Path | None = None,
+        mlflow: str | Path | None = None,
+    ) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
 
-        Deviation D14: with fewer than N validation classes, validation tasks have as many ways as there are.
+        `verbose` shows how far it is. `tensorboard` is a folder for event files; `mlflow` is a folder or the address
+        of a server (extras of these names). Deviation D14: with fewer than N validation classes, validation tasks have
+        as many ways as there are.
         """
         data = as_labelled(data)
-        needed = getattr(self.method_, "needs_base", True)
-        train, valid = base_tasks(data, self.way, self.shot, self.query, self.seed, needed)
-        start = time.perf_counter()
-        graph = self._read(data.graph)
-        known = inspect.signature(self.method_.fit).parameters
-        more: dict[str, Any] = {}
-        if "journal" in known:
-            settings = {**self.all_settings(), "data": data.sha256, "threads": torch.get_num_threads()}
-            settings |= {"workers": team.size} if team.size > 1 else {}
-            more["journal"] = journal.agreeing(settings)
-        if "team" in known:
-            more["team"] = team
-        elif team.size > 1:
-            self.check_team()
-        self.method_.fit(graph, train, valid, **more)
-        if not team.leads:
-            return self
-        history = getattr(self.method_, "history_", None)
-        self.trained_ = {
-            "n_features": data.graph.n_features,
-            "width": graph.n_features,
-            "feature_names": list(data.feature_names) if data.feature_names else None,
-            "data": {
-                "name": data.name,
-                "sha256": data.sha256,
-                "nodes": data.graph.n,
-                "edges": data.graph.n_edges,
-            },
-            "classes": {
-                part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
-            },
-            "history": asdict(history) if history else None,
-            **calibrate(self.method_, data, graph, train, valid, self.way, self.shot),
-            "seconds": time.perf_counter() - start,
-            "threads": torch.get_num_threads(),
-            "versions": {
-                "fewnode": fewnode.__version__,
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-            },
-        }
-        self.needs_fit = False
+        told = {**self.changed(), "method": self.method, "data": data.name, "nodes": data.graph.n}
+        watching = (verbose, tensorboard, mlflow) if team.leads else ()
+        with tracked(journal, told, getattr(self.method_, "episodes", 0), *watching) as (journal, finish):
+            if team.size > 1:
+                self.check_team()
+            shape = TaskShape(self.way, self.shot, self.query, self.seed)
+            graph = self._read(data.graph)
+            record = fit_method(self.method_, data, graph, shape, self.all_settings(), journal, team)
+            if record is not None:
+                self.trained_, self.needs_fit = record, False
+                finish(record)
         return self
 
     def check_team(self) -> None:
@@ -178,7 +159,9 @@ class Estimator:
         network = as_network(graph)
         plain = as_graph(network)
         more = (described, bias, several)
-        return Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
+        found = Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
+        self.classes_ = found.classes
+        return found
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
@@ -204,9 +187,27 @@ class Estimator:
             return [names[0] if p >= 0.5 else NONE for p in probability[:, 0]]
         return [names[c] for c in probability.argmax(axis=1)]
 
+    def score(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, query_y: Labels) -> float:
+        """The share of the query nodes whose class is predicted right."""
+        answers, labels = self.predict(graph, support, support_y, query), label_list(query_y)
+        if len(answers) != len(labels):
+            raise FewnodeError(f"{len(answers)} query nodes and {len(labels)} labels; expected one label a node")
+        return sum(answer == label for answer, label in zip(answers, labels, strict=True)) / max(1, len(labels))
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many attributes a node has, once the model is fitted."""
+        if self.needs_fit:
+            raise AttributeError("the model is not fitted yet, so n_features_in_ is not known")
+        return int(self.trained_["n_features"])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return not self.needs_fit
+
     def embedding(self, graph: Network) -> Tensor:
-        """z of every node (a row each), for maps and for choosing nodes by."""
-        return self.embedded(graph)[0]
+        """z of every node (a row each), for maps, for choosing nodes by, and for any other classifier."""
+        z = self.embedded(graph)[0]
+        return z.clone() if z.is_inference() else z  # autograd takes no tensor of inference mode
 
     def embedded(self, graph: Network) -> tuple[Tensor, Tensor]:
         """z and the importance of every node."""

@@ -23,13 +23,14 @@ from fewnode.metrics import METRICS, calibration_error, score_answers
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.open_set import tell_apart
 from fewnode.pools import pool_shape
+from fewnode.representation import Shown
 
 TASKS = 50
 """Tasks of an evaluation, as in the paper."""
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Shown):
     """The outcome of an evaluation. `per_task[metric]` is repeats x tasks.
 
     `ece` is the expected calibration error: how far probabilities are from being frequencies.
@@ -50,6 +51,11 @@ class Result:
 
     def __getitem__(self, metric: str) -> Interval:
         return interval(self.per_task[metric])
+
+    def facts(self) -> dict[str, object]:
+        """The figures, in %, and where they are from."""
+        scores = {name.replace("_", "-"): f"{self[name]}" for name in self.per_task}
+        return {"tasks": next(iter(self.per_task.values())).size, "on": self.provenance.get("data", "?"), **scores}
 
     def to_json(self) -> dict[str, Any]:
         """One flat object: means and intervals, how they came about, and the per-task numbers."""

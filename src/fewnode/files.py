@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import stat
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fewnode.errors import FewnodeError
+from fewnode.system import can_lock, fsync_directory, lock, renames_open_files
 
 MAX_TABLE_BYTES = 1 << 28
 """Of a table or a list that is read as a whole."""
@@ -33,13 +33,16 @@ def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         raise FewnodeError(f"{path}: not a regular file, so it is not replaced by one")
     _sweep(path.parent, path.name)
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}{_TEMPORARY}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock(descriptor, wait=True)
             yield file
             file.flush()
             os.fsync(descriptor)
+            if renames_open_files():  # while it is locked, nobody takes it for what a kill left behind
+                os.replace(temporary, path)
+        if not renames_open_files():
             os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -50,19 +53,11 @@ def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 def _sweep(directory: Path, name: str = "") -> None:
     """Remove temp files, of one target or of all, that nobody is writing to any more."""
-    for entry in os.scandir(directory):
+    for entry in os.scandir(directory) if can_lock() else ():
         if entry.name.endswith(_TEMPORARY) and entry.name.startswith(f".{name[:60]}") and entry.is_file():
             with suppress(OSError), open(entry.path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file, wait=False)
                 os.unlink(entry.path)
-
-
-def fsync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -74,9 +69,9 @@ def exclusive(directory: Path) -> Iterator[None]:
     """
     made = missing(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "ab", opener=_without_waiting) as lock:
+    with open(directory / ".lock", "ab", opener=_without_waiting) as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(held, wait=False)
         except BlockingIOError:
             raise FewnodeError(f"{directory}: another process is writing to it") from None
         for below in (directory, *(path for path in directory.iterdir() if path.is_dir())):
@@ -129,7 +124,7 @@ def readable(path: Path) -> Iterator[BufferedReader]:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Open as `open` does, but fail at a pipe that nobody is at the other end of."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def read_text(path: Path, limit: int) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import platform
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
+import fewnode
 from fewnode.dataset import Dataset
 from fewnode.described_tasks import named_tasks
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.interchange import PARTS
 from fewnode.recogniser import FittedMethod
 from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
@@ -30,12 +36,50 @@ from fewnode.recognition.calibration import (
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.team import Team
+from fewnode.train import Journal
 
 
-def base_tasks(
-    data: Dataset, way: int, shot: int, query: int, seed: int, needed: bool
-) -> tuple[EpisodeSampler, EpisodeSampler]:
+class TaskShape(NamedTuple):
+    """What the tasks of a training are like."""
+
+    way: int
+    shot: int
+    query: int
+    seed: int
+
+
+def fit_method(
+    method: Any,
+    data: Dataset,
+    graph: Graph,
+    shape: TaskShape,
+    settings: Mapping[str, Any],
+    journal: Journal,
+    team: Team,
+) -> dict[str, Any] | None:
+    """Train a method on the base classes; what is to be kept of it with the model. None for those who only help.
+
+    `graph` is as the method reads it. `settings` are what a training that is resumed must agree on.
+    """
+    train, valid = base_tasks(data, shape, getattr(method, "needs_base", True))
+    start = time.perf_counter()
+    known = inspect.signature(method.fit).parameters
+    more: dict[str, Any] = {"team": team} if "team" in known else {}
+    if "journal" in known:
+        agreed = {**settings, "data": data.sha256, "threads": torch.get_num_threads()}
+        agreed |= {"workers": team.size} if team.size > 1 else {}
+        more["journal"] = journal.agreeing(agreed)
+    method.fit(graph, train, valid, **more)
+    if not team.leads:
+        return None
+    found = calibrate(method, data, graph, train, valid, shape.way, shape.shot)
+    return {**training_record(method, data, graph), **found, "seconds": time.perf_counter() - start}
+
+
+def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:
     """Tasks of training and of validation classes. Where they are not `needed`, of what there is."""
+    way, shot, query, seed = shape
     try:
         train = EpisodeSampler(data, "train", way, shot, query, seed)
         if len(data.split.valid) < 2:
@@ -48,6 +92,25 @@ def base_tasks(
     large = [[nodes for nodes in members if nodes.size > 1] for members in parts]
     samplers = [EpisodeSampler.among(members, len(members), 1, 1) for members in large]
     return samplers[0], samplers[1]
+
+
+def training_record(method: Any, data: Dataset, graph: Graph) -> dict[str, Any]:
+    """What a model is trained on and by, to be kept with it. `graph` is as the method reads it."""
+    history = getattr(method, "history_", None)
+    return {
+        "n_features": data.graph.n_features,
+        "width": graph.n_features,
+        "feature_names": list(data.feature_names) if data.feature_names else None,
+        "data": {"name": data.name, "sha256": data.sha256, "nodes": data.graph.n, "edges": data.graph.n_edges},
+        "classes": {part: [data.class_names[c] for c in data.split.part(part)] for part in PARTS},
+        "history": asdict(history) if history else None,
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "fewnode": fewnode.__version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
 
 
 def calibrate(

@@ -84,7 +84,8 @@ class Encoder(nn.Module):
         h = g.x
         for layer, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             if layer > 0 and dropout > 0:
-                h = h * kept_units(h.shape, dropout, seed, layer, h.device) / (1 - dropout)
+                nodes = torch.arange(h.shape[0], device=h.device)
+                h = h * kept_units(nodes, h.shape[1], dropout, seed, layer) / (1 - dropout)
             h = convolve(g.a_hat if self.graph else None, h @ weight, bias)
         return h
 
@@ -95,15 +96,14 @@ def convolve(a_hat: Any, hw: Float[Tensor, "*t m d"], bias: Float[Tensor, ...]) 
 
 
 def kept_units(
-    shape: Sequence[int], dropout: float, seed: int, layer: int, device: torch.device | str = "cpu"
-) -> Bool[Tensor, "n d"]:
+    nodes: Int[Tensor, " k"], width: int, dropout: float, seed: int, layer: int
+) -> Bool[Tensor, "k {width}"]:
     """Which units of a layer dropout keeps: a hash of (seed, layer, node, unit).
 
     So a node loses the same units whether it is computed with all nodes or with the few that an episode sees.
     """
-    node, unit = (torch.arange(size, device=device) for size in shape)
-    word = splitmix(splitmix(splitmix(torch.tensor(seed, device=device)) ^ layer) ^ node)
-    word = splitmix(word[:, None] + unit)
+    word = splitmix(splitmix(splitmix(torch.tensor(seed, device=nodes.device)) ^ layer) ^ nodes)
+    word = splitmix(word[:, None] + torch.arange(width, device=nodes.device))
     return _shifted(word, 32) >= int(dropout * 2**32)
 
 

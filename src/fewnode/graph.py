@@ -155,6 +155,9 @@ class Graph:
         """Undirected edges count once."""
         return int(self.adj.nnz) if self.directed else int(self.adj.nnz) // 2
 
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit
+
     def __str__(self) -> str:
         return f"{self.n:,} nodes, {self.n_edges:,} edges, {self.n_features:,} attributes"
 

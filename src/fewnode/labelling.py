@@ -9,7 +9,6 @@ Nodes whose class is in doubt have most to gain: each counts by the root of the 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, label_list, node_rows, support_rows
 from fewnode.recogniser import NO_DESCRIPTIONS
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.suggestions import Suggestion, Suggestions
 
 CANDIDATES = 1500
 """Nodes that are considered at most, drawn by how likely they are in a class: the nearest alone would all be alike."""
@@ -40,21 +40,6 @@ REJECTED = 200
 """Rejected nodes that others are compared with at most, the last ones: each is a column of probabilities."""
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """A node worth labelling: the likeliest class and P(it is in it), P(it is in any), as `predict` has them.
-
-    `member` is None where it cannot be told: then `probability` takes for granted that it is in one of them. `covers`
-    is the share of the classes' nodes that it stands for.
-    """
-
-    node: int
-    likely: Hashable
-    probability: float
-    member: float | None
-    covers: float
-
-
 def suggest(
     model: Estimator,
     data: Network,
@@ -64,7 +49,7 @@ def suggest(
     among: Nodes | None = None,
     rejected: Nodes = (),
     described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-) -> list[Suggestion]:
+) -> Suggestions:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
     Nodes whose class training saw count as labelled, unless a support node is one of them. `rejected` nodes were looked
@@ -117,7 +102,8 @@ def suggest(
     likely = [names[c] for c in probabilities.argmax(axis=1)]
     known = [None] * len(nodes) if member is None else member.tolist()
     top = probabilities.max(axis=1).tolist()
-    return [Suggestion(*row) for row in zip(nodes, likely, top, known, gains, strict=True)]
+    found = [Suggestion(*row) for row in zip(nodes, likely, top, known, gains, strict=True)]
+    return Suggestions(found, [data.node_name(node) for node in nodes])
 
 
 def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:

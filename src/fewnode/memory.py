@@ -7,8 +7,11 @@ page cache or the disk. Memory belongs to a process, so the limit is a process's
 
 from __future__ import annotations
 
+import ctypes
+import math
 import mmap
 import os
+import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +61,13 @@ def keep() -> None:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
+def give_back() -> None:
+    """Let the system have what was freed: the C library keeps it for later, and it counts as ours until then."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+    if trim is not None:
+        trim(0)
+
+
 def resident() -> int:
     """Bytes of this process in memory."""
     try:
@@ -74,6 +84,27 @@ def map_file(path: Path) -> NDArray[np.uint8]:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _maps.add(mapping)
     return np.frombuffer(mapping, np.uint8)
+
+
+def limit() -> int | None:
+    """What `keep_within` was given."""
+    return _limit
+
+
+def scratch(folder: Path, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An array of float32 on a file without a name, which is gone with it: room beyond memory.
+
+    The room is taken at once: a disk that is full is an error here, not a crash when a page is written.
+    """
+    size = 4 * math.prod(shape)
+    if not size:
+        return np.zeros(shape, np.float32)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        mapping = mmap.mmap(file.fileno(), size)
+    _maps.add(mapping)
+    return np.frombuffer(mapping, np.float32).reshape(shape)
 
 
 def chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import copy
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode import prediction_tables as tables
 from fewnode.dataset import Dataset
 from fewnode.definitions import Class, Definitions
 from fewnode.description import Description, shared_words
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.estimator import Estimator
 from fewnode.files import write_text
-from fewnode.graph import Attributes
+from fewnode.graph import Attributes, Ints
 from fewnode.labelling import claimable, left_out
 from fewnode.multi_label import IndependentClasses, joined_labels, refuse_names
 from fewnode.nodes import Network, Nodes, as_dataset
+from fewnode.prediction_plots import draw
+from fewnode.prediction_tables import COLUMNS as COLUMNS
+from fewnode.prediction_tables import class_columns as class_columns
 from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
-from fewnode.sheets import csv_text
+from fewnode.representation import SHOWN, Shown
 from fewnode.untrained import untrained, unused_edges
 from fewnode.with_base import joined_by_base
 
 DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
-COLUMNS = ("node", "label", "probability", "member", "nearest", "words")
-"""What a table of predictions has beside a column a class."""
 
 
-def class_columns(classes: Sequence[str]) -> list[str]:
-    """A column name for each class, none of them equal to another or to one of `COLUMNS`.
-
-    A class called like one of those is p(NAME); and so is one called p(…), or it could be taken for that.
-
-    >>> class_columns(["mail", "node", "p(node)"])
-    ['mail', 'p(node)', 'p(p(node))']
-    """
-    return [f"p({c})" if c in COLUMNS or (c.startswith("p(") and c.endswith(")")) else c for c in classes]
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Shown):
     """The answer for some nodes: a label, its probability, one a class, that of being in any and, if asked, why.
 
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
@@ -71,6 +64,8 @@ class Predictions:
     multi_label: bool = False
     words: list[str] | None = None
     """Of each node, the words that it shares with the description of its class, if there is one."""
+    embedding: Callable[[], NDArray[np.float32]] | None = None
+    """Gives z of each node, for a map; None if the method has none."""
 
     def __post_init__(self) -> None:
         for numbers in (self.probabilities, self.member):
@@ -107,7 +102,8 @@ class Predictions:
         member = None if self.member is None else self.member[rows]
         names = [self.nodes[i] for i in rows]
         words = None if self.words is None else [self.words[i] for i in rows]
-        return replace(self, nodes=names, probabilities=self.probabilities[rows], member=member, why=why, words=words)
+        kept: dict[str, Any] = {"nodes": names, "member": member, "why": why, "words": words, "embedding": None}
+        return replace(self, probabilities=self.probabilities[rows], **kept)
 
     def with_words(self, data: Dataset, descriptions: Mapping[str, Description]) -> Predictions:
         """The same, and for each node that is in a described class the words that speak for it.
@@ -155,89 +151,44 @@ class Predictions:
 
     def to_csv(self) -> str:
         """`node,label,probability`, one column a class, `member` (empty: not known) and, if explained, `nearest`."""
-        header = ["node", "label", "probability", *class_columns(self.classes), "member"]
-        member = [""] * len(self.nodes) if self.member is None else [_shown(m) for m in self.member]
-        rows = [
-            [node, label, _shown(p), *map(_shown, row), m]
-            for node, label, p, row, m in zip(
-                self.nodes, self.labels, self.probability, self.probabilities, member, strict=True
-            )
-        ]
-        if self.why:
-            header.append("nearest")
-            for cells, names in zip(rows, self.nearest, strict=True):
-                cells.append(" ".join(names))
-        if self.words is not None:
-            header.append("words")
-            for cells, text in zip(rows, self.words, strict=True):
-                cells.append(text)
-        return csv_text([header, *rows])
+        return tables.csv(self)
 
     def support_csv(self) -> str:
         """`node,class,beta`: the weight of each support node in its class's prototype."""
-        beta = self.why.beta.tolist() if self.why else []
-        rows = [[node, label, f"{b:.6f}"] for (node, label), b in zip(self.support, beta, strict=False)]
-        return csv_text([["node", "class", "beta"], *rows])
+        return tables.support_csv(self)
 
     def support_table(self) -> str:
         """The same for people: the heaviest support node of each class first."""
-        beta = self.why.beta.tolist() if self.why else []
-        rows = sorted(zip(self.support, beta, strict=False), key=lambda row: (row[0][1], -row[1]))
-        width = max([len(node) for (node, _), _ in rows], default=0)
-        return "\n".join(f"  {node.ljust(width)}  β = {weight:.3f}  {label}" for (node, label), weight in rows)
+        return tables.support_text(self)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with the columns of `to_csv`."""
-        try:
-            import pandas as pd  # type: ignore[import-untyped]
-        except ModuleNotFoundError:
-            raise FewnodeError("to_pandas needs pandas: pip install pandas") from None
-        columns: dict[str, Any] = {"node": self.nodes, "label": self.labels, "probability": self.probability}
-        columns |= dict(zip(class_columns(self.classes), self.probabilities.T, strict=True))
-        columns["member"] = np.full(len(self.nodes), np.nan) if self.member is None else self.member
-        columns |= {"nearest": self.nearest} if self.why else {}
-        columns |= {"words": self.words} if self.words is not None else {}
-        return pd.DataFrame(columns)
+        return tables.frame(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
+        return tables.as_object(self)
 
     def write(self, path: Path) -> None:
         write_text(path, self.to_csv())
         if self.why:
             write_text(path.with_suffix(".support.csv"), self.support_csv())
 
-    def to_json(self) -> dict[str, Any]:
-        """The same as an object; `probabilities` by the name of the class, `member` null where it is not known."""
-        member = [None] * len(self.nodes) if self.member is None else self.member.tolist()
-        rows: list[dict[str, Any]] = [
-            {
-                "node": node,
-                "label": label,
-                "probability": p,
-                "probabilities": dict(zip(self.classes, row, strict=True)),
-                "member": m,
-            }
-            for node, label, p, row, m in zip(
-                self.nodes, self.labels, self.probability.tolist(), self.probabilities.tolist(), member, strict=True
-            )
-        ]
-        for cells, names in zip(rows, self.nearest, strict=False):
-            cells["nearest"] = names
-        for cells, text in zip(rows, self.words or (), strict=False):
-            cells["words"] = text
-        for cells, own in zip(rows if self.multi_label else (), self.probabilities >= self.threshold, strict=False):
-            cells["labels"] = [name for name, there in zip(self.classes, own, strict=True) if there]
-        beta = self.why.beta.tolist() if self.why else [None] * len(self.support)
-        support = [
-            {"node": node, "class": label, **({} if weight is None else {"beta": weight})}
-            for (node, label), weight in zip(self.support, beta, strict=True)
-        ]
-        mode: dict[str, Any] = {"why": self.reason} if self.closed_set else {"threshold": self.threshold}
-        mode |= {"multi_label": True} if self.multi_label else {}
-        found = {"classes": self.classes, "closed_set": self.closed_set, **mode}
-        return {**found, "support": support, "predictions": rows}
+    def plot(self, kind: str = "map", truth: Dataset | Sequence[str | None] | None = None) -> Any:
+        """A picture, a matplotlib `Figure` that notebooks show: `map`, `calibration` or `precision-recall`.
 
+        The map shows the nodes by their embedding. The other two need the `truth`: a class for each node (None:
+        unknown), or a dataset that has them.
+        """
+        return draw(self, kind, truth)
 
-def _shown(probability: float) -> str:
-    return f"{probability:.{DIGITS}f}"
+    def facts(self) -> dict[str, object]:
+        """How many nodes have each label."""
+        counts = Counter(self.labels)
+        return {"nodes": f"{len(self.nodes):,}", **{name: f"{count:,}" for name, count in counts.most_common(SHOWN)}}
+
+    def _repr_html_(self) -> str:
+        return tables.html(self)
 
 
 class Answerer:
@@ -264,6 +215,12 @@ class Answerer:
         if multi_label:
             refuse_names(self.classes)
             self.independent = IndependentClasses(self.recogniser)
+
+    def elsewhere(self, data: Dataset, method: Any) -> Answerer:
+        """The same classes for other nodes, as `Recogniser.elsewhere` has them."""
+        found = copy.copy(self)
+        found.data, found.recogniser = data, self.recogniser.elsewhere(data, method)
+        return found
 
     @property
     def remarks(self) -> list[str]:
@@ -308,7 +265,11 @@ class Answerer:
             reason=reason,
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.independent is not None,
+            embedding=partial(self._embedding, rows) if self.recogniser.embeds else None,
         )
+
+    def _embedding(self, rows: Ints) -> NDArray[np.float32]:
+        return self.recogniser.embedding(rows)
 
     def closed_because(self, closed_set: bool, threshold: float | None) -> str:
         """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -62,10 +63,18 @@ class FittedMethod:
         temperature = self.temperatures.get(MODES[transductive])
         if temperature is None:
             return finite(answer)
+        temperature = replace(temperature, level=temperature.level + self._revision(graph, task, prepared))
         near: Any = 0.0
         if temperature.by_nearness:
             near = self.method.closest(graph, task, None if prepared is None else prepared.z)
         return finite(temperature(answer, task, near))
+
+    def _revision(self, graph: Graph, task: Task, prepared: PreparedSupport | None) -> float:
+        """What the labelled nodes themselves say about being sure, where known classes have not."""
+        if not isinstance(self.method, Prototypical):
+            return 0.0
+        left_out = self.method.left_out(graph, task) if prepared is None else prepared.left_out
+        return 0.0 if left_out is None else self.temperatures[MODES[0]].revision(task, left_out)
 
 
 class Recogniser:
@@ -102,6 +111,18 @@ class Recogniser:
         rows = list(described.values())
         x = sp.vstack(rows, format="csr") if is_sparse(rows[0]) else np.concatenate(rows)
         return Described(x, np.array([self.classes.index(name) for name in described], np.int64))
+
+    def elsewhere(self, network: Dataset, method: Any) -> Recogniser:
+        """The same support set, made ready already, among other nodes: `network` begins with the support nodes.
+
+        `method` is the same one, for the nodes of that network.
+        """
+        if self._prepared is not None and self.cannot_tell is None:
+            _ = self._share  # computed once, for all copies
+        found = copy.copy(self)
+        found.network, found.graph, found._method = network, network.graph, method
+        found.fitted = replace(self.fitted, method=method)
+        return found
 
     def task(self, query: Ints) -> Task:
         """The question about these nodes."""
@@ -218,6 +239,17 @@ class Recogniser:
         if self.cannot_tell or not isinstance(self._method, Prototypical) or self._prepared is None:
             raise FewnodeError(str(self.cannot_tell))
         return self._method, self._prepared
+
+    @property
+    def embeds(self) -> bool:
+        """Whether there is an embedding of nodes."""
+        return isinstance(self._method, Prototypical)
+
+    def embedding(self, query: Nodes) -> NDArray[np.float32]:
+        """z of the nodes, a row each."""
+        if not isinstance(self._method, Prototypical):
+            raise FewnodeError(f"{self.fitted.name} has no embedding of nodes")
+        return np.asarray(self._method.embedding(self.graph)[0].cpu().numpy()[self.rows(query)], np.float32)
 
     def explain(self, query: Nodes) -> Explanation:
         if not isinstance(self._method, Prototypical) or self._prepared is None:

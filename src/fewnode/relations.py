@@ -146,6 +146,8 @@ def _plain(rows: EdgeRows, n: int, x: Attributes | None, directed: bool) -> tupl
 
 
 def _relation(name: str, rows: EdgeRows, n: int, directed: bool, rules: EdgeRules, facts: EdgeFacts) -> Relation:
+    if rows.weight is None and rows.fade is None and rules.repeated != "count":
+        return _unweighted(name, rows, n, directed, facts)
     merged = merge(rows, n, directed, rules.repeated)
     facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - merged.source.size
     facts.zero += int((merged.amount == 0).sum())
@@ -159,6 +161,15 @@ def _relation(name: str, rows: EdgeRows, n: int, directed: bool, rules: EdgeRule
     facts.scalings[name] = scaling
     relation = Relation(name, merged.matrix(weight, n, directed), directed)
     facts.relations.append(_facts(relation, merged.amount, scaling, rules.scale, weighted))
+    return relation
+
+
+def _unweighted(name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts) -> Relation:
+    """Every edge once, without anything to be added up."""
+    relation = Relation(name, _plain(rows, n, None, directed)[0].adj, directed)
+    facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - relation.n_edges
+    facts.scalings[name] = Scaling.learn(np.ones(min(1, relation.n_edges)), "none")
+    facts.relations.append({"name": name, "edges": relation.n_edges, "directed": directed})
     return relation
 
 
@@ -239,8 +250,9 @@ def _by_kind(rows: EdgeRows) -> list[tuple[str, EdgeRows]]:
     if rows.kind is None:
         return [(UNNAMED, rows)]
     found = []
+    small = rows.kind.astype(np.int8)  # there are MOST at most
     for place, name in enumerate(rows.names):
-        chosen = rows.kind == place
+        chosen = np.flatnonzero(small == place)
         weight, fade = (None if each is None else each[chosen] for each in (rows.weight, rows.fade))
         found.append((name, EdgeRows(rows.edge_index[:, chosen], weight, fade=fade)))
     return found

@@ -10,6 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
+from fewnode import memory
 from fewnode.files import atomic_write
 
 KEY_BYTES = 32
@@ -36,6 +37,7 @@ def _signature(key: bytes, purpose: str, parts: tuple[bytes | memoryview, ...]) 
     for part in (purpose.encode(), *parts):
         digest.update(memoryview(part).nbytes.to_bytes(8, "little"))  # so that no byte can move to the next part
         digest.update(part)
+        memory.keep()
     return digest.hexdigest()
 
 

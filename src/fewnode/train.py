@@ -36,6 +36,8 @@ class Schedule:
     validate_every: int = 10
     patience: int = 10
     """Validations without a better one before training stops."""
+    keep: str = "best"
+    """The weights that validated best, or the last."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def meta_train(
     journal: Journal = QUIET,
     team: Team = ALONE,
 ) -> History:
-    """Minimise the loss of Eq. (14) batch by batch; leave the weights that validated best in `model`.
+    """Minimise the loss of Eq. (14) batch by batch; leave the weights that are to be kept in `model`.
 
     `gradients(k)` is the loss of batch k and its gradient by each parameter, with the weights of now.
     """
@@ -121,7 +123,8 @@ def meta_train(
         if team.leads:
             journal.save(model, optimizer, history, best)
             journal.report(stop, losses[-1], history)
-    model.load_state_dict(best)
+    if schedule.keep == "best":
+        model.load_state_dict(best)
     model.eval()
     return history
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fewnode.bench import run
+from fewnode.bench import plain, plus, run
 from fewnode.bench.formulations import FORMULATIONS, initial_networks
 from fewnode.bench.networks import SIZES, Size, network
 from fewnode.bench.run import Disagreement, agree, ratios
@@ -94,6 +94,7 @@ def test_the_table_fits_a_terminal() -> None:
             **figures,
             "ratio": ratios(figures),
             "goals": run.GOALS,
+            "labels": run.LABELS,
             "estimated": list(run.ESTIMATED),
             "provenance": made,
         }
@@ -117,3 +118,40 @@ def test_edges_come_from_a_file_and_a_bad_file_is_named(fewnode: Callable[..., A
         assert done.code == 2
         assert message in done.err
     assert fewnode("bench", "--size", "huge").code == 2
+
+
+# --- GPN+ -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attributes", [24, 1_000])
+def test_gpn_plus_written_plainly_gives_the_same_numbers(attributes: int) -> None:
+    assert plus.agree(plus.made(1_500, attributes)) < 1e-4
+
+
+def test_a_plain_formulation_that_differs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "plain_diffusion", lambda graph, diffusion, z: z)
+    with pytest.raises(Disagreement, match="no time is measured"):
+        plus.agree(plus.made(900, 16))
+
+
+def test_the_table_of_gpn_plus(fewnode: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    taken = {"plain": 10.0, "logistic": 0.5, "fewnode": 2.0}
+    monkeypatch.setattr(plus, "measure_apart", lambda way, *_: dict.fromkeys(plus.LABELS, taken[way]))
+    monkeypatch.setattr(plus, "agree", lambda data: 1e-6)
+    done = fewnode("bench", "--nodes", 600, "--json", "--plot", tmp_path / "plus.svg")
+    assert done.code == 0
+    assert done.json["ratio"]["ready"] == {"plain": 5.0, "logistic": 0.25}
+    assert "logistic" in (tmp_path / "plus.svg").read_text()
+    assert "5.0x" in fewnode("bench", "--nodes", 600).out
+
+
+def test_each_way_is_measured() -> None:
+    for way in plus.WAYS:
+        found = plus.measure(way, 700, 16)
+        assert found.keys() == plus.LABELS.keys()
+        assert all(value > 0 for value in found.values())
+
+
+def test_options_of_the_other_method_are_refused(fewnode: Callable[..., Any]) -> None:
+    assert "--method gpn" in fewnode("bench", "--method", "gpn-plus", "--size", "tiny").err
+    assert "expected gpn-plus or gpn" in fewnode("bench", "--method", "pn").err

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from graphs import planted
 
@@ -71,6 +72,51 @@ def test_a_full_disk_is_said_and_resumed(
     assert fewnode("data", "prepare", data, "-q", "--resume").code == 0
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gpn_plus_from_disk_to_disk_is_what_it_is_in_memory(
+    fewnode: Command, npz: Path, tmp_path: Path, sparse: bool
+) -> None:
+    if sparse:
+        arrays = dict(np.load(npz))
+        x = sp.csr_array(arrays.pop("x"))
+        parts = {"x_indptr": x.indptr, "x_indices": x.indices, "x_data": x.data, "x_shape": np.array(x.shape)}
+        np.savez(npz, **arrays, **parts)
+    data, support, limit = tmp_path / "data", tmp_path / "support.csv", ("--memory", "1G")
+    assert fewnode("data", "import", npz, "--out", data, "-q").code == 0
+    support.write_text("node,class\n1,a\n2,a\n3,b\n4,b\n")
+    for run, more in (("here", ()), ("there", limit)):
+        assert fewnode("train", "--data", data, "--out", tmp_path / run, *more).code == 0
+        asked = ("predict", "--run", tmp_path / run, "--support", support, "--all", "-q", *more)
+        assert fewnode(*asked, "--out", tmp_path / f"{run}.csv").code == 0
+    for one, other in (("here/model.safetensors", "there/model.safetensors"), ("here.csv", "there.csv")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+    (tmp_path / "there" / "embedding.json").unlink()  # then the tiles are made again
+    assert fewnode(*asked, "--out", tmp_path / "again.csv").code == 0
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_the_views(
+    fewnode: Command, npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, sync, left = tmp_path / "data", os.fsync, [4]
+    fewnode("data", "import", npz, "--out", data, "-q")
+    train = ("train", "--data", data, "--out", tmp_path / "run", "--memory", "1G", "-q")
+
+    def full(descriptor: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        done = fewnode(*train)
+        assert (done.code, done.err.count("\n")) == (3, 1)
+        assert "No space left" in done.err
+    assert "continue it with --resume" in fewnode(*train).err
+    assert fewnode(*train, "--resume").code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -106,5 +152,8 @@ def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Pa
     mine = Path(__file__).parents[2] / "examples" / "my_method.py"
     done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
     assert done.code == 0
-    assert "MyMethod holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone" in done.err
+    assert (
+        "MyMethod holds the whole network in memory: --memory is kept by gpn-plus, gpn, gpn-naive and pn alone"
+        in done.err
+    )
     assert "--address and --workers not used: for --backend ray" in done.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,3 +165,18 @@ def test_extending_equals_reading_all_at_once_where_the_first_rows_knew_everythi
     np.testing.assert_array_equal(grown.graph.adj.toarray(), whole.graph.adj.toarray())
     assert sp.issparse(grown.graph.x)
     np.testing.assert_allclose(grown.graph.x.toarray(), whole.graph.x.toarray(), atol=1e-5)
+
+
+def test_a_sum_without_directions_stays_one_when_edges_are_added(tmp_path: Path) -> None:
+    """Relations may have directions where their sum has none, as in the embedded network."""
+    (tmp_path / "nodes.csv").write_text("id,label,a\n" + "".join(f"n{i},{i % 2},{i}\n" for i in range(6)))
+    (tmp_path / "edges.csv").write_text("source,target,kind\nn0,n1,pays\nn2,n1,pays\nn3,n4,owns\n")
+    (tmp_path / "new.csv").write_text("id,label,a\nn6,0,3\n")
+    (tmp_path / "more.csv").write_text("source,target,kind\nn6,n0,owns\n")
+    data = read_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", relation="kind", directed=True)
+    both_ways = replace(data, graph=Graph.from_relations(data.graph.relations, data.graph.x, directed=False))
+    for network, directed in ((data, True), (both_ways, False)):
+        found = extend(network, tmp_path / "new.csv", tmp_path / "more.csv")
+        assert found.graph.directed is directed
+        assert [relation.directed for relation in found.graph.relations] == [True, True]
+        assert found.graph.n_edges == 4

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from graphs import planted_edges
+from graphs import planted_edges, planted_kinds
 
 
 @pytest.mark.parametrize("method", ["gpn-plus", "deepwalk"])
@@ -20,3 +22,20 @@ def test_weights_are_worth_fifteen_points(method: str) -> None:
         model = Estimator(method, way=5, shot=5, query=5).fit(network)
         scores.append(evaluate(model, network, tasks=30).accuracy.mean)
     assert scores[0] > scores[1] + 0.15
+
+
+def test_the_degree_of_the_paper_can_be_a_sum_of_weights() -> None:
+    """On a graph without weights both are the same; with weights they are not, in either engine alike."""
+    data = planted_kinds()
+    answers = {}
+    for engine, weighted in itertools.product(("compiled", "reference"), (False, True)):
+        for plain in (False, True):
+            network = replace(data, graph=data.graph.unweighted) if plain else data
+            distance = "sqeuclidean" if engine == "compiled" else "euclidean"
+            options = {"weighted_degree": weighted, "distance": distance, "episodes": 10}
+            model = Estimator("gpn", way=3, shot=3, **options).fit(network)
+            importance = model.method_.valued_rows(network.graph, np.arange(20))[1]
+            answers[engine, weighted, plain] = importance.numpy()
+    for engine in ("compiled", "reference"):
+        assert np.array_equal(answers[engine, False, True], answers[engine, True, True])
+        assert not np.allclose(answers[engine, False, False], answers[engine, True, False])

@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn import functional as F
 
-from fewnode.dataset import Dataset
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
@@ -152,7 +152,10 @@ def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_
 ) -> None:
     members = EpisodeSampler(planted, "valid", 2, 1, 1).members
 
-    def answer(self: plus.GPNPlus, graph: Graph, task: Task, transductive: bool) -> torch.Tensor:
+    def answers(self: plus.GPNPlus, graph: Graph, task: Task) -> tuple[torch.Tensor, ...]:
+        return tuple(answer(task, transductive) for transductive in (False, True))
+
+    def answer(task: Task, transductive: bool) -> torch.Tensor:
         """Right half of the time alone; together a few more or fewer, as the kind of queries asks for."""
         label = dict(zip(planted.y[task.support].tolist(), task.support_y.tolist(), strict=True))
         query_y = np.array([label[c] for c in planted.y[task.query].tolist()])
@@ -161,7 +164,7 @@ def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_
         found = np.where(right, query_y, (query_y + 1) % task.n_way)
         return F.one_hot(torch.from_numpy(found), task.n_way).float()
 
-    monkeypatch.setattr(plus.GPNPlus, "_answer", answer)
+    monkeypatch.setattr(plus.GPNPlus, "_both", answers)
     assert plus.GPNPlus()._trust(planted.graph, members) == trusted
 
 
@@ -265,3 +268,13 @@ def test_numbers_that_are_never_zero_are_read_in_units_of_their_deviation(rng: n
     assert np.allclose(axes.idf, 1 / x.std(axis=0), rtol=1e-5)
     words = (rng.random((50, 3)) < 0.3).astype(np.float32)
     assert read_along(words, "", 256, 0).scaling == "log-tf-idf"
+
+
+def test_known_classes_may_differ_in_size(planted: Dataset) -> None:
+    """Then tasks of one shot have more classes than those of five."""
+    y = np.where(planted.y > 5, -1, planted.y)
+    for c in (2, 3):
+        y[np.flatnonzero(y == c)[7:]] = -1
+    data = replace(planted, y=y, split=ClassSplit((0, 1, 2), (3,), (4, 5)))
+    model = Estimator("gpn-plus").fit(data)
+    assert evaluate(model, data, 2, 3, tasks=20).accuracy.mean > 0.7

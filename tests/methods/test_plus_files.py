@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -124,3 +125,32 @@ def test_forged_tensors_are_refused_in_a_line(model: Estimator, mixed: Dataset, 
     with pytest.raises(FewnodeError, match="not a complete model") as caught:
         load_model(tmp_path / "forged").predict_proba(mixed.graph, [0, 5], ["a", "b"], [1])
     assert "\n" not in str(caught.value)
+
+
+FORGED_RELATIONS: dict[str, Callable[[State], State]] = {
+    "odds out of range": put("relations.odds", 0, value=1e9),
+    "odds that are no number": put("relations.odds", 0, value=float("nan")),
+    "a relation that is none": put("relations.chosen", 1, value=9),
+    "a relation twice": lambda state: {**state, "relations.chosen": state["relations.chosen"][[0, 1, 1]]},
+    "a relation too few": changed("relations.chosen", lambda t: t[:-1]),
+    "a mode that is none": put("relations.chosen", 0, value=2),
+}
+
+
+@pytest.fixture(name="of_kinds", scope="module")
+def _of_kinds(planted: Dataset) -> Estimator:
+    some = Graph.from_edges(planted.graph.edge_index()[:, ::7], planted.graph.n).adj
+    graph = Graph.from_relations([Relation("some", some), Relation("all", planted.graph.adj)], planted.graph.x)
+    return Estimator("gpn-plus", way=5, shot=5, query=5, rank=16).fit(replace(planted, graph=graph))
+
+
+def test_what_was_learned_of_relations_comes_back(of_kinds: Estimator, planted: Dataset) -> None:
+    again = GPNPlus(rank=16).restore(planted.graph.n_features, of_kinds.method_.state())
+    assert again.mixture_.relations == of_kinds.method_.mixture_.relations
+    assert len(again.mixture_.relations.odds) == 2
+
+
+@pytest.mark.parametrize("forged", FORGED_RELATIONS)
+def test_forged_relations_are_refused(of_kinds: Estimator, planted: Dataset, forged: str) -> None:
+    with pytest.raises(ValueError, match=r"relations|numbers|shape|range|expected"):
+        GPNPlus(rank=16).restore(planted.graph.n_features, FORGED_RELATIONS[forged](of_kinds.method_.state()))

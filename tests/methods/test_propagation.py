@@ -9,17 +9,6 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.diffusion import leading_directions
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_leading_directions_span_what_the_svd_does(sparse: bool) -> None:
-    rng = np.random.default_rng(0)
-    x = (rng.normal(size=(80, 4)) @ rng.normal(size=(4, 50)) + 0.01 * rng.normal(size=(80, 50))).astype(np.float32)
-    ours = leading_directions(sp.csr_array(x) if sparse else x, 4, seed=0, extra=4)
-    theirs = np.linalg.svd(x)[2][:4].T
-    assert np.allclose(ours.T @ ours, np.eye(4), atol=1e-4)
-    assert np.allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-3)
 
 
 def test_embedding_by_hand(star: Graph) -> None:

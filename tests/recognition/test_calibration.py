@@ -20,7 +20,7 @@ from fewnode.methods.propagation import Propagation
 from fewnode.metrics import calibration_error
 from fewnode.open_set import strangers
 from fewnode.recognition import nearness
-from fewnode.recognition.calibration import Temperature, calibration_tasks, fit_temperature, mean_shots
+from fewnode.recognition.calibration import LeftOut, Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.membership import MembershipModel, crowding, landmarks
 from fewnode.recognition.transductive import rectify
@@ -154,6 +154,39 @@ def test_the_more_it_costs_the_nearer_a_temperature_stays_to_its_prior(rng: np.r
 @pytest.fixture(name="model", scope="module")
 def _model(planted: Dataset) -> Estimator:
     return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+
+
+def test_labelled_nodes_predicted_from_the_others_revise_how_sure_to_be() -> None:
+    label = np.repeat(np.arange(2), 20)
+    said = np.where(label[:, None] == np.arange(2), 0.8, 0.2)
+    task = asked(label)
+    right, wrong = LeftOut(said, label), LeftOut(said[:, ::-1], label)
+    sometimes = LeftOut(said, np.where(np.arange(40) % 5 == 0, 1 - label, label))  # 4 of 5, as was said
+    assert Temperature().revision(task, right) > 0.3
+    assert Temperature().revision(task, wrong) < -0.3
+    assert Temperature().revision(task, sometimes) == pytest.approx(0, abs=0.05)
+    assert Temperature(level=1).revision(task, sometimes) < -0.5
+
+
+def test_with_few_labels_the_revision_stays_near_what_other_networks_taught() -> None:
+    said, label = np.array([[0.8, 0.2], [0.2, 0.8]]), np.arange(2)
+    few = Temperature().revision(asked(label.repeat(1)), LeftOut(said, label))
+    many = Temperature().revision(asked(label.repeat(1)), LeftOut(said.repeat(20, axis=0), label.repeat(20)))
+    assert 0 < few < many
+
+
+def test_without_base_classes_an_answer_is_less_sure_where_labels_mean_nothing(planted: Dataset) -> None:
+    rng = np.random.default_rng(0)
+    data = replace(planted, split=ClassSplit((), (), ()))
+    model = Estimator("gpn-plus").fit(data)
+    members = [np.flatnonzero(planted.y == c) for c in range(4)]
+    support = np.concatenate([nodes[:8] for nodes in members])
+    label, query = np.arange(4).repeat(8), np.concatenate([nodes[8:] for nodes in members])
+    sure = model.predict_proba(data, support, label, query).max(axis=1).mean()
+    guessed = model.predict_proba(data, support, rng.permutation(label), query).max(axis=1).mean()
+    assert guessed < sure - 0.2
+    one_each = Task(support[::8], np.arange(4), query)
+    assert model.method_.left_out(data.graph, one_each) is None
 
 
 def test_strangers_are_told_from_members(model: Estimator, planted: Dataset) -> None:

@@ -168,7 +168,7 @@ def test_standard_output_on_a_full_disk(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "place"),
     [
-        ("train", f"run/{CHECKPOINT}"),
+        ("train", f"run/dropout-0.0/{CHECKPOINT}"),
         ("train", "run/model.safetensors"),
         ("train", "run/.lock"),
         ("predict", "p.csv"),

@@ -14,12 +14,11 @@ from fewnode.represent.diffusion import (
     Diffusion,
     Operators,
     centred,
+    diffused,
     mean_direction,
     random_walk,
-    structure,
-    two_steps,
-    walked,
 )
+from fewnode.represent.structure import structure, two_step_information, walked
 from graphs import random_graph, weighted_graph
 
 
@@ -35,6 +34,23 @@ def test_diffusion_is_that_of_dense_matrices(diffusion: Diffusion, drawn: Callab
             slow = (1 - diffusion.teleport) * matrix @ slow + diffusion.teleport * z
         fast = diffusion(Operators.of(graph), torch.from_numpy(z).float())
         assert np.allclose(fast.numpy(), slow, atol=1e-5)
+
+
+@pytest.mark.parametrize("drawn", [random_graph, weighted_graph])
+@pytest.mark.parametrize("rows", [None, np.array([2, 0])])
+def test_diffusions_that_share_powers_are_those_alone(drawn: Callable[[int], Graph], rows: np.ndarray | None) -> None:
+    """To the last bit, however few columns are diffused at a time."""
+    wanted = {d: d for d in (Diffusion(0), Diffusion(2), Diffusion(6, 0.5), Diffusion(9, 0.1), Diffusion(3, walk=True))}
+    for seed in range(10):
+        graph = drawn(seed)
+        operators, z = Operators.of(graph), np.random.default_rng(seed).normal(size=(graph.n, 7)).astype(np.float32)
+        together = diffused(operators, z, wanted, rows)
+        for diffusion in wanted:
+            parts = [
+                diffused(operators, np.ascontiguousarray(z[:, low:high]), {"": diffusion}, rows)[""]
+                for low, high in ((0, 1), (1, 3), (3, 7))
+            ]
+            assert np.array_equal(together[diffusion], np.concatenate(parts, axis=1))
 
 
 def test_a_walk_leaves_by_weight() -> None:
@@ -59,13 +75,27 @@ def test_centring_leaves_what_is_not_known_alone() -> None:
     assert torch.allclose(moved, torch.tensor([[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]) * 2**0.5)
 
 
-def test_two_steps_of_a_walk_and_the_hub_that_is_not_crossed(star: Graph) -> None:
-    walk = random_walk(star)
-    assert np.allclose(two_steps(walk).toarray(), (walk.toarray() + walk.toarray() @ walk.toarray()) / 2)
+def plain_information(walk: np.ndarray, leaving: np.ndarray) -> np.ndarray:
+    """PPMI of one or two steps, where the second leaves from some nodes alone."""
+    near = (walk + walk @ np.diag(leaving) @ walk) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(near * near.sum() / np.outer(near.sum(axis=1), near.sum(axis=0)))
+    return np.where(near > 0, np.maximum(found, 0), 0)
+
+
+@pytest.mark.parametrize("drawn", [random_graph, weighted_graph])
+def test_information_of_two_steps_is_that_of_dense_matrices(drawn: Callable[[int], Graph]) -> None:
+    for seed in range(20):
+        graph = drawn(seed)
+        expected = plain_information(random_walk(graph).toarray(), np.ones(graph.n))
+        np.testing.assert_allclose(two_step_information(graph).toarray(), expected, atol=2e-5)
+
+
+def test_a_hub_is_not_crossed_if_that_would_cost_too_much(star: Graph) -> None:
     # leaves cost 1 each, three of them; the hub in the middle costs 3 x 3 and is not afforded
-    short = two_steps(walk, entries=4).toarray()
-    assert short[1, 2] == 0
-    assert short[0, 0] == 0.5
+    expected = plain_information(random_walk(star).toarray(), np.array([0, 1, 1, 1]))
+    assert expected[1, 2] == 0
+    np.testing.assert_allclose(two_step_information(star, entries=4).toarray(), expected, atol=1e-5)
 
 
 def test_meetings_in_walks_are_within_the_window_and_go_both_ways() -> None:
@@ -82,7 +112,7 @@ def test_structure_puts_nodes_of_one_part_together(thorough: bool) -> None:
     """Two cliques joined by an edge: nodes of one are nearer to each other than to any of the other."""
     clique = np.array([(i, j) for i in range(8) for j in range(i)]).T
     graph = Graph.from_edges(np.concatenate([clique, clique + 8, [[0], [8]]], axis=1), 16)
-    z = structure(graph, 4, seed=0, thorough=thorough)
+    z = structure(graph, 4, seed=0, thorough=thorough).whole()
     z = torch.nn.functional.normalize(Diffusion(4, 0.2)(Operators.of(graph), z))
     like = (z @ z.T).numpy()
     assert like[1:8, 1:8].min() > like[1:8, 9:].max()
@@ -91,4 +121,4 @@ def test_structure_puts_nodes_of_one_part_together(thorough: bool) -> None:
 def test_a_graph_without_edges_has_coordinates_of_zero() -> None:
     graph = Graph.from_edges(np.zeros((2, 0), int), 5)
     for thorough in (False, True):
-        assert not structure(graph, 3, seed=0, thorough=thorough).any()
+        assert not structure(graph, 3, seed=0, thorough=thorough).whole().any()

@@ -71,9 +71,9 @@ def test_rows_of_zeros_stay_zeros_at_every_rank(h: torch.Tensor) -> None:
 def test_a_fusion_keeps_the_products_of_rows_that_it_has_room_for(h: torch.Tensor) -> None:
     away = h - h.mean(dim=0)
     for rank in (60, 100):
-        z = ViewFusion.of(h, rank).read(h)
+        z = ViewFusion.of([h[:300], h[300:]], rank).read(h)
         assert torch.allclose(z @ z.T, F.normalize(away) @ F.normalize(away).T, atol=1e-4)
-    assert ViewFusion.of(h, 10).read(h).shape == (900, 10)
+    assert ViewFusion.of([h], 10).read(h).shape == (900, 10)
 
 
 # --- a vector means something as a whole ----------------------------------------------------------------------------

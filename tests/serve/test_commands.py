@@ -17,7 +17,7 @@ from threading import Thread
 import pytest
 
 import fewnode
-from fewnode.client import Client, NewNode, ServiceError
+from fewnode.client import Client, Edge, NewEdge, NewNode, ServiceError
 from fewnode.dataset import Dataset
 from service import TOKEN, Local, Running, save_run, serving
 
@@ -94,6 +94,10 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     assert (again.results[0].node, client.node("new-vpn").degree) == ("new-vpn", 2)
     client.change_edges(add=[("new-vpn", "openssl")], remove=[("libc6", "new-vpn")])
     assert set(client.node("new-vpn").neighbours) == {"openvpn", "openssl"}
+    with pytest.raises(ServiceError, match="neither weights nor kinds of edges"):
+        client.change_edges(add=[Edge("new-vpn", "libc6", kind="Depends")])
+    with pytest.raises(ServiceError, match="neither weights nor kinds of edges"):
+        client.attach([NewNode("newer-vpn", attributes={"vpn": 1}, edges=["libc6", NewEdge("openvpn", weight=2)])])
     client.put_node("old-vpn", edges=["new-vpn"])
     assert client.delete_node("old-vpn") == client.classes()[0].version
     checked = client.progress({"mail": ["strongswan"], "web": ["openssl"]}, closed_set=True)

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from fewnode.serve import store
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from service import PORT, TOKEN, Answer, InProcess
@@ -34,6 +35,12 @@ COMMIT = ("BEGIN", "INSERT INTO journal", "UPDATE about", "COMMIT")
 """Statements before which a change is not kept yet."""
 CHECKPOINT = "PRAGMA wal_checkpoint"
 """The statement after which one is."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every change is moved into the file before its answer, so that what happens then happens in its own request."""
+    monkeypatch.setattr(store, "REST", 0.0)
 
 
 # --- a database that fails ----------------------------------------------------------------------------------------
@@ -327,7 +334,13 @@ class Comparison(RuleBasedStateMachine):
         if how == "kill":
             self.copy()
         self.end_and_open(self.folder if how == "restart" else self.copied)
-        assert self.answers() == before
+        # all nodes are embedded again then, so answers may move a little
+        after = self.answers()
+        if after != before:
+            ours, theirs = (list(csv.DictReader(answer.decode().splitlines())) for answer in (before, after))
+            assert [row["node"] for row in ours] == [row["node"] for row in theirs]
+            shift = [abs(float(a["probability"]) - float(b["probability"])) for a, b in zip(ours, theirs, strict=True)]
+            assert max(shift) < 0.2
 
     # --- after each of them ---
 

@@ -25,6 +25,7 @@ from fewnode.graph import Graph
 from fewnode.io import save_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
+from graphs import planted_kinds
 from service import TOKEN, Running, save_run, serving, started
 from service_networks import texts
 
@@ -559,4 +560,31 @@ def test_62_000_nodes_within_its_budget(visit: Callable[..., Visit], tmp_path: P
         assert transferred(page) < BYTES, "with classes, whose claims are listed"
         assert "of 62,000 nodes" in seen.text("#dataset") + seen.text("#map-note")
         assert page.evaluate("window.stuck") < 1000, "the page stops answering for longer than a second"
+        seen.fine()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_kinds_of_edges_are_drawn_and_named(
+    visit: Callable[..., Visit], viewport: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = planted_kinds()
+    folder = tmp_path_factory.mktemp("kinds")
+    with serving(save_run(data, folder, "gpn-plus"), "--state", folder / "state.sqlite") as server:
+        seen = visit(server, viewport)
+        of_class = members(data, "class k")
+        server.ask(address("class k"), {"support": of_class[:3]}, "PUT")
+        server.ask(address("class l"), {"support": members(data, "class l")[:3]}, "PUT")
+        seen.page.reload()
+        seen.settled()
+        seen.look(of_class[5])
+        about = server.ask(f"/api/nodes/{of_class[5]}").json["neighbours"]
+        drawn = seen.page.locator("#node .neighbours svg[role=group] line.edge")
+        assert drawn.count() == sum(len(near["edges"]) for near in about)
+        arrows = [e for near in about for e in near["edges"] if e["way"] is not None]
+        assert seen.page.locator("#node .neighbours polygon").count() == len(arrows) > 0
+        assert {kind for kind in ("pays", "owns", "knows") if kind in seen.text(".legend")} == {
+            e["kind"] for near in about for e in near["edges"]
+        }
+        assert "edges with others of class k:" in seen.text(".edges-why")
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         seen.fine()

@@ -106,7 +106,11 @@ def test_any_tool_can_read_it_and_a_copy_of_the_one_file_is_a_backup(store: Stor
 def first_format(path: Path) -> None:
     """The file as it was before there were descriptions."""
     edit(
-        path, "DROP TABLE descriptions", "UPDATE about SET value = '1' WHERE key = 'format'", "PRAGMA user_version = 1"
+        path,
+        "DROP TABLE descriptions",
+        "DROP TABLE ties",
+        "UPDATE about SET value = '1' WHERE key = 'format'",
+        "PRAGMA user_version = 1",
     )
 
 
@@ -196,9 +200,13 @@ FORGED = {
     "an edge that is neither": ["UPDATE edges SET present = 2"],
     "an edge that is text": ["UPDATE edges SET present = 'x'"],
     "an edge without an end": ["UPDATE edges SET source = NULL"],
+    "an amount below zero": ["INSERT INTO ties VALUES ('a', 'b', 'pays', -1.0)"],
+    "an amount that is text": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 'x')"],
+    "an amount without end": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 9e999)"],
+    "an edge that nobody gave": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 1.0)"],
     "another head": ["UPDATE about SET value = 'x' WHERE key = 'head'"],
     "no head": ["DELETE FROM about WHERE key = 'head'"],
-    "no format": ["UPDATE about SET value = '3' WHERE key = 'format'"],
+    "no format": ["UPDATE about SET value = '4' WHERE key = 'format'"],
     "an older format than it is": ["PRAGMA user_version = 1"],
     "a description less": ["DELETE FROM descriptions WHERE name = 'b'"],
     "a description more": ["INSERT INTO descriptions VALUES ('ä', 'x')"],
@@ -218,7 +226,7 @@ FORGED = {
     "another column": ["ALTER TABLE classes ADD COLUMN more"],
     "a table more": ["CREATE TABLE more (x)"],
     "a table less": ["DROP TABLE removed"],
-    "another format": ["PRAGMA user_version = 3"],
+    "another format": ["PRAGMA user_version = 4"],
     "another application": ["PRAGMA application_id = 1"],
 }
 

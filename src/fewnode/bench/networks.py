@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
@@ -34,6 +35,8 @@ class Size:
 
 INSIDE = 0.9
 """The share of edges within communities: two hops then reach as many nodes as in the published Clothing."""
+FEW = 1_500
+"""Nodes that all have labels."""
 Array = NDArray[Any]
 
 SIZES = {
@@ -55,6 +58,34 @@ def network(size: Size, seed: int = 0, edges: Path | None = None) -> Dataset:
     parts = [tuple(range(a, b)) for a, b in pairwise(bounds)]
     y = np.arange(size.nodes) % bounds[-1]
     return Dataset(graph, rng.permutation(y), ClassSplit(*parts))
+
+
+def planted(nodes: int, edges: int, width: int, words: int = 0, seed: int = 0) -> Dataset:
+    """A network whose classes show: three in five edges stay within a class, and attributes are drawn by class.
+
+    These are dense vectors or, with `words`, so many words a node; a third of the nodes have labels, or all of few.
+    """
+    rng, classes = np.random.default_rng(seed), 40
+    y = rng.permutation(np.arange(nodes) % classes)
+    order, start = np.argsort(y, kind="stable"), np.searchsorted(np.sort(y), np.arange(classes + 1))
+    one = rng.integers(0, nodes, edges)
+    own = start[y[one]] + (rng.random(edges) * (start[y[one] + 1] - start[y[one]])).astype(np.int64)
+    other = np.where(rng.random(edges) < 0.6, order[own], rng.integers(0, nodes, edges))
+    if not words:
+        centre = rng.standard_normal((classes, width))
+        x: Attributes = (centre[y] + 3 * rng.standard_normal((nodes, width))).astype(np.float32)
+    else:
+        topic = rng.integers(0, width, (classes, 200))
+        drawn = topic[y[:, None], rng.integers(0, 200, (nodes, words))]
+        common = (width * rng.random((nodes, words)) ** 3).astype(np.int64)
+        column = np.where(rng.random((nodes, words)) < 0.3, drawn, common)
+        x = sp.csr_array(
+            (np.ones(column.size, np.float32), (np.arange(nodes).repeat(words), column.ravel())), (nodes, width)
+        )
+    blocks = () if words else (Block("vector", 0, width, "x"),)
+    graph = Graph.from_edges(np.stack([one, other]), nodes, x, blocks=blocks)
+    split = ClassSplit(tuple(range(20)), tuple(range(20, 30)), tuple(range(30, 40)))
+    return Dataset(graph, np.where(rng.random(nodes) < max(1 / 3, FEW / nodes), y, -1), split)
 
 
 def random_edges(size: Size, rng: np.random.Generator) -> NDArray[np.int64]:

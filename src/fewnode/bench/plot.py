@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewnode.bench.run import LABELS
 from fewnode.report.figures import INK, axes, svg
 from fewnode.report.names import ACCENT, GREY
 
@@ -12,10 +11,10 @@ from fewnode.report.names import ACCENT, GREY
 def draw(found: dict[str, Any]) -> str:
     """How many times ours the others take, on a logarithmic scale, with the goals as lines."""
     figure, ax = axes(6.0, 2.8)
-    for place, what in enumerate(LABELS):
-        for shift, name, colour in ((-0.18, "naive", ACCENT), (0.18, "pyg", GREY)):
-            if name not in found["ratio"][what]:
-                continue
+    labels = found["labels"]
+    names = list(found["ratio"]["peak_mb"])
+    for place, what in enumerate(labels):
+        for shift, name, colour in zip((-0.18, 0.18), names, (ACCENT, GREY), strict=False):
             ratio, goal = found["ratio"][what][name], found["goals"][what].get(name, 0)
             ax.barh(place + shift, ratio, 0.32, color=colour, label=name if place == 0 else None)
             if goal:
@@ -23,8 +22,9 @@ def draw(found: dict[str, Any]) -> str:
             text = f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"
             ax.text(1.1 * max(ratio, goal), place + shift, text, va="center", size=8, color=INK)
     ax.set_xscale("log")
-    ax.set_xlim(0.5, 20 * max(max(row.values()) for row in found["ratio"].values()))
-    ax.set_yticks(range(len(LABELS)), list(LABELS.values()))
+    least = min(min(row.values()) for row in found["ratio"].values())
+    ax.set_xlim(min(0.5, least / 2), 20 * max(max(row.values()) for row in found["ratio"].values()))
+    ax.set_yticks(range(len(labels)), list(labels.values()))
     ax.invert_yaxis()
     made = found["provenance"]
     ax.set_xlabel(f"times fewnode's, {made['nodes']:,} nodes, {made['edges']:,} edges; line: the goal")

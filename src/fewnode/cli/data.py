@@ -52,7 +52,7 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
 @app.command()
 def info(
     source: str = Source,
-    figure: Path = typer.Option(None, "--figure", help="Draw the long tail of class sizes: FILE.svg or FILE.png."),
+    figure: Path = typer.Option(None, "--figure", help="Draw class sizes and kinds of edges: FILE.svg or FILE.png."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -72,14 +72,14 @@ def info(
     data = load(source)
     facts = statistics(data)
     if figure:
-        from fewnode.report.histogram import write_long_tail
+        from fewnode.report.histogram import write_picture
 
-        write_long_tail(facts, figure)
+        write_picture(facts, figure)
     if as_json:
         emit({**facts, "source": data.info})
     else:
         typer.echo("\n".join(filter(None, [describe_source(data.info), describe(facts), describe_warnings(data.info)])))
-        note(f"class sizes drawn to {figure}", quiet or not figure)
+        note(f"drawn to {figure}", quiet or not figure)
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)

@@ -37,8 +37,8 @@ def demo(
 ) -> None:
     """Train, test and explain on a real network, in about a minute: Debian's packages.
 
-    GPN learns from 27 sections of the archive and is tested on 16 others, beside a classifier that learns no
-    weights (attributes spread over the graph, nearest class mean) and GPN+, on the same 5-way 5-shot tasks.
+    GPN learns from 27 sections of the archive and is tested on 16 others. The same 5-way 5-shot tasks are given to
+    GPN+, and to a classifier that learns no weights: attributes spread over the graph, nearest class mean.
 
     \b
     Example:

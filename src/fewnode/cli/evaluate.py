@@ -33,7 +33,7 @@ MEASURED = {
     "precision_at_k": "precision@k",
     "auroc": "AUROC of being in a class",
     "known": "members taken for members",
-    "unknown": "strangers taken for strangers",
+    "unknown": "outliers taken for outliers",
 }
 
 
@@ -97,14 +97,14 @@ def evaluate(
     The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
     method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
 
-    With --protocol all-classes no run and no base classes are needed: a method is fitted to the graph alone, gets
-    --shot labels of every class, and is asked about every other labelled node; --draws times, for other labels.
-    Classes with too few labels are left out, and named.
+    With --protocol all-classes no run and no base classes are needed. A method is fitted to the graph alone, gets
+    --shot labels of every class, and is asked about every other labelled node. This is done --draws times, each
+    with other labels. Classes with too few labels are left out, and named.
 
-    With --multi-label a node may be in several classes, and each is judged on its own: micro- and macro-F1 of what is
-    at least as likely as not; average precision and precision@k of the nodes ranked for each class, the mean over
-    classes (k at most the number of its members); and the calibration error of the probabilities of all classes. A
-    support node is given with all classes of the task that it is in.
+    With --multi-label a node may be in several classes, and each is judged on its own. The scores are micro- and
+    macro-F1 of what is at least as likely as not, and the calibration error of the probabilities of all classes.
+    Nodes are also ranked for each class: average precision and precision@k, the mean over classes (k at most the
+    number of its members). A support node is given with all classes of the task that it is in.
 
     With --classes, classes are described, too (see `fewnode predict`); with --shot 0 that is all that is known of them.
 

@@ -106,7 +106,7 @@ def report(
     """Tables and figures of a grid: one page that needs no other file, or its tables for LaTeX, Markdown or CSV.
 
     The best of each column is bold. † is equally good (surely less than two points apart), ? is what paired tests over
-    the same tasks cannot tell, and what has no mark is significantly worse. Published numbers that the grid names stand
+    the same tasks cannot tell. What has no mark is significantly worse. Published numbers that the grid names stand
     beside ours. An unfinished grid is reported as far as it is; `fewnode experiment` continues it.
 
     \b

@@ -87,10 +87,10 @@ def import_(
 ) -> None:
     """Read a network from a file, or from tables of nodes and of edges, and write it as a dataset directory.
 
-    What became of every column is printed before anything is written. If no --text, --numeric, --category or --vector
-    is given, every column is used as what it looks like; the label never becomes an attribute, and what may be the
-    answer only if you name it. Numbers that are missing count as the mean, and a flag says so; new nodes are encoded
-    the same way when `fewnode data extend` adds them later.
+    What became of every column is printed before anything is written. If no --text, --numeric, --category or
+    --vector is given, every column is used as what it looks like. The label never becomes an attribute. What may be
+    the answer becomes one only if you name it. Numbers that are missing count as the mean, and a flag says so; new
+    nodes are encoded the same way when `fewnode data extend` adds them later.
 
     \b
     Example:
@@ -292,7 +292,7 @@ def extend(
 ) -> None:
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
-    Edges may join new nodes with each other and with those of D; they must be of the kinds that D has, and weights are
+    Edges may join new nodes with each other and with those of D. They must be of the kinds that D has, and weights are
     brought to the scale of D. The class split stays: a class that D does not have is in no part of it. The decimal
     mark and the words for missing values are those of the import unless given.
 

@@ -6,19 +6,20 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fewnode.errors import visible
+from fewnode.progress import plain_lines, training_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fewnode.progress import Report
     from fewnode.train import History
-
-    Report = Callable[[str, int, float, History], None]
 
 
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
@@ -93,7 +94,8 @@ def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Repo
         while waiting:
             note(waiting.pop(), quiet)
 
-    with _bar(episodes) if sys.stderr.isatty() and not quiet else nullcontext(_plain_lines(episodes, quiet)) as draw:
+    say = partial(note, quiet=quiet)
+    with plain_lines(episodes, say) if quiet else training_progress(episodes, say) as draw:
 
         def report(part: str, episode: int, loss: float, history: History) -> None:
             head()
@@ -103,50 +105,7 @@ def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Repo
         head()
 
 
-@contextmanager
-def _bar(episodes: int) -> Iterator[Report]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed}/{task.total}  {task.fields[status]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars: dict[str, Any] = {}
-
-        def draw(part: str, episode: int, loss: float, history: History) -> None:
-            if part not in bars:
-                bars[part] = progress.add_task(part or "training", total=episodes, status="")
-            progress.update(bars[part], completed=episode, status=status(loss, history))
-            if history.stopped:
-                progress.update(bars[part], total=episode)
-
-        yield draw
-
-
-def _plain_lines(episodes: int, quiet: bool) -> Report:
-    every = max(1, episodes // 10)
-    said: set[tuple[str, int]] = set()
-
-    def draw(part: str, episode: int, loss: float, history: History) -> None:
-        if episode == history.done and (episode % every == 0 or history.stopped) and (part, episode) not in said:
-            said.add((part, episode))
-            note(f"{part or 'training'}  {episode}/{episodes}  {status(loss, history)}", quiet)
-
-    return draw
-
-
 def set_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-
-
-def status(loss: float, history: History) -> str:
-    last = f"valid {100 * history.points[-1].accuracy:.1f} %" if history.points else "valid –"
-    return f"loss {loss:.3f}  {last}"

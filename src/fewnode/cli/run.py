@@ -90,9 +90,9 @@ def predict(
     classes' probabilities sum to 1. So it is, and is said, where a method cannot tell what is in no class (maml,
     meta-gnn, gcn, sgc, deepwalk, node2vec); `member` is then empty.
 
-    With --proportions mail=0.3,vpn=0.7 the answers are shifted, by one factor a class, until the classes have these
-    shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them: wrong
-    ones do harm.
+    With --proportions mail=0.3,vpn=0.7 the answers are shifted by one factor a class. The classes then have these
+    shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them:
+    wrong ones do harm.
 
     With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
     at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
@@ -104,9 +104,9 @@ def predict(
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
-    With --explain the table also names the nearest support nodes, the `words` that a node or a neighbour of it (in
-    brackets) shares with the description of its class, and the weight β of each support node in its class
-    goes to a second table, OUT.support.csv.
+    With --explain the table also names the nearest support nodes, and the `words` that a node or a neighbour of it
+    (in brackets) shares with the description of its class. The weight β of each support node in its class goes to a
+    second table, OUT.support.csv.
 
     \b
     Example:
@@ -132,6 +132,7 @@ def predict(
     from fewnode.bulk import Bulk
     from fewnode.definitions import Definitions, read_proportions, read_query
     from fewnode.labelling import claimable, left_out
+    from fewnode.methods.gpn import GPN
     from fewnode.predictions import Answerer
     from fewnode.recogniser import NO_BIAS
     from fewnode.with_base import joined_by_base
@@ -160,7 +161,8 @@ def predict(
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         there = (backend, address, workers)
-        prepare_blocks(dataset, limit, resume, quiet, *there)
+        if isinstance(model.method_, GPN):
+            prepare_blocks(dataset, limit, resume, quiet, *there)
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,
@@ -250,12 +252,13 @@ def suggest(
 ) -> None:
     """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
 
-    The output has one row a node, the most worthwhile first: its name; the likeliest class and the probability of
-    that; `member`, that of being in any class, as `fewnode predict` has it (empty where it cannot be told); and the
-    share of the classes' nodes that labelling it would cover. Put the right class of each into the support
-    table and predict, or ask again. Nodes that turned out to be in none of the classes go into a table of their own
-    (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that have no attributes are
-    left out where every labelled node has some, and so are nodes of kinds of which none has a label.
+    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
+    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
+    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
+    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
+    table of their own (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that
+    have no attributes are left out where every labelled node has some, and so are nodes of kinds of which none has
+    a label.
 
     \b
     Example:

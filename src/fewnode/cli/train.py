@@ -13,21 +13,35 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
-from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Workers, keep_memory, name_unused, prepare_blocks
+from fewnode.cli.scale import (
+    Address,
+    Backend,
+    BackendOption,
+    Memory,
+    Workers,
+    block_bar,
+    block_runner,
+    keep_memory,
+    name_unused,
+    prepare_blocks,
+)
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fewnode.checkpoint import Checkpoints
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
     from fewnode.team import Team
 
+VIEWS = "views"
+"""The folder of a run that has the views of all nodes, where they were made on the disk."""
 METHODS = (
     "gpn-plus",
     "propagation",
     "gpn",
+    "gpn-authors",
     "gpn-naive",
     "pn",
     "meta-gnn",
@@ -42,6 +56,9 @@ METHODS = (
     "correct-and-smooth",
     "graphany",
     "gcn-support",
+    "grace",
+    "naq",
+    "cosmic",
 )
 
 
@@ -76,7 +93,7 @@ def train(
         help="sqeuclidean (default), euclidean or cosine.",
         autocompletion=starting("sqeuclidean", "euclidean", "cosine"),
     ),
-    dropout: str = typer.Option(None, "--dropout", help="A rate (default 0.5), or auto: chosen on validation classes."),
+    dropout: str = typer.Option(None, "--dropout", help="A rate, or auto (default of GPN): by validation classes."),
     scaling: str = typer.Option(
         None,
         "--scaling",
@@ -97,6 +114,8 @@ def train(
     option: list[str] = typer.Option(
         [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable."
     ),
+    tensorboard: Path = typer.Option(None, "--tensorboard", help="Folder for TensorBoard's event files."),
+    mlflow: str = typer.Option(None, "--mlflow", help="MLflow: a folder, or the address of a server."),
     memory: str = Memory,
     backend: Backend = BackendOption,
     address: str = Address,
@@ -116,11 +135,14 @@ def train(
       gpn-plus            the default: views of a node, mixed by what classes show
       propagation         attributes spread over the graph, nearest class mean
       gpn, gpn-naive, pn  the paper's; without valuator; without graph, too
+      gpn-authors         GPN as its authors' public code has it
       meta-gnn, maml      adapt to a task, and learn to; with and without graph
       gcn, sgc            adapt to a task, from a classifier of other classes
       deepwalk, node2vec  structure alone
       nearest-mean, logistic, label-spreading, correct-and-smooth, graphany,
       gcn-support         see no base class: fewnode evaluate --protocol
+      grace, naq          learn without labels, then a linear head
+      cosmic              contrasts base classes, then a linear head
       FILE.py:CLASS       your own, as in examples/my_method.py
 
     What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
@@ -137,6 +159,7 @@ def train(
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
+    from fewnode.represent.kinds_trial import unused_kinds
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
@@ -169,11 +192,12 @@ def train(
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
     name_unused(backend, address, workers, quiet)
-    in_blocks = limit is not None and _keeps_memory(model, quiet)
-    with _team(backend, address, workers, model, data, out, limit, quiet) as team:
+    in_blocks = limit is not None and _keeps_memory(model, dataset, quiet)
+    tiled = _tiled(model, dataset, out, limit, (backend, address, workers), quiet)
+    with tiled as there, _team(there, address, workers, model, data, out, limit, quiet) as team:
         if team.size > 1:
             heading += f"\n{team.size} workers: a step is the mean over {team.size * _batch(model)} episodes"
-        if team.leads and in_blocks:
+        if team.leads and in_blocks and getattr(model.method_, "workspace", None) is None:
             prepare_blocks(dataset, limit, resume, quiet)
         team.agree(0.0)
         if not team.leads:
@@ -181,27 +205,35 @@ def train(
                 model.fit(dataset, Checkpoints(out), team)
             return
         with training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
-            trained = _train(model, dataset, data, Checkpoints(out, listener=report), resume, team)
+            fit = partial(model.fit, dataset, team=team, tensorboard=tensorboard, mlflow=mlflow)
+            trained = _train(model, fit, dataset, data, Checkpoints(out, listener=report), resume)
     if trained:
         _say_trained(model, out, quiet, as_json)
+        for what in unused_kinds(model.method_, dataset.graph):
+            note(f"not used: {what}", quiet)
     else:
         note(f"{out} is finished already", quiet)
 
 
-def _train(model: Estimator, dataset: Dataset, data: str, journal: Checkpoints, resume: bool, team: Team) -> bool:
+def _train(
+    model: Estimator, fit: Callable[..., Estimator], dataset: Dataset, data: str, journal: Checkpoints, resume: bool
+) -> bool:
     """Train and save; False if somebody else has done so by now."""
     from fewnode.embedding_cache import keep
     from fewnode.files import exclusive
+    from fewnode.represent.workspace import Workspace
 
     out = journal.directory or Path()
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
         finished = (out / "model.json").exists()
         if not finished:
-            model.fit(dataset, journal, team)
+            fit(journal=journal)
             model.trained_["data"]["path"] = _remembered(data)
             model.save(out)
             keep(out, model, dataset)
+        if isinstance(workspace := getattr(model.method_, "workspace", None), Workspace):
+            workspace.clear()
         _clear_checkpoints(out)
     return not finished
 
@@ -211,7 +243,7 @@ def _check_free(out: Path, resume: bool) -> None:
         return
     if (out / "model.json").exists():
         raise FewnodeError(f"{out}: there is a run already (fewnode evaluate --run {out}); choose another --out")
-    if _checkpoints(out):
+    if _checkpoints(out) or (out / VIEWS).exists():
         raise FewnodeError(f"{out}: there is an unfinished run; continue it with --resume or choose another --out")
 
 
@@ -234,17 +266,49 @@ def _batch(model: Estimator) -> int:
     return int(getattr(model.method_, "batch", 1))
 
 
-def _keeps_memory(model: Estimator, quiet: bool) -> bool:
+def _keeps_memory(model: Estimator, dataset: Dataset, quiet: bool) -> bool:
     """Whether the method reads blocks from disk; the others hold the network in memory, which is said."""
     from fewnode.methods.gpn import GPN
+    from fewnode.methods.plus import GPNPlus
 
-    if isinstance(model.method_, GPN):
+    if isinstance(model.method_, GPNPlus) and (dataset.graph.home is None or model.features is not None):
+        note(
+            "--memory is kept for a dataset directory (fewnode data import) with its own attributes: all is in memory",
+            quiet,
+        )
+        return False
+    if isinstance(model.method_, GPN | GPNPlus):
         return True
-    note(
-        f"{Path(model.method).name} holds the whole network in memory: --memory is kept by gpn, gpn-naive and pn alone",
-        quiet,
-    )
+    kept = "gpn-plus, gpn, gpn-naive and pn"
+    note(f"{Path(model.method).name} holds the whole network in memory: --memory is kept by {kept} alone", quiet)
     return False
+
+
+@contextmanager
+def _tiled(
+    model: Estimator,
+    dataset: Dataset,
+    out: Path,
+    limit: int | None,
+    there: tuple[Backend, str | None, int],
+    quiet: bool,
+) -> Iterator[Backend]:
+    """GPN+ from disk to disk, in tiles that this process or a cluster makes; who is left to train in a team."""
+    from fewnode.methods.plus import GPNPlus
+    from fewnode.represent.workspace import Workspace
+
+    backend = there[0]
+    if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local):
+        yield backend
+        return
+    if dataset.graph.home is None and backend is Backend.ray:
+        raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
+    folder, settings = out / VIEWS, model.all_settings()
+    with block_runner(*there, limit, out, quiet) as runner, block_bar(quiet) as report:
+        if model.features is None:
+            model.method_.workspace = Workspace.of(dataset.graph, folder, settings, limit, runner, report)
+        yield Backend.local
+    model.method_.workspace = None
 
 
 @contextmanager

@@ -13,11 +13,14 @@ import http.client
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from fewnode.client.answers import (
     Answer,
+    Edge,
+    NewEdge,
     NewNode,
     Node,
     NodeDetails,
@@ -188,10 +191,12 @@ class Client:
         """Delete a node and its edges; the version of what is left."""
         return str(self._ask("DELETE", _address("nodes", name), version=version)["version"])
 
-    def change_edges(self, add: Sequence[tuple[str, str]] = (), remove: Sequence[tuple[str, str]] = ()) -> str:
+    def change_edges(
+        self, add: Sequence[tuple[str, str] | Edge] = (), remove: Sequence[tuple[str, str] | Edge] = ()
+    ) -> str:
         """Add and remove edges (source, target) between nodes that are there; the version of what is then."""
         body = {
-            what: [{"source": source, "target": target} for source, target in edges]
+            what: [asdict(edge if isinstance(edge, Edge) else Edge(*edge)) for edge in edges]
             for what, edges in (("add", add), ("remove", remove))
         }
         return str(self._ask("POST", "/api/edges", body)["version"])
@@ -267,9 +272,11 @@ def _address(kind: str, name: str) -> str:
     return f"/api/{kind}/{quote(name, safe='')}"
 
 
-def _content(row: Row | None, attributes: Row | None, edges: Sequence[str] | None) -> dict[str, Any]:
+def _content(row: Row | None, attributes: Row | None, edges: Sequence[str | NewEdge] | None) -> dict[str, Any]:
     cells = {way: dict(given) for way, given in (("row", row), ("attributes", attributes)) if given is not None}
-    return cells if edges is None else {**cells, "edges": list(edges)}
+    if edges is None:
+        return cells
+    return {**cells, "edges": [each if isinstance(each, str) else asdict(each) for each in edges]}
 
 
 def _listed(support: Support | None) -> dict[str, list[str]] | None:

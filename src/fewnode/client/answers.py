@@ -103,15 +103,35 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class NewEdge:
+    """An edge of a new node with `node`, where it has a kind, a weight or a direction (`way`: `to` or `from` it)."""
+
+    node: str
+    kind: str | None = None
+    weight: float | None = None
+    way: str = "from"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge between two nodes that are there, with its kind and weight where edges have them."""
+
+    source: str
+    target: str
+    kind: str | None = None
+    weight: float | None = None
+
+
+@dataclass(frozen=True)
 class NewNode:
-    """A node to attach; edges lead to nodes that are there or come with it.
+    """A node to attach; edges lead to nodes that are there or come with it, by name or as `NewEdge`.
 
     `attributes`, numbers by the name of an attribute, are for datasets that were not imported from tables.
     """
 
     name: str
     row: Row | None = None
-    edges: Sequence[str] = ()
+    edges: Sequence[str | NewEdge] = ()
     attributes: Mapping[str, float] | None = None
 
 

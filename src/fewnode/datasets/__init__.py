@@ -12,6 +12,7 @@ from fewnode.datasets.dblp import build_dblp
 from fewnode.datasets.debian import build_debian, load_debian
 from fewnode.datasets.fewshot_mat import read_published
 from fewnode.datasets.npz import read_dataset_npz
+from fewnode.datasets.public import PUBLIC, is_public, load_public
 from fewnode.datasets.reddit import build_reddit
 from fewnode.errors import FewnodeError, closest
 from fewnode.io import load_dataset
@@ -28,8 +29,11 @@ BUILDERS: dict[str, Callable[[Path], Dataset]] = {
 """Each takes the raw dump of a network, a file or a folder that has it."""
 
 
-def load(source: str | Path) -> Dataset:
-    """A dataset by built-in name, from a dataset directory, or from what `import_dataset` reads.
+def load(source: str | Path, root: str | Path | None = None) -> Dataset:
+    """A dataset by name, from a dataset directory, or from what `import_dataset` reads.
+
+    `debian` is built in. `Cora`, `CoraFull`, `ogbn-arxiv` and other well-known networks come through PyG's and OGB's
+    loaders (extras `pyg` and `ogb`). They are fetched once and kept in `root`, by default in the user's cache.
 
     >>> load("debian").name
     'debian'
@@ -40,10 +44,14 @@ def load(source: str | Path) -> Dataset:
     if (path / "dataset.json").exists():
         return load_dataset(path)
     if not path.exists():
+        if is_public(str(source)):
+            return load_public(str(source), root)
         raise FewnodeError(
-            f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), BUILT_IN)}; "
+            f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), [*BUILT_IN, *PUBLIC])}; "
             "fewnode data import reads your own"
         )
+    if root is not None:
+        raise FewnodeError(f"{source} is read where it is: leave out root, which is for well-known networks")
     return import_dataset(path)
 
 

@@ -75,7 +75,8 @@ def grown(
     facts = EdgeFacts()
     parts = _by_relation(graph, rows, owner)
     relations = [_grown(each, n, parts[each.name], memory, facts) for each in graph.relations]
-    return Graph.from_relations(relations, x), facts
+    one_way = None if not graph.adj.nnz else graph.directed  # relations of a direction may have a sum without one
+    return Graph.from_relations(relations, x, directed=one_way), facts
 
 
 def _by_relation(graph: Graph, rows: EdgeRows, owner: str) -> dict[str, EdgeRows]:

@@ -110,16 +110,8 @@ class Compiled:
         fields = self.fields
         if not networks.encoder.graph:
             return EncoderField(fields.features(nodes), (None, None), fields.everyone if nodes is None else nodes)
-        outer = fields.reach(nodes)
-        hidden = fields.everyone if outer.around is None else outer.around
-        if outer.around is None or isinstance(fields.x, Tensor):
-            rows, inner = fields.propagated(outer.around)
-            return EncoderField(rows, (None if inner is None else inner.arrays, outer.matrix.arrays), hidden)
-        x, adj = fields.lean
-        hop = fields.reach(outer.around, adj, in_order=True)
-        if hop.around is not None:
-            x = x.copied(hop.around) if copied else x.rows(hop.around)
-        return EncoderField(x, (hop.matrix.arrays, outer.matrix.arrays), hidden)
+        rows, inner, outer, hidden = fields.two_layers(nodes, copied=copied)
+        return EncoderField(rows, (None if inner is None else inner.arrays, outer.arrays), hidden)
 
     def _score_field(self, nodes: Nodes | None) -> ScoreField:
         near = self.fields.reach(nodes)

@@ -1,16 +1,21 @@
 """The door of the engine: two functions that every engine has, and the one place that chooses between engines.
 
 `Compiled` runs the paper's networks on a CPU. `Reference`, which is `fewnode.gpn` on the whole graph, runs everything
-else: other devices, depths and distances. `Subgraph` runs encoders that somebody else wrote.
+else: other devices, depths and distances. `Subgraph` runs encoders that somebody else wrote, `AuthorsEngine` the
+networks of the authors' code.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from fewnode.engine.authors import AuthorsEngine, AuthorsNetworks
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.reference import Reference
@@ -40,13 +45,27 @@ def engine_for(
     *,
     x: Attributes | None = None,
     fields: ReceptiveFields | None = None,
+    degree: NDArray[np.float64] | None = None,
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Engine:
-    """The quickest engine that computes these networks; `x` in place of the graph's attributes, `fields` if at hand."""
-    if device == "cpu" and Compiled.computes(networks, distance):
-        return Compiled(fields or ReceptiveFields.of(graph, x, dtype))
+    """The quickest engine that computes these networks; `x` in place of the graph's attributes, `fields` if at hand.
+
+    `degree` in place of the number of neighbours in Eq. (9).
+    """
+    theirs = device == "cpu" and isinstance(networks, AuthorsNetworks)
+    compiled = device == "cpu" and Compiled.computes(networks, distance)
+    if compiled or theirs or isinstance(networks.encoder, ModuleEncoder):
+        fields = fields or ReceptiveFields.of(graph, x, dtype)
+        if degree is not None:
+            fields.degree = degree.astype(fields.degree.dtype)
+    if compiled and fields is not None:
+        return Compiled(fields)
+    if theirs and fields is not None:
+        return AuthorsEngine(fields, distance)
     whole = WholeGraph.of(graph, x, dtype, device)
-    if isinstance(networks.encoder, ModuleEncoder):
-        return Subgraph(fields or ReceptiveFields.of(graph, x, dtype), whole, distance)
+    if degree is not None:
+        whole = replace(whole, degree=torch.from_numpy(degree).to(whole.degree))
+    if isinstance(networks.encoder, ModuleEncoder) and fields is not None:
+        return Subgraph(fields, whole, distance)
     return Reference(whole, distance)

@@ -102,6 +102,22 @@ class ReceptiveFields:
             return Hop(adj.rows(nodes), None, nodes)
         return self.hop(nodes, adj, in_order=in_order)
 
+    def two_layers(self, nodes: Nodes | None, *, copied: bool = False) -> tuple[CSR | Tensor, CSR | None, CSR, Nodes]:
+        """What two GCN layers read of these nodes: rows, a hop for each layer, and the nodes between the layers.
+
+        The first hop is None where the rows are those of P. Sparse rows are `copied` side by side if they are to be
+        read several times.
+        """
+        outer = self.reach(nodes)
+        hidden = self.everyone if outer.around is None else outer.around
+        if outer.around is None or isinstance(self.x, Tensor):
+            return *self.propagated(outer.around), outer.matrix, hidden
+        x, adj = self.lean
+        inner = self.reach(outer.around, adj, in_order=True)
+        if inner.around is not None:
+            x = x.copied(inner.around) if copied else x.rows(inner.around)
+        return x, inner.matrix, outer.matrix, hidden
+
     def features(self, nodes: Nodes | None) -> CSR | Tensor:
         """Rows of X."""
         if nodes is None:

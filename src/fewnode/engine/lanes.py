@@ -99,6 +99,19 @@ class _Lanes:
         for total, place in zip(sums, self.row(self.OUT, self.i), strict=True):
             self.builder.store(self.builder.load(total), place, align=self.align)
 
+    def total(self) -> None:
+        """out[i] = value · (out[i] + Σ dense[index]), where `values` has one for each row, not for each entry."""
+        places = self.row(self.OUT, self.i)
+        sums = [cgutils.alloca_once_value(self.builder, self.builder.load(p, align=self.align)) for p in places]
+        long = ir.IntType(64)
+        with cgutils.for_range_slice(self.builder, self.first, self.last, long(1), long) as (e, _):
+            for total, place in zip(sums, self.row(self.DENSE, self.index(e)), strict=True):
+                row = self.builder.load(place, align=self.align)
+                self.builder.store(self.builder.fadd(self.builder.load(total), row), total)
+        factor = self.repeated(self.i)
+        for total, place in zip(sums, places, strict=True):
+            self.builder.store(self.builder.fmul(factor, self.builder.load(total)), place, align=self.align)
+
     def scatter(self) -> None:
         """out[index] += value · dense[i]; rows of `out` are asked for some entries before."""
         rows = [self.builder.load(place, align=self.align) for place in self.row(self.DENSE, self.i)]
@@ -125,11 +138,16 @@ class _Lanes:
     @contextmanager
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """A loop over them: the number of each, and a vector that repeats its value."""
-        long, short = ir.IntType(64), ir.IntType(32)
+        long = ir.IntType(64)
         with cgutils.for_range_slice(self.builder, self.first, self.last, long(1), long) as (e, _):
-            value = self.builder.load(self.builder.gep(self.arrays[1].data, [e]))
-            none, zeros = self.vector(ir.Undefined), ir.VectorType(short, self.lanes)([0] * self.lanes)
-            yield e, self.builder.shuffle_vector(self.builder.insert_element(none, value, short(0)), none, zeros)
+            yield e, self.repeated(e)
+
+    def repeated(self, place: Any) -> Any:
+        """A vector of one value."""
+        short = ir.IntType(32)
+        value = self.builder.load(self.builder.gep(self.arrays[1].data, [place]))
+        none, zeros = self.vector(ir.Undefined), ir.VectorType(short, self.lanes)([0] * self.lanes)
+        return self.builder.shuffle_vector(self.builder.insert_element(none, value, short(0)), none, zeros)
 
     def index(self, e: Any) -> Any:
         found = self.builder.load(self.builder.gep(self.arrays[0].data, [e]))
@@ -195,6 +213,8 @@ def ladder(what: Callable[[_Lanes], None]) -> Any:
 
 gather = ladder(_Lanes.gather)
 """Row i of sparse @ dense."""
+total = ladder(_Lanes.total)
+"""Row i of out, and of dense the rows that a sparse row names, added up and multiplied by one number."""
 scatter = ladder(_Lanes.scatter)
 """What row i of a sparse matrix adds to sparse.T @ dense."""
 exchange_32 = _in_lanes(_Lanes.exchange, LANES, 2)

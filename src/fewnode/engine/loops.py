@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.engine.lanes import AHEAD, LINE, compiled, gather, prefetch, scatter
+from fewnode.engine.lanes import AHEAD, LINE, compiled, gather, prefetch, scatter, total
 
 Array = NDArray[Any]
 Sparse = tuple[Array, Array, Array, Array]
 BUCKETS = 1024
 """Parts that `roughly_sorted` puts numbers into."""
+FAR = 1 << 23
+"""Numbers of a dense matrix beyond which no cache is taken to hold it."""
 
 
 @compiled
@@ -46,6 +48,47 @@ def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Ar
         fetch(indices, values, start[later], stop[later])
         gather(start[i], stop[i], indices, values, dense, out, i)
     return out
+
+
+@compiled
+def multiply_into(start: Array, stop: Array, indices: Array, values: Array, dense: Array, out: Array) -> None:
+    """out = sparse @ dense; a dense row that no cache holds is asked for `AHEAD` entries before it is added."""
+    need_rows(dense)
+    need_rows(out)
+    stride, last, far = dense.strides[0] // dense.itemsize, indices.size - 1, dense.size > FAR
+    for i in range(start.size):
+        if far:
+            for e in range(start[i], stop[i]):
+                row = np.int64(indices[min(e + AHEAD, last)]) * stride
+                for column in range(0, dense.shape[1], LINE):
+                    prefetch(dense, row + column)
+        gather(start[i], stop[i], indices, values, dense, out, i)
+
+
+@compiled
+def add_neighbours(indptr: Array, indices: Array, factor: Array, own: bool, dense: Array, out: Array) -> None:
+    """out[i] = factor[i] · (dense[i] if `own` + Σ of the dense rows that row i names): Â and D^-1 A without values."""
+    need_rows(dense)
+    need_rows(out)
+    stride, last, far = dense.strides[0] // dense.itemsize, indices.size - 1, dense.size > FAR
+    for i in range(indptr.size - 1):
+        if far:
+            for e in range(indptr[i], indptr[i + 1]):
+                row = np.int64(indices[min(e + AHEAD, last)]) * stride
+                for column in range(0, dense.shape[1], LINE):
+                    prefetch(dense, row + column)
+        for column in range(out.shape[1]):
+            out[i, column] = dense[i, column] if own else 0
+        total(indptr[i], indptr[i + 1], indices, factor, dense, out, i)
+
+
+@compiled
+def add_transposed(start: Array, stop: Array, indices: Array, values: Array, dense: Array, out: Array) -> None:
+    """out += sparse.T @ dense."""
+    need_rows(dense)
+    need_rows(out)
+    for i in range(start.size):
+        scatter(start[i], stop[i], indices, values, dense, out, i)
 
 
 @compiled

@@ -86,6 +86,10 @@ class CSR:
             return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
         return loops.multiply(*self.arrays, dense)  # type: ignore[no-any-return]
 
+    def multiply_into(self, dense: NDArray[Any], out: NDArray[Any]) -> None:
+        """out = self @ dense. Blocks of columns have the bits of the whole, whatever their width."""
+        loops.multiply_into(*self.arrays, dense, out)
+
     def multiply_transposed(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self.T @ dense, without a gradient."""
         if dense.shape[1] == 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from fewnode.method import Fitted
 from fewnode.methods.table import has_option
 from fewnode.metrics import METRICS
 from fewnode.protocols import AllClassesSampler, fit_without_base, score_draws
+from fewnode.system import peak_memory
 
 THREADS = 1
 
@@ -149,4 +149,4 @@ def _peak_mb() -> int:
         status = Path("/proc/self/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) >> 10
     except (OSError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        return peak_memory() >> 20

@@ -36,6 +36,8 @@ class SupportGCN:
 
     _seen: tuple[Graph, ReceptiveFields] | None = None
 
+    needs_base = False
+
     def __init__(
         self,
         hidden: int = 16,

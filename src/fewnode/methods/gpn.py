@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from fewnode.checkpoint import adopt
+from fewnode.engine.authors import AuthorsNetworks
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.door import Engine, engine_for
 from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
@@ -46,9 +47,13 @@ class GPN(Prototypical):
     encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
     valuator: False gives GPN-naive. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
     scaling: of the attributes: `raw`, `l2` or `tf-idf`. batch: tasks a step, which `episodes` counts; their mean loss.
+    formulation: `paper`, or `authors` for GPN as their public code has it (docs/deviations.md); what else belongs to it
+    are the options of `gpn-authors`. keep: the `best` weights by validation, or the `last`.
+    weighted_degree: deg in Eq. (9) is the sum of the weights of a node's edges, not the number of its neighbours.
     """
 
     DROPOUTS = (0.0, 0.2, 0.5)
+    FORMULATIONS = ("paper", "authors")
     _engine: tuple[Graph, Engine] | None = None
 
     def __init__(
@@ -58,20 +63,30 @@ class GPN(Prototypical):
         hidden: Sequence[int] = (32, 16),
         eps: float = 1.0,
         distance: str = "sqeuclidean",
-        dropout: float | str = 0.5,
+        dropout: float | str = "auto",
         scaling: str = "raw",
         episodes: int = 300,
         lr: float = 0.005,
         weight_decay: float = 5e-4,
         patience: int = 10,
         batch: int = 1,
+        formulation: str = "paper",
+        keep: str = "best",
         seed: int = 0,
         device: str = "cpu",
+        weighted_degree: bool = False,
     ) -> None:
+        self.formulation, self.keep = formulation, keep
+        self.weighted_degree = weighted_degree
         self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
         self.distance, self.dropout, self.scaling = distance, dropout, scaling
         self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
         self.batch, self.seed, self.device = batch, seed, device
+
+    @property
+    def queries(self) -> int | None:
+        """Queries a class in training, where the formulation has a number of its own."""
+        return 20 if self.formulation == "authors" else None
 
     def fit(
         self,
@@ -102,6 +117,13 @@ class GPN(Prototypical):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
         if self.batch < 1:
             raise FewnodeError(f"a batch of {self.batch} tasks: expected at least 1")
+        if self.formulation not in self.FORMULATIONS:
+            known = closest(str(self.formulation), self.FORMULATIONS)
+            raise FewnodeError(f"unknown formulation {self.formulation!r}{known}; expected paper or authors")
+        if self.keep not in ("best", "last"):
+            raise FewnodeError(f"keep is {self.keep!r}, expected best or last")
+        if self.formulation == "authors" and (self.encoder != "gcn" or not self.valuator or len(self.hidden) != 2):
+            raise FewnodeError("the authors' formulation has a GCN of two layers and a valuator; leave out the other")
         if self.distance not in DISTANCES:
             raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
 
@@ -138,12 +160,14 @@ class GPN(Prototypical):
             answers = answer_tasks(*asked.embed(engine, networks), asked.tasks, self.distance)
             return float(score_answers(answers, pool)["accuracy"].mean())
 
-        schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
+        schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience, keep=self.keep)
         return networks, meta_train(networks, gradients, validate, schedule, journal, team)
 
     def build(self, n_features: int, dropout: float) -> Networks:
         """Networks whose first weights depend on the seed alone."""
         with seeded(self.seed):
+            if self.formulation == "authors":
+                return AuthorsNetworks(n_features, self.hidden)
             encoder = build_encoder(self.encoder, n_features, self.hidden, dropout)
             return Networks(encoder, Valuator(n_features, eps=self.eps) if self.valuator else None)
 
@@ -153,7 +177,8 @@ class GPN(Prototypical):
             plain = self.scaling == "raw" and self.device == "cpu"
             x = None if plain else scale(graph.x, self.scaling, self.idf_)
             fields = open_prepared(graph) if plain else None
-            made = engine_for(networks, graph, self.distance, x=x, fields=fields, device=self.device)
+            degree = graph.strength if self.weighted_degree else None
+            made = engine_for(networks, graph, self.distance, x=x, fields=fields, degree=degree, device=self.device)
             self._engine = (graph, made)
         return self._engine[1]
 

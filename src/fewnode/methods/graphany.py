@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.special import softmax
 from torch import Tensor
 
 from fewnode.episodes import EpisodeSampler, Task
@@ -29,6 +28,8 @@ class LinearGNNs:
     """
 
     _seen: tuple[Graph, list[Filter]] | None = None
+
+    needs_base = False
 
     def __init__(
         self, channels: Sequence[str] = ("x", "sgc1", "sgc2"), scaling: str = "l2", sharpness: float = 10.0
@@ -55,6 +56,8 @@ class LinearGNNs:
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
         x = self.attributes_.of(graph)
         answers = [linear_gnn(x, channel, task)[task.query] for channel in self._filters(graph)]
+        from scipy.special import softmax  # costs a tenth of a second to import
+
         found: Probabilities = softmax(self.sharpness * np.mean(answers, axis=0), axis=1).astype(np.float32)
         return found
 

@@ -27,6 +27,8 @@ class Logistic:
 
     _seen: tuple[Graph, Filter, Rescaling] | None = None
 
+    needs_base = False
+
     def __init__(self, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0, centre: bool = True) -> None:
         self.steps, self.scaling, self.c, self.centre = steps, scaling, c, centre
 

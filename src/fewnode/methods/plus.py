@@ -22,25 +22,38 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode import memory
 from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
-from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
+from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
 from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
-from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, ridge_prototypes, ridge_weights
+from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.attributes import need_differences
-from fewnode.represent.kinds import kind_views, same_class_odds
-from fewnode.represent.mix import QUERIES, TASKS, WAY, PracticeTasks, mix_weights, practice_tasks, within_class_metric
+from fewnode.represent.kinds import LearnedRelations, kind_views
+from fewnode.represent.kinds_trial import KindsTrial, on_trial
+from fewnode.represent.mix import (
+    QUERIES,
+    TASKS,
+    WAY,
+    PracticeTasks,
+    mix_weights,
+    practice_tasks,
+    stacked,
+    within_class_metric,
+)
 from fewnode.represent.mixture import MixedViews, View, all_views
 from fewnode.represent.prior import prior, prior_weights
-from fewnode.represent.sources import STRUCTURE, attribute_sources
-from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection
+from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
+from fewnode.represent.tiles import ROWS, TiledMatrix
+from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection, sampled
+from fewnode.represent.workspace import Place, Workspace
 
 KEPT = 8
 """Views that a mix keeps at most, the heaviest."""
@@ -48,6 +61,8 @@ DOUBTED = 10
 """So many known classes, or fewer, are not trusted to weigh views without the prior."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
+ECHOES = 1000
+"""Descriptions whose z is remembered."""
 
 
 class GPNPlus(Prototypical):
@@ -57,6 +72,10 @@ class GPNPlus(Prototypical):
     """
 
     distance, learns_classes, kept, needs_base, reads_descriptions = "cosine", False, True, False, True
+    workspace: Workspace | None = None
+    """Files for what is larger than memory; None keeps everything in memory."""
+    mixed_views: type[MixedViews] = MixedViews
+    _echoes: tuple[Tensor, dict[bytes, Tensor]] | None = None
 
     def __init__(
         self,
@@ -89,23 +108,44 @@ class GPNPlus(Prototypical):
         self.worth_ = WORTH
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
-        mixture, blocks = self._weighed(graph, practice, [*train.members, *valid.members]).learned(graph)
+        made: dict[str, TiledMatrix] = {}
+        mixture = self._weighed(graph, practice, [*train.members, *valid.members], made)
+        memory.give_back()
+        mixture, blocks = mixture.learned(graph, made)
+        memory.give_back()
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
-            after = {**blocks, "attributes": F.normalize(blocks["attributes"] @ metric)}
-            before_z, after_z = mixture.joined(blocks), mixture.joined(after)
-            judges = practice_tasks(valid.members, self.seed)
-            if sum(tasks.accuracy(after_z) - tasks.accuracy(before_z) for tasks in judges) > 0:
-                mixture, blocks = replace(mixture, fusion=replace(mixture.fusion, metric=metric)), after
-        self.mixture_ = mixture
+            if self._gains(mixture, blocks, metric, valid.members):
+                mixture = replace(mixture, fusion=replace(mixture.fusion, metric=metric))
+                for part in blocks["attributes"].split(ROWS):
+                    part[:] = F.normalize(part @ metric)
+        self.mixture_ = replace(mixture, workspace=None)
         z = mixture.joined(blocks)
         self._cache = (graph, z, torch.zeros(graph.n))
+        del blocks
+        memory.give_back()
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
         self.trust_ = True  # while it is judged
         self.trust_ = self._trust(graph, enough) if practice else True
         return self
+
+    def _gains(
+        self,
+        mixture: MixedViews,
+        blocks: Mapping[str, Float[Tensor, "n d"]],
+        metric: Float[Tensor, "d d"],
+        members: Sequence[Ints],
+    ) -> bool:
+        """Whether tasks of these classes are answered better with the metric."""
+        gain = 0.0
+        for tasks in practice_tasks(members, self.seed):
+            nodes = np.unique(tasks.nodes)
+            before = {side: block[torch.from_numpy(nodes)] for side, block in blocks.items()}
+            after = {**before, "attributes": F.normalize(before["attributes"] @ metric)}
+            gain += tasks.accuracy(mixture.joined(after), nodes) - tasks.accuracy(mixture.joined(before), nodes)
+        return gain > 0
 
     def _trust(self, graph: Graph, members: Sequence[Ints]) -> bool:
         """Whether the transductive mode may begin with expectation-maximisation.
@@ -119,45 +159,66 @@ class GPNPlus(Prototypical):
                 continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
             for episode in sampler.take(TASKS // 2):
-                answers = (self._answer(graph, episode.task, mode) for mode in (False, True))
-                alone, together = (answer.numpy().argmax(axis=1) for answer in answers)
+                alone, together = (answer.numpy().argmax(axis=1) for answer in self._both(graph, episode.task))
                 gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
         return min(gain.values()) >= 0
 
-    def _weighed(self, graph: Graph, practice: Sequence[PracticeTasks], known: Sequence[Ints]) -> MixedViews:
-        """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`."""
+    def _weighed(
+        self,
+        graph: Graph,
+        practice: Sequence[PracticeTasks],
+        known: Sequence[Ints],
+        made: dict[str, TiledMatrix] | None = None,
+    ) -> MixedViews:
+        """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`.
+
+        Views are diffused everywhere, but read for the nodes of the tasks alone. `made` gets what was diffused.
+        """
         if self.views not in ("all", "attributes", STRUCTURE):
             raise FewnodeError(f"views are {self.views!r}, expected all, attributes or structure")
-        sources = attribute_sources(graph, self.rank, self.seed) if self.views != STRUCTURE else []
+        sources = self._sources(graph) if self.views != STRUCTURE else []
         names = [source.name for source in sources]
         names += [STRUCTURE] if self.views != "attributes" or not sources else []
         expected = prior_weights(names, kind_views(graph))
         views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
-        every = MixedViews(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
-        every = replace(every, odds=tuple(same_class_odds(graph, known)) if len(graph.relations) > 1 else ())
+        every = self.mixed_views(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
+        every = replace(every, workspace=self.workspace, relations=LearnedRelations.of(graph, known))
         if not self.mix:
             return every
         if not practice:
             return replace(every, weight=_as_saved(expected))
-        nodes = np.unique(np.concatenate([tasks.nodes for tasks in practice]))
-        closeness: dict[View, Tensor] = {}
-        for (source, name), h in every.diffused(graph):
-            projection, rows = ViewProjection.of(h), h[nodes]
-            for view in views:
-                if (view.source, view.name) == (source, name):
-                    z = projection.read(rows, view.rank)
-                    closeness[view] = torch.cat([tasks.closeness(z, nodes).flatten(0, 1) for tasks in practice])
-        label = torch.cat([tasks.query_y.flatten() for tasks in practice])
+        trial = KindsTrial.of(views, known, self.seed)
+        tasks = [*practice, *trial.tasks]
+        asked, some = np.unique(np.concatenate([each.nodes for each in tasks])), sampled(graph.n)
+        nodes = np.union1d(asked, some)
+        found: dict[View, list[Tensor]] = {}
+        projections: dict[Place, ViewProjection] = {}
+        for place, h in every.diffused(graph, nodes, made=made):
+            projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
+            own = [view for view in views if (view.source, view.name) == place]
+            read = projections[place].read_all(h[np.searchsorted(nodes, asked)], [view.rank for view in own])
+            for view, z in zip(own, read, strict=True):
+                found[view] = [each.closeness(z, asked) for each in tasks]
+        closeness = {view: found[view] for view in views}
         start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
-        tau = mix_weights(torch.stack([closeness[view] for view in views], dim=2), label, start, penalty)
+        tried = {view: close[len(practice) :] for view, close in closeness.items()}
+        if not trial.passed(tried, start, penalty):
+            chosen = np.array([not on_trial(view) for view in views])
+            views, start = [view for view in views if not on_trial(view)], start[chosen]
+        label = torch.cat([tasks.query_y.flatten() for tasks in practice])
+        close = [stacked(closeness[view][: len(practice)]) for view in views]
+        tau = mix_weights(torch.stack(close, dim=2), label, start, penalty)
         least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
         kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}
-        return replace(every, weight=_as_saved(kept))
+        return replace(every, weight=_as_saved(kept), projections=projections)
 
     # --- what a node looks like ---
 
+    def _sources(self, graph: Graph) -> list[AttributeSource]:
+        return attribute_sources(graph, self.rank, self.seed)
+
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return self.mixture_.embed(graph), torch.zeros(graph.n)
+        return replace(self.mixture_, workspace=self.workspace).embed(graph), torch.zeros(graph.n)
 
     # --- what a task is answered with ---
 
@@ -173,14 +234,28 @@ class GPNPlus(Prototypical):
             own = ridge_weights(z, given.label, weight)[torch.arange(given.y.numel()), given.y].clamp(min=0) + 1e-9
             beta = own / torch.zeros(given.n_way).index_add(0, given.y, own)[given.y]
             p = factors[:, None] * ridge_prototypes(z, given.label, weight)
-            return PreparedSupport(given.z, beta, given.means, given.shots, p, given.count)
+            left = self._left_out(given, factors)
+            return PreparedSupport(given.z, beta, given.means, given.shots, p, given.count, left)
 
     def _labelled(self, graph: Graph, task: Task) -> LabelledRows:
         rows = self.rows(graph, task.support)
         if task.described is None:
             return LabelledRows.of(rows, task.support_y)
-        said = echoed(self.mixture_.unlinked(task.described.x, rows.shape[1]), self.embedding(graph)[0])
-        return LabelledRows.of(rows, task.support_y, said, task.described.y, self.worth_)
+        return LabelledRows.of(rows, task.support_y, self._said(graph, task.described), task.described.y, self.worth_)
+
+    def _said(self, graph: Graph, described: Described) -> Float[Tensor, "m d"]:
+        """z of descriptions. Each is compared with every node, so what it gave is remembered."""
+        z = self.all_rows(graph)
+        if self._echoes is None or self._echoes[0] is not z or len(self._echoes[1]) > ECHOES:
+            self._echoes = (z, {})
+        known, found = self._echoes[1], []
+        for i in range(described.x.shape[0]):
+            x = described.x[[i]]
+            key = b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,)))
+            if key not in known:
+                known[key] = echoed(self.mixture_.unlinked(x, z.shape[1]), z)
+            found.append(known[key])
+        return torch.cat(found)
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
         return self._labelled(graph, task).z
@@ -192,6 +267,21 @@ class GPNPlus(Prototypical):
         nodes = given.is_node
         share, width = self.mixture_.structure_share, self.mixture_.attribute_width
         return chosen_factors(given.z[nodes], given.label[nodes], share, width)
+
+    def left_out(self, graph: Graph, task: Task) -> LeftOut | None:
+        if not self.ridge or not self.adapts_:
+            return None
+        with torch.inference_mode():
+            given = self._labelled(graph, task)
+            return self._left_out(given, self._factors(given))
+
+    def _left_out(self, given: LabelledRows, factors: Float[Tensor, " d"]) -> LeftOut | None:
+        """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
+        judged = given.is_node & (given.shots[given.y] > 1)
+        if not self.adapts_ or not judged.any():
+            return None
+        score = left_out(given.z * factors, given.label, class_weights(given.counted))
+        return LeftOut(torch.softmax(SCALE * score[judged], dim=1).numpy(), given.y[judged].numpy())
 
     def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
         if prepared.ridge is None:
@@ -206,16 +296,26 @@ class GPNPlus(Prototypical):
         if not self.ridge:
             return super().predict_tasks(graph, tasks, transductive)
         with torch.inference_mode():
-            return [self._answer(graph, task, transductive).numpy() for task in tasks]
+            if transductive:
+                return [self._both(graph, task)[1].numpy() for task in tasks]
+            return [_softmax(query, p).numpy() for _, query, p in (self._parts(graph, task) for task in tasks)]
 
-    def _answer(self, graph: Graph, task: Task, transductive: bool) -> Float[Tensor, "q n"]:
-        """Probabilities of a task's queries: each on its own, or all together."""
+    def _parts(self, graph: Graph, task: Task) -> tuple[LabelledRows, Float[Tensor, "q d"], Float[Tensor, "d n"]]:
+        """What stands for the classes, the queries, and the prototypes, with columns as they count."""
         given = self._labelled(graph, task)
         factors = self._factors(given)
-        z, query = given.z * factors, self.rows(graph, task.query) * factors
-        p = ridge_prototypes(z, given.label, class_weights(given.counted))
-        share = self._share(graph, task, replace(given, z=z), query, _softmax(query, p)) if transductive else None
-        return _softmax(query, p if share is None else rectified_prototypes(z, given.counted, query, share))
+        given = replace(given, z=given.z * factors)
+        p = ridge_prototypes(given.z, given.label, class_weights(given.counted))
+        return given, self.rows(graph, task.query) * factors, p
+
+    def _both(self, graph: Graph, task: Task) -> tuple[Float[Tensor, "q n"], Float[Tensor, "q n"]]:
+        """Probabilities of a task's queries: each on its own, and all together."""
+        given, query, p = self._parts(graph, task)
+        alone = _softmax(query, p)
+        share = self._share(graph, task, given, query, alone)
+        if share is None:
+            return alone, alone
+        return alone, _softmax(query, rectified_prototypes(given.z, given.counted, query, share))
 
     def _share(
         self, graph: Graph, task: Task, given: LabelledRows, query: Float[Tensor, "q d"], alone: Float[Tensor, "q n"]
@@ -225,7 +325,7 @@ class GPNPlus(Prototypical):
         Expectation-maximisation is the better beginning where known classes showed that it can be trusted. Else it can
         go wrong, which nobody would notice; the answers that each query gets `alone` cannot go as wrong.
         """
-        crowd = self.crowd(graph, task.query)
+        crowd = None if self.membership is None else self.crowd(graph, task.query)
         if self.trust_ and not self.adapts_ and given.is_node.all():
             y, beta = given.y, 1 / given.shots[given.y]
             return rectify(given.z, beta, y, query, given.n_way, self.distance, self.membership, crowd)
@@ -245,7 +345,7 @@ class GPNPlus(Prototypical):
         if not 0 < worth <= WORTH:
             raise ValueError(f"a description counts {worth}")
         self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
-        self._cache = None
+        self._cache = self._echoes = None
         return self
 
 

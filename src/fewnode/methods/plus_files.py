@@ -10,8 +10,9 @@ from torch import Tensor
 from fewnode.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
-from fewnode.represent.diffusion import Axes, Diffusion
-from fewnode.represent.kinds import MOST_ODDS, NARROW
+from fewnode.represent.diffusion import Diffusion
+from fewnode.represent.directions import Axes
+from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, NARROW, LearnedRelations
 from fewnode.represent.mixture import MixedViews, View, diffusions
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, ViewFusion, ViewProjection
@@ -31,8 +32,9 @@ def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
         "views": torch.tensor(views, dtype=torch.int64).reshape(-1, 3),
         "tau": torch.tensor(list(mixture.weight.values()), dtype=torch.float32),
     }
-    if mixture.odds:
-        found["odds"] = torch.tensor(mixture.odds, dtype=torch.float32)
+    if (learned := mixture.relations).odds:
+        found["relations.odds"] = torch.tensor(learned.odds, dtype=torch.float32)
+        found["relations.chosen"] = torch.tensor([int(learned.in_structure), *learned.chosen])
     for i, source in enumerate(mixture.sources):
         found |= {f"source.{i}.{name}": tensor for name, tensor in _source_state(source).items()}
     for (name, view), projection in mixture.projections.items():
@@ -103,13 +105,24 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
         if "fusion.metric" in state:
             shapes["fusion.metric"] = (kept, kept)
         fusion = ViewFusion(state["fusion.mean"], state["fusion.projection"], state.get("fusion.metric"))
-    odds = tuple(state["odds"].tolist()) if "odds" in state else ()
-    if odds:
-        shapes["odds"] = (len(odds),)
+    relations = _relations(state)
+    if relations.odds:
+        shapes |= {"relations.odds": (len(relations.odds),), "relations.chosen": (1 + len(relations.chosen),)}
+    need_shapes(state, shapes)
+    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion, relations)
+
+
+def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:
+    if "relations.odds" not in state:
+        return LearnedRelations()
+    odds = tuple(state["relations.odds"].flatten().tolist())
+    numbers = state["relations.chosen"]
+    in_structure, *chosen = _whole(numbers, (1 + min(FEW_RELATIONS, len(odds)),))
     if any(not 1 / MOST_ODDS <= each <= MOST_ODDS for each in odds):
         raise ValueError("odds of relations are out of range")
-    need_shapes(state, shapes)
-    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion, odds)
+    if in_structure > 1 or max(chosen, default=0) >= len(odds) or len(set(chosen)) < len(chosen):
+        raise ValueError("relations are there twice, or are none")
+    return LearnedRelations(odds, tuple(chosen), bool(in_structure))
 
 
 def _width(source: AttributeSource, diffusion: Diffusion) -> int:

@@ -56,6 +56,8 @@ class LabelSpreading:
 
     _seen: tuple[Graph, sp.csr_array] | None = None
 
+    needs_base = False
+
     def __init__(self, alpha: float = 0.9) -> None:
         self.alpha = alpha
 
@@ -90,6 +92,8 @@ class CorrectAndSmooth:
     """
 
     _seen: tuple[Graph, sp.csr_array] | None = None
+
+    needs_base = False
 
     def __init__(
         self, correct: float = 0.5, smooth: float = 0.5, steps: int = 2, scaling: str = "tf-idf", c: float = 1000.0

@@ -19,6 +19,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
+from fewnode.methods.linear import logistic_head
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
 
@@ -93,16 +94,7 @@ class Walks:
             raise FewnodeError(f"workers is {self.workers}, expected at least 1")
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        """Multinomial logistic regression; classes count alike, however many support nodes each has."""
-        from sklearn.linear_model import LogisticRegression  # costs a second to import, and only this method needs it
-
-        if task.n_way == 1 or task.query.size == 0:
-            return np.ones((task.query.size, task.n_way), np.float32)
-        z = self.embedding(graph)
-        # newton-cg, for lbfgs stops three digits short of the optimum, and threads of BLAS wait for each other in it
-        model = LogisticRegression(C=self.c, class_weight="balanced", solver="newton-cg", tol=1e-6, max_iter=1000)
-        model.fit(z[task.support].astype(np.float64), task.support_y)
-        return model.predict_proba(z[task.query].astype(np.float64)).astype(np.float32)  # type: ignore[no-any-return]
+        return logistic_head(self.embedding(graph), task, self.c)
 
     def state(self) -> dict[str, Tensor]:
         """The vectors, and which network they belong to."""

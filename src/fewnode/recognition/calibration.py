@@ -20,6 +20,9 @@ from fewnode.recognition.membership import MembershipModel
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 DOUBT = 0.1
 """What it costs to differ from the prior, by the square of the number of classes."""
+STRAY = 0.4
+"""How far the logarithm of the power may be from what other networks taught: its standard deviation between them."""
+REVISIONS = np.linspace(-1.5, 1.5, 61)
 MAX_LOG_POWER = 30.0
 """A power beyond leaves no probability but 0 and 1, or makes all the same."""
 MODES = ("inductive", "transductive")
@@ -53,6 +56,25 @@ class Temperature:
         weight = np.exp(score - score.max(axis=1, keepdims=True))
         found: Probabilities = (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
         return found
+
+    def revision(self, task: Task, left_out: LeftOut) -> float:
+        """What labelled nodes, each predicted from all others, say should be added to `level`.
+
+        The most likely one, if it is drawn from a normal distribution with a standard deviation of `STRAY` beforehand.
+        """
+        score = self.power(task) * np.log(np.maximum(left_out.probability, 1e-30, dtype=np.float64))
+        scaled = np.exp(REVISIONS)[:, None, None] * score
+        scaled -= scaled.max(axis=2, keepdims=True)
+        log_prob = scaled[:, np.arange(len(score)), left_out.y] - np.log(np.exp(scaled).sum(axis=2))
+        return float(REVISIONS[np.argmax(log_prob.sum(axis=1) - REVISIONS**2 / (2 * STRAY**2))])
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Labelled nodes, each asked about with the others as its support set, and their classes."""
+
+    probability: Probabilities
+    y: Ints
 
 
 NO_TEMPERATURE = Temperature()

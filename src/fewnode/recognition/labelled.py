@@ -20,8 +20,6 @@ ECHO = 30
 """Nodes most like a description that speak for it, too, all together as much as it does itself."""
 WORTHS = (0.25, 0.5, WORTH)
 """What names of known classes may show a description to count: more would cost too much where it is wrong."""
-WORTHS = (0.25, 0.5, WORTH)
-"""What names of known classes may show a description to count: more would cost too much where it is wrong."""
 DOUBTED = 0.3
 """A description that counts less disagrees with the labelled nodes of its class."""
 

@@ -105,15 +105,19 @@ def _share_of_members(
 
 def surveyed(nodes: Ints) -> Ints:
     """Some of these nodes, always the same, that tell what share of them is in a class."""
-    if nodes.size <= SURVEYED:
-        return nodes
-    return np.sort(np.random.default_rng(0).choice(nodes, SURVEYED, replace=False))
+    return nodes[_drawn(nodes.size, SURVEYED)]
 
 
 def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
     """Some nodes, always the same, that tell how crowded it is anywhere."""
-    drawn = np.random.default_rng(0).choice(z.shape[0], min(LANDMARKS, z.shape[0]), replace=False)
-    return z[torch.from_numpy(drawn)]
+    return z[torch.from_numpy(_drawn(z.shape[0], LANDMARKS))]
+
+
+def _drawn(n: int, count: int) -> Ints:
+    """So many of n places at random. With some more places most of them are the same: answers do not jump."""
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.argpartition(np.random.default_rng(0).random(n), count)[:count])
 
 
 def crowding(z: Float[Tensor, "q d"], some: Float[Tensor, "k d"]) -> Float[Tensor, " q"]:

@@ -19,6 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
+from fewnode.recognition.calibration import LeftOut
 from fewnode.recognition.membership import MembershipModel, crowding, landmarks, surveyed
 from fewnode.recognition.nearness import nearness, split_rows
 from fewnode.recognition.transductive import rectify
@@ -49,6 +50,7 @@ class PreparedSupport:
     """The prototypes of GPN+, which answer in place of the others."""
     count: Float[Tensor, " k"] | None = None
     """What each row counts beside the others of its class, where that differs."""
+    left_out: LeftOut | None = None
 
 
 class Prototypical(ABC):
@@ -65,6 +67,8 @@ class Prototypical(ABC):
     """What a description counts that nobody doubts, where a labelled node counts 1."""
     kept = False
     """Whether `embedding` takes so long that it is worth a file."""
+    of_all: tuple[Prototypical, Graph] | None = None
+    """What stands for the nodes of a network as a whole, where this method has some of them, or newer rows."""
     _cache: tuple[Graph, Tensor, Tensor] | None = None
     _landmarks: tuple[Tensor, Tensor] | None = None
     _crowding: tuple[Tensor, Tensor] | None = None
@@ -147,6 +151,10 @@ class Prototypical(ABC):
         """z of what stands for the classes of a task."""
         return self.rows(graph, task.support)
 
+    def left_out(self, graph: Graph, task: Task) -> LeftOut | None:
+        """The labelled nodes of a task, each predicted from the others, where how sure to be is learned from that."""
+        return None
+
     def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
         """How close nodes lie around each query; None where z of all nodes is not at hand."""
         if not self.kept:
@@ -160,8 +168,14 @@ class Prototypical(ABC):
                 return self._crowding[1][torch.from_numpy(query)]
             return crowding(self.rows(graph, query), self.landmarks(z))
 
+    def all_rows(self, graph: Graph) -> Float[Tensor, "n d"]:
+        """z of the nodes that a node is compared with to tell how usual it is."""
+        return self.embedding(graph)[0] if self.of_all is None else self.of_all[0].all_rows(self.of_all[1])
+
     def landmarks(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
         """Of all nodes' z; drawn once."""
+        if self.of_all is not None:
+            return self.of_all[0].landmarks(self.all_rows(self.of_all[1]))
         if self._landmarks is None or self._landmarks[0] is not z:
             self._landmarks = (z, landmarks(z))
         return self._landmarks[1]
@@ -181,6 +195,8 @@ class Prototypical(ABC):
 
     def share_of_members(self, graph: Graph, prepared: PreparedSupport) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
+        if self.of_all is not None:
+            return self.of_all[0].share_of_members(self.of_all[1], prepared)
         some = surveyed(np.arange(graph.n))
         return self._knows().share(
             self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)

@@ -54,11 +54,15 @@ def familiarity(
     membership: MembershipModel | None,
     crowd: Float[Tensor, " q"] | None,
 ) -> Float[Tensor, "q 1"] | None:
-    """P(a query is in any of the classes), 1 if nobody can tell; None if most of them are in none."""
+    """What a query counts for being in any of the classes, 1 if nobody can tell; None if most of them are in none.
+
+    It is the root of the probability. Membership is learned to tell rare members from the nearest of many strangers;
+    a query that is asked about because it may be a member is left out too easily by that.
+    """
     if membership is None:
         return query.new_ones(query.shape[0], 1)
     familiar = membership.among(nearness(query, p, distance), shots, crowd)[:, None]
-    return None if familiar.mean() < LEAST else familiar
+    return None if familiar.mean() < LEAST else familiar.sqrt()
 
 
 QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3

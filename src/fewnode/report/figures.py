@@ -30,7 +30,11 @@ def svg(figure: Figure) -> str:
 def axes(width: float = 7.0, height: float = 3.0) -> tuple[Figure, Any]:
     """An empty figure in the house style."""
     figure = Figure(figsize=(width, height))
-    ax = figure.add_subplot()
+    return figure, styled(figure.add_subplot())
+
+
+def styled(ax: Any) -> Any:
+    """Axes in the house style."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("bottom", "left"):
@@ -38,7 +42,7 @@ def axes(width: float = 7.0, height: float = 3.0) -> tuple[Figure, Any]:
     ax.tick_params(colors=INK, labelcolor=INK)
     for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
         label.set_color(INK)
-    return figure, ax
+    return ax
 
 
 def training_curve(points: Sequence[Point]) -> Figure:

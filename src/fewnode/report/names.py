@@ -13,6 +13,7 @@ METHODS = {
     "maml": "MAML",
     "meta-gnn": "Meta-GNN",
     "gpn": "GPN",
+    "gpn-authors": "GPN (authors' code)",
     "gpn-naive": "GPN-naive",
     "propagation": "Propagation",
     "nearest-mean": "Nearest mean",
@@ -21,6 +22,9 @@ METHODS = {
     "correct-and-smooth": "Correct & Smooth",
     "graphany": "Linear GNNs",
     "gcn-support": "GCN on support",
+    "grace": "GRACE",
+    "naq": "NaQ",
+    "cosmic": "COSMIC",
     "gpn-plus": "GPN+",
 }
 METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode import memory
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
 
@@ -44,20 +45,23 @@ def scale(x: Attributes, scaling: str, idf: NDArray[np.float32] | None = None) -
         x = dampened(x)
     if scaling in ("tf-idf", "log-tf-idf"):
         weight = inverse_document_frequency(x) if idf is None else idf
-        x = x.multiply(weight).tocsr() if is_sparse(x) else x * weight
+        x = _with_values(x, x.data * weight[x.indices]) if is_sparse(x) else x * weight
     return unit_rows(x)
 
 
 def inverse_document_frequency(x: Attributes) -> NDArray[np.float32]:
     """log((1 + n) / (1 + document frequency)) + 1 of each attribute."""
-    present = np.bincount(x.indices[x.data != 0], minlength=x.shape[1]) if is_sparse(x) else (x != 0).sum(axis=0)
+    if is_sparse(x):
+        present = np.bincount(x.indices, weights=x.data != 0, minlength=x.shape[1])
+    else:
+        present = sum((part != 0).sum(axis=0) for part in memory.chunks(x))
     return np.asarray(np.log((1 + x.shape[0]) / (1 + present)) + 1, dtype=np.float32)
 
 
 def dampened(x: Attributes) -> Attributes:
     """log(1 + |x|) with the sign of x: the tenth mention of a word says less than the first."""
     if is_sparse(x):
-        return sp.csr_array((dampened(x.data), x.indices, x.indptr), shape=x.shape)
+        return _with_values(x, dampened(x.data))
     return np.sign(x) * np.log1p(np.abs(x))
 
 
@@ -66,6 +70,13 @@ def unit_rows(x: Attributes) -> Attributes:
     if not is_sparse(x):
         length = np.linalg.norm(x, axis=1, keepdims=True)
         return x / np.where(length == 0, 1, length)
-    length = np.sqrt(np.asarray(x.multiply(x).sum(axis=1))).ravel()
-    data = x.data / np.repeat(np.where(length == 0, 1, length), np.diff(x.indptr))
-    return sp.csr_array((data.astype(np.float32), x.indices, x.indptr), shape=x.shape)
+    row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    length = np.sqrt(np.bincount(row, weights=np.square(x.data, dtype=np.float64), minlength=x.shape[0]))
+    return _with_values(x, (x.data / np.where(length == 0, 1, length)[row]).astype(np.float32))
+
+
+def _with_values(x: sp.csr_array, values: NDArray[np.float32]) -> sp.csr_array:
+    """The same places."""
+    found = sp.csr_array((values, x.indices, x.indptr), shape=x.shape)
+    found.has_canonical_format = True
+    return found

@@ -116,7 +116,7 @@ class Propagation:
         columns = width if limit is None else max(1, min(width, limit // 2 // (4 * max(1, graph.n))))
         row = 4 * columns + 8 * (1 + graph.adj.nnz // max(1, graph.n))
         fit = (1 << 28 if limit is None else limit // 16) // row
-        return cls(graph.home, rows or max(1, min(graph.n, fit)), columns, graph.n, width, _identity(graph.home))
+        return cls(graph.home, rows or max(1, min(graph.n, fit)), columns, graph.n, width, dataset_identity(graph.home))
 
     @cached_property
     def folder(self) -> Path:
@@ -170,7 +170,7 @@ class Propagation:
         shutil.rmtree(self.folder)
 
 
-def _identity(home: Path) -> str:
+def dataset_identity(home: Path) -> str:
     """The checksum that the dataset's manifest vouches for."""
     return str(read_record(home, "dataset", check=False)[0]["sha256"]["dataset.safetensors"])
 
@@ -224,7 +224,7 @@ def open_prepared(graph: Graph) -> ReceptiveFields | None:
     if graph.home is None or is_sparse(graph.x) or not is_prepared(graph):
         return None
     meta, arrays = read_record(graph.home / KIND, KIND, check=False)
-    if meta.get("data") != _identity(graph.home):
+    if meta.get("data") != dataset_identity(graph.home):
         raise FewnodeError(f"{graph.home / KIND}: made of another network; delete it and prepare again")
     if not _is_of(graph, arrays):
         raise FewnodeError(f"{graph.home / KIND}: not what this network gives; delete it and prepare again")

@@ -1,14 +1,13 @@
-"""Representations without weights: leading directions of attributes or structure, diffused over the graph.
+"""Diffusions over a graph: powers of a matrix, or personalised PageRank, of a few columns or of many.
 
-`propagation` chooses one of them; `gpn-plus` mixes many.
+`propagation` chooses one of them; `gpn-plus` mixes many, and those over one matrix share its powers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.engine.sparse import CSR, normalised, operand
-from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.random_walks import random_walks
-from fewnode.train import seeded
+from fewnode.engine import loops
+from fewnode.engine.sparse import CSR, as_tensor, normalised
+from fewnode.graph import Graph, Ints
+from fewnode.represent.tiles import Tile, tile_ranges
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Diffusion(NamedTuple):
@@ -41,18 +41,62 @@ class Diffusion(NamedTuple):
     def matrices(self) -> tuple[str, ...]:
         return self.over or (("walk",) if self.walk else ("closed",))
 
+    @property
+    def coefficients(self) -> list[float]:
+        """What M^k z counts in it, for k from 0 to `steps`."""
+        stay, back = 1 - self.teleport, self.teleport
+        return [back * stay**k for k in range(self.steps)] + [stay**self.steps]
+
     def __call__(self, operators: Operators, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        h = z
-        for _ in range(self.steps):
-            for name in self.matrices:
-                h = operators[name] @ h
-            if self.teleport:
-                h.mul_(1 - self.teleport).add_(z, alpha=self.teleport)
-        return h
+        array, out = z.numpy(), np.empty(z.shape, np.float32)
+        for low, high in tile_ranges(*array.shape):
+            out[:, low:high] = diffused(operators, np.ascontiguousarray(array[:, low:high]), {"": self})[""]
+        return torch.from_numpy(out)
 
     def __str__(self) -> str:
         kind = "walk" if self.walk else "pagerank" if self.teleport else "steps"
         return f"{kind} {self.steps}" + (f", back {self.teleport:g}" if self.teleport else "")
+
+
+# --- matrices -------------------------------------------------------------------------------------------------------
+
+
+class Operator(Protocol):
+    """A matrix M, as B^-1 N B with a diagonal B: powers of N are those of M between B and its inverse."""
+
+    before: NDArray[np.float32] | None
+    """The diagonal of B; None if it is all ones."""
+
+    def into(self, h: Tile, out: Tile) -> None:
+        """out = N h."""
+
+
+class SparseOperator:
+    """Any sparse matrix."""
+
+    before: NDArray[np.float32] | None = None
+
+    def __init__(self, matrix: sp.csr_array) -> None:
+        self.matrix = CSR.of(matrix, torch.float32)
+
+    def into(self, h: Tile, out: Tile) -> None:
+        self.matrix.multiply_into(h, out)
+
+
+class NeighbourSum:
+    """Â or D^-1 A of a graph without weights: sums of neighbours' rows. The matrix itself is never made.
+
+    Â = D^-1/2 (A + I) D^-1/2 is B^-1 N B with B = D^-1/2 and N = D^-1 (A + I).
+    """
+
+    def __init__(self, graph: Graph, closed: bool) -> None:
+        self.adj, self.closed = graph.adj, closed
+        count = graph.degree + closed
+        self.factor = (1 / np.maximum(count, 1)).astype(np.float32)
+        self.before = (count**-0.5).astype(np.float32) if closed else None
+
+    def into(self, h: Tile, out: Tile) -> None:
+        loops.add_neighbours(self.adj.indptr, self.adj.indices, self.factor, self.closed, h, out)
 
 
 class Operators:
@@ -62,17 +106,25 @@ class Operators:
     """
 
     def __init__(self, graph: Graph, more: Mapping[str, Callable[[], sp.csr_array]] = MappingProxyType({})) -> None:
-        self._makers = {"closed": lambda: normalised(graph), "walk": lambda: random_walk(graph), **more}
-        self._made: dict[str, CSR] = {}
+        self._graph, self._more = graph, more
+        self._made: dict[str, Operator] = {}
 
     @classmethod
     def of(cls, graph: Graph) -> Operators:
         return cls(graph)
 
-    def __getitem__(self, name: str) -> CSR:
+    def __getitem__(self, name: str) -> Operator:
         if name not in self._made:
-            self._made[name] = CSR.of(self._makers[name](), torch.float32)
+            self._made[name] = self._make(name)
         return self._made[name]
+
+    def _make(self, name: str) -> Operator:
+        if name in self._more:
+            return SparseOperator(self._more[name]())
+        closed = {"closed": True, "walk": False}[name]
+        if not self._graph.weighted:
+            return NeighbourSum(self._graph, closed)
+        return SparseOperator(normalised(self._graph) if closed else random_walk(self._graph))
 
 
 def random_walk(graph: Graph) -> sp.csr_array:
@@ -83,75 +135,57 @@ def random_walk(graph: Graph) -> sp.csr_array:
     return sp.csr_array((share, graph.adj.indices, graph.adj.indptr), graph.adj.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """Attributes as coordinates: how they are scaled, and the directions they are read along."""
-
-    scaling: str
-    directions: NDArray[np.float32]
-    idf: NDArray[np.float32] | None = None
-
-    @classmethod
-    def of(cls, x: Attributes, scaling: str, rank: int, seed: int, weight: NDArray[np.float32] | None = None) -> Axes:
-        """`weight` of each attribute in place of its idf."""
-        idf = weight if weight is not None or "idf" not in scaling else inverse_document_frequency(x)
-        return cls(scaling, leading_directions(scale(x, scaling, idf), rank, seed), idf)
-
-    def checked(self, n_features: int) -> Axes:
-        """Refuse directions of another width than the attributes'."""
-        if self.directions.ndim != 2 or self.directions.shape[0] != n_features:
-            raise ValueError(f"directions are {self.directions.shape} for {n_features} attributes")
-        return self
-
-    def read(self, x: Attributes) -> Float[Tensor, "n d"]:
-        scaled = scale(x, self.scaling, self.idf)
-        return torch.from_numpy(np.ascontiguousarray(scaled @ self.directions, dtype=np.float32))
+# --- several at once --------------------------------------------------------------------------------------------------
 
 
-def structure(graph: Graph, rank: int, seed: int, thorough: bool = False) -> Float[Tensor, "n d"]:
-    """Coordinates of nodes by whom they are near: leading directions of positive pointwise mutual information.
+def diffused(
+    operators: Operators, tile: Tile, wanted: Mapping[Key, Diffusion], rows: Ints | None = None
+) -> dict[Key, Tile]:
+    """Several diffusions of the same columns: of all rows, or of some.
 
-    max(0, log p(i, j) - log p(i) p(j)), where p(i, j) is how often i and j are near each other: what walk embeddings
-    factorise too (Levy & Goldberg, 2014; Qiu et al., 2018). They mean something in this one network only. `thorough`
-    counts over walks of forty steps, as walk embeddings do, and takes longer; else near is one or two steps.
+    Those over the same matrix share its powers: h = Σ_k c_k M^k z, so that near and far cost no more than far alone.
     """
-    near = walked(graph, seed) if thorough and graph.n <= WALKED else two_steps(random_walk(graph))
-    row, column = (np.maximum(near.sum(axis=axis), 1e-30) for axis in (1, 0))
-    information = np.log(near.data * near.sum() / (np.repeat(row, np.diff(near.indptr)) * column[near.indices]))
-    ppmi = sp.csr_array((np.maximum(information, 0).astype(np.float32), near.indices, near.indptr), near.shape)
-    ppmi.eliminate_zeros()
-    return torch.from_numpy(np.ascontiguousarray(ppmi @ leading_directions(ppmi, rank, seed), dtype=np.float32))
+    found = {key: tile if rows is None else tile[rows] for key, diffusion in wanted.items() if not diffusion.steps}
+    for matrices in dict.fromkeys(diffusion.matrices for key, diffusion in wanted.items() if key not in found):
+        group = {
+            key: diffusion for key, diffusion in wanted.items() if diffusion.matrices == matrices and diffusion.steps
+        }
+        found |= _along([operators[name] for name in matrices], tile, group, rows)
+    return {key: found[key] for key in wanted}
 
 
-WALKED = 100_000
-"""Nodes up to which walks are counted: they leave some 300 entries a node."""
+def _along(matrices: list[Operator], tile: Tile, wanted: Mapping[Key, Diffusion], rows: Ints | None) -> dict[Key, Tile]:
+    taken: Any = slice(None) if rows is None else rows
+    before = matrices[0].before if len(matrices) == 1 else None
+    sums = {key: np.zeros(tile[taken].shape, np.float32) for key in wanted}
+    h = tile if before is None else tile * before[:, None]
+    room = (np.empty_like(tile), np.empty_like(tile))
+    for k in range(max(diffusion.steps for diffusion in wanted.values()) + 1):
+        for matrix in matrices if k else ():
+            h = _product(matrix, h, room[h is room[0]], alone=len(matrices) == 1)
+        part = None
+        for key, diffusion in wanted.items():
+            share = diffusion.coefficients[k] if k <= diffusion.steps else 0.0
+            if share:
+                part = as_tensor(h[taken]) if part is None else part
+                torch.from_numpy(sums[key]).add_(part, alpha=share)
+    if before is not None:
+        for total in sums.values():
+            total /= before[taken, None]
+    return sums
 
 
-def walked(graph: Graph, seed: int, walks: int = 5, length: int = 40, window: int = 10) -> sp.csr_array:
-    """How often two nodes are within `window` steps of each other in random walks, the nearer the more."""
-    path = random_walks(graph, 1.0, 1.0, walks, length, seed)
-    near = sp.csr_array((graph.n, graph.n), dtype=np.float32)
-    for gap in range(1, window + 1):
-        first, second = path[:, :-gap].ravel(), path[:, gap:].ravel()
-        met = (first >= 0) & (second >= 0) & (first != second)
-        share = np.full(np.count_nonzero(met), (window - gap + 1) / window, np.float32)
-        near = near + sp.coo_array((share, (first[met], second[met])), near.shape).tocsr()
-    return (near + near.T).tocsr()
+def _product(matrix: Operator, h: Tile, out: Tile, alone: bool) -> Tile:
+    """N h where powers of one matrix are taken, else M h."""
+    if alone or matrix.before is None:
+        matrix.into(h, out)
+    else:
+        matrix.into(h * matrix.before[:, None], out)
+        out /= matrix.before[:, None]
+    return out
 
 
-def two_steps(walk: sp.csr_array, entries: int = 20_000_000) -> sp.csr_array:
-    """(P + P P) / 2, where the second step leaves only from nodes of few neighbours if else it had too many entries.
-
-    A hub leads to so many nodes that being two steps apart over it says little, and costs the square of its degree.
-    """
-    degree = np.diff(walk.indptr)
-    cost = np.bincount(walk.indices, minlength=degree.size) * degree.astype(np.int64)
-    order = np.argsort(degree, kind="stable")
-    affordable = np.zeros(degree.size, bool)
-    affordable[order[np.cumsum(cost[order]) <= entries]] = True
-    second = sp.diags_array(affordable.astype(walk.dtype)) @ walk
-    second.eliminate_zeros()
-    return ((walk + walk @ second) / 2).tocsr()
+# --- rows of what was diffused ------------------------------------------------------------------------------------
 
 
 def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
@@ -163,19 +197,3 @@ def centred(z: Float[Tensor, "n d"], mean: Float[Tensor, " d"]) -> Float[Tensor,
     """Unit rows, moved by the mean, of unit length again. A node that nothing is known of (zeros) stays zero."""
     known = (z != 0).any(dim=1, keepdim=True)
     return F.normalize(F.normalize(z) - mean) * known
-
-
-def leading_directions(x: Attributes, rank: int, seed: int, rounds: int = 4, extra: int = 16) -> NDArray[np.float32]:
-    """The leading right singular vectors of x (d x rank), by randomised subspace iteration (Halko et al., 2011)."""
-    d = x.shape[1]
-    if d <= rank:
-        return np.eye(d, dtype=np.float32)
-    forward, back = operand(x), operand(x.T.tocsr() if is_sparse(x) else np.ascontiguousarray(x.T))
-    with seeded(seed):
-        q = torch.randn(d, min(rank + extra, d))
-    for _ in range(rounds):
-        q = torch.linalg.qr(back @ (forward @ q))[0]
-    b = forward @ q
-    values, vectors = torch.linalg.eigh((b.T @ b).double())
-    directions: NDArray[np.float32] = (q @ vectors[:, values.argsort(descending=True)[:rank]].float()).numpy()
-    return directions

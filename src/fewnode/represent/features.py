@@ -13,13 +13,13 @@ from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.represent.attributes import unit_rows
-from fewnode.represent.diffusion import leading_directions
+from fewnode.represent.directions import leading_rows
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Nodes
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""
-RANK = 128
+RANK, ROUNDS = 128, 4
 
 
 def structural_features(graph: Graph, kind: str, seed: int = 0) -> Graph:
@@ -90,8 +90,8 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
     Without that scaling a few nodes outweigh all others: singular vectors of a sparse graph are near zero but for a
     handful of rows.
     """
-    adj = normalised(graph).astype(np.float32)
-    return unit_rows(adj @ leading_directions(adj, RANK, seed))
+    adj = normalised(graph, np.float32)
+    return unit_rows(leading_rows(adj, RANK, seed, not graph.directed, ROUNDS).whole().numpy())
 
 
 def walk_features(graph: Graph, seed: int) -> Attributes:

@@ -7,6 +7,7 @@ known classes show what they are worth. They are read along the leading directio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,13 +16,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewnode.engine.sparse import normalised
+from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.represent.diffusion import Diffusion, Operators, random_walk
 
 NARROW = 64
 """Directions of a source that these views are read along."""
 FEW_RELATIONS = 5
-"""So many relations have a view of their own each, the largest."""
+"""So many relations have views of their own."""
 NEAR, FAR = (6, 0.5), (10, 0.15)
 BY_WEIGHT = {
     "near by weight": Diffusion(*NEAR, over=("weighted",)),
@@ -45,7 +47,61 @@ BY_RELATION = {
 KIND_VIEWS: dict[str, Diffusion] = {**BY_WEIGHT, **BY_DIRECTION, **BY_ODDS, **BY_RELATION}
 LOOPLESS = ("walk", "in", "out")
 """Matrices without self-loops: a node without edges has zeros."""
-MOST_ODDS, IMAGINED = 10.0, 10.0
+MOST_ODDS, LEAST, IMAGINED = 100.0, 0.01, 10.0
+ALIKE = 3
+"""Relations that have views of their own for what they join; the others of `FEW_RELATIONS` have them for their size."""
+SPOILT = 0.75
+"""Where edges join two of one class so much less often than by odds, useless relations hide the structure."""
+
+
+@dataclass(frozen=True)
+class LearnedRelations:
+    """What known classes taught about the relations of a graph; nothing where there are no such classes."""
+
+    odds: tuple[float, ...] = ()
+    """Of each relation, how much likelier its edges join two of one class than chance."""
+    chosen: tuple[int, ...] = ()
+    """The places of those with views of their own."""
+    in_structure: bool = False
+    """Whether a node's place in the structure is read by odds, and not over all edges alike."""
+
+    @classmethod
+    def of(cls, graph: Graph, members: Sequence[Ints]) -> LearnedRelations:
+        """Of a graph with several relations. `members` are those of each known class."""
+        if len(graph.relations) < 2:
+            return cls()
+        meetings = [_meetings(relation.adj, _class_of(graph.n, members)) for relation in graph.relations]
+        chance = _chance(members)
+        odds = tuple(_odds(same, known, chance) for same, known in meetings)
+        same, known = (np.array(each, np.float64) for each in zip(*meetings, strict=True))
+        pull = np.array([_pull(each) for each in odds])
+        share, by_odds = same.sum() / max(1, known.sum()), (pull * same).sum() / max(1e-12, (pull * known).sum())
+        return cls(odds, _chosen(graph, odds), bool(share < SPOILT * by_odds))
+
+    def structure(self, graph: Graph) -> Graph:
+        """The graph that a node's place in the structure is read from."""
+        return _by_odds(graph, self.checked(graph).odds) if self.in_structure else graph
+
+    def checked(self, graph: Graph) -> LearnedRelations:
+        """For this graph: as learned, or all relations alike if nothing was. A kind that came later is a usual one."""
+        count = len(graph.relations)
+        if not self.odds:
+            return LearnedRelations((1.0,) * count, _chosen(graph, (1.0,) * count))
+        if len(self.odds) > count:
+            raise FewnodeError(f"the model knows {len(self.odds)} kinds of edges, this network has {count}")
+        usual = float(np.median(self.odds))
+        return replace(self, odds=(*self.odds, *[usual] * (count - len(self.odds))))
+
+
+NOTHING_LEARNED = LearnedRelations()
+
+
+def _chosen(graph: Graph, odds: Sequence[float]) -> tuple[int, ...]:
+    """The relations that join two of one class most often, then the largest: which is useful is not known from that."""
+    places = range(len(graph.relations))
+    size = [relation.adj.nnz for relation in graph.relations]
+    alike = sorted(places, key=lambda i: (-odds[i], -size[i], i))[:ALIKE]
+    return tuple(sorted(places, key=lambda i: (i not in alike, -size[i], i))[:FEW_RELATIONS])
 
 
 def kind_views(graph: Graph) -> list[str]:
@@ -63,16 +119,16 @@ def _has_directions(graph: Graph) -> bool:
     return graph.directed
 
 
-def operators_of(graph: Graph, odds: Sequence[float]) -> Operators:
+def operators_of(graph: Graph, learned: LearnedRelations) -> Operators:
     """The matrices of the plain union, and those of weights, directions, odds and relations."""
-    largest = sorted(range(len(graph.relations)), key=lambda i: (-graph.relations[i].adj.nnz, i))[:FEW_RELATIONS]
+    learned = learned.checked(graph)
     more: dict[str, Callable[[], sp.csr_array]] = {
         "weighted": lambda: normalised(graph),
         "in": lambda: random_walk(_arcs(graph)),
         "out": lambda: random_walk(_bare(_arcs(graph).adj.T.tocsr())),
-        "odds": lambda: normalised(_by_odds(graph, odds)),
+        "odds": lambda: normalised(_by_odds(graph, learned.odds)),
     }
-    for i, place in enumerate(largest):
+    for i, place in enumerate(learned.chosen):
         more[f"relation {i}"] = lambda place=place: normalised(_bare(graph.relations[place].both_ways))  # type: ignore[misc]
     return Operators(graph.unweighted, more)
 
@@ -91,28 +147,48 @@ def _arcs(graph: Graph) -> Graph:
 
 def _by_odds(graph: Graph, odds: Sequence[float]) -> Graph:
     """The union, each relation by its odds, with mean weight 1 as that of the self-loops."""
-    parts = [each.both_ways * np.float32(o) for each, o in zip(graph.relations, odds, strict=True)]
+    parts = [each.both_ways * np.float32(_pull(o)) for each, o in zip(graph.relations, odds, strict=True)]
     adj = sum(parts[1:], start=parts[0]).tocsr()
     adj.data /= max(float(adj.data.mean(dtype=np.float64)), 1e-12) if adj.nnz else 1
     return _bare(adj)
 
 
-def same_class_odds(graph: Graph, members: Sequence[Ints]) -> list[float]:
-    """How much likelier an edge of each relation is to join two of one class than chance is, capped; 1 if unknown."""
-    y = np.full(graph.n, -1)
+def _pull(odds: float) -> float:
+    """What an edge counts: nothing much if it is no likelier than chance to join two of one class."""
+    return max(odds - 1, LEAST)
+
+
+# --- same-class odds ----------------------------------------------------------------------------------------------
+
+
+def _class_of(n: int, members: Sequence[Ints]) -> Ints:
+    y = np.full(n, -1)
     for c, nodes in enumerate(members):
         y[nodes] = c
-    sizes = np.bincount(y[y >= 0]).astype(np.float64) if (y >= 0).any() else np.ones(1)
-    chance = float(np.clip(((sizes / sizes.sum()) ** 2).sum(), 1e-6, 0.5))
-    found = []
-    for relation in graph.relations:
-        row = np.repeat(np.arange(graph.n), np.diff(relation.adj.indptr))
-        one, other = y[row], y[relation.adj.indices]
-        known = (one >= 0) & (other >= 0)
-        share = ((one == other)[known].sum() + IMAGINED * chance) / (known.sum() + IMAGINED)
-        odds = share / (1 - min(share, 0.999)) / (chance / (1 - chance))
-        found.append(float(np.float32(np.clip(odds, 1 / MOST_ODDS, MOST_ODDS))))
-    return found
+    return y
+
+
+def _chance(members: Sequence[Ints]) -> float:
+    """How often two known nodes are of one class."""
+    sizes = np.array([nodes.size for nodes in members], np.float64)
+    return float(np.clip(((sizes / max(1, sizes.sum())) ** 2).sum(), 1e-6, 0.5))
+
+
+def _meetings(adj: sp.csr_array, y: Ints) -> tuple[int, int]:
+    """How many arcs join two of one class, and two of any known classes."""
+    one, other = np.repeat(y, np.diff(adj.indptr)), y[adj.indices]
+    known = (one >= 0) & (other >= 0)
+    return int(((one == other) & known).sum()), int(known.sum())
+
+
+def _odds(same: int, known: int, chance: float) -> float:
+    """Capped; 1 if unknown."""
+    share = (same + IMAGINED * chance) / (known + IMAGINED)
+    odds = share / (1 - min(share, 0.999)) / (chance / (1 - chance))
+    return float(np.float32(np.clip(odds, 1 / MOST_ODDS, MOST_ODDS)))
+
+
+# --- width --------------------------------------------------------------------------------------------------------
 
 
 def narrowed(z: Float[Tensor, "n d"], diffusion: Diffusion) -> Float[Tensor, "n d"]:

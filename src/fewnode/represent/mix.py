@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Ints
+from fewnode.represent.views import sampled
 
 SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5
 """The tasks of training and validation classes that weights are learned from: shots, queries a class, how many."""
@@ -44,8 +45,9 @@ class PracticeTasks:
         p = F.normalize(z[support].mean(dim=2), dim=2)
         return torch.einsum("tqd,tnd->tqn", z[query], p)
 
-    def accuracy(self, z: Float[Tensor, "n d"]) -> float:
-        found = self.closeness(z, np.arange(z.shape[0])).argmax(dim=2)
+    def accuracy(self, z: Float[Tensor, "k d"], nodes: Ints) -> float:
+        """The same rows."""
+        found = self.closeness(z, nodes).argmax(dim=2)
         return float((found == self.query_y).float().mean())
 
 
@@ -62,6 +64,16 @@ def practice_tasks(members: Sequence[Ints], seed: int) -> list[PracticeTasks]:
     return found
 
 
+FAR = -100.0
+"""The closeness to a class that a task does not have: no answer goes there."""
+
+
+def stacked(closeness: Sequence[Float[Tensor, "t q _"]]) -> Float[Tensor, "r n"]:
+    """A row a query of all these tasks; those of fewer classes have more that nothing is near to."""
+    n_way = max(part.shape[2] for part in closeness)
+    return torch.cat([F.pad(part, (0, n_way - part.shape[2]), value=FAR).flatten(0, 1) for part in closeness])
+
+
 def mix_weights(
     closeness: Float[Tensor, "q n m"],
     label: Int[Tensor, " q"],
@@ -73,13 +85,13 @@ def mix_weights(
     Without a prior that is of τ².
     """
     expects = torch.zeros(closeness.shape[2]) if prior is None else torch.from_numpy(prior).float()
-    row = torch.arange(label.numel())
+    row, flat = torch.arange(label.numel()), closeness.flatten(0, 1)
     told = closeness[row, label].mean(dim=0)
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         tau = torch.from_numpy(weights).float()
-        log_prob = torch.log_softmax(closeness @ tau, dim=1)
-        expected = torch.einsum("qn,qnm->m", log_prob.exp(), closeness) / label.numel()
+        log_prob = torch.log_softmax((flat @ tau).view(closeness.shape[:2]), dim=1)
+        expected = log_prob.exp().flatten() @ flat / label.numel()
         away = tau - expects
         value = -log_prob[row, label].mean() + penalty * away.square().sum()
         return float(value), (expected - told + 2 * penalty * away).double().numpy()
@@ -100,9 +112,13 @@ def within_class_metric(
     W is the covariance within classes, each counting once, drawn towards the covariance T of all nodes; the map is
     T^-1/2 (T^-1/2 W T^-1/2)^-power T^1/2, the identity where W is proportional to T.
     """
-    deviations = [(z[nodes] - z[nodes].mean(dim=0)) / nodes.size**0.5 for nodes in members]
-    flat = torch.cat(deviations)
-    within, total = (flat.T @ flat).double(), (z.T @ z).double()
+    within = torch.zeros(z.shape[1], z.shape[1], dtype=torch.float64)
+    for nodes in members:
+        own = z[torch.from_numpy(nodes)]
+        own -= own.mean(dim=0)
+        within += (own.T @ own).double() / nodes.size
+    some = z[torch.from_numpy(sampled(len(z)))]
+    total = (some.T @ some).double()
     within, total = within / within.trace(), total / total.trace()
     eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]
     total = total + 1e-4 * eye

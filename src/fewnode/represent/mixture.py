@@ -16,12 +16,28 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Graph
-from fewnode.represent.diffusion import Diffusion, centred, mean_direction, structure
-from fewnode.represent.kinds import KIND_VIEWS, kind_views, narrowed, operators_of, without_edges
+from fewnode.graph import Attributes, Graph, Ints
+from fewnode.represent.diffusion import Diffusion, Operators, centred, diffused, mean_direction
+from fewnode.represent.kinds import (
+    KIND_VIEWS,
+    NARROW,
+    NOTHING_LEARNED,
+    LearnedRelations,
+    kind_views,
+    narrowed,
+    operators_of,
+    without_edges,
+)
 from fewnode.represent.sources import STRUCTURE, AttributeSource
-from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, ViewFusion, ViewProjection
+from fewnode.represent.structure import structure
+from fewnode.represent.tiles import IN_MEMORY, Room, Tile, TiledMatrix, row_ranges
+from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, ViewFusion, ViewProjection, sampled
+from fewnode.represent.workspace import Place, Workspace
+
+LARGE = 1 << 16
+"""Rows that may need more room than memory has."""
 
 
 class View(NamedTuple):
@@ -63,81 +79,170 @@ class MixedViews:
     weight: Mapping[View, float]
     rank: int = 256
     seed: int = 0
-    projections: Mapping[tuple[str, str], ViewProjection] = field(default_factory=dict)
+    projections: Mapping[Place, ViewProjection] = field(default_factory=dict)
     """Of views of attributes, by source and name."""
     fusion: ViewFusion | None = None
-    odds: tuple[float, ...] = ()
-    """Of each relation of the graph, how much likelier its edges join two of one class than chance."""
+    relations: LearnedRelations = NOTHING_LEARNED
+    workspace: Workspace | None = None
+    """Files for what is larger than memory."""
 
-    # --- learning ---
+    @property
+    def room(self) -> Room:
+        return IN_MEMORY if self.workspace is None else self.workspace
 
-    def learned(self, graph: Graph) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]]]:
-        """With projections and fusion of this graph, and what attributes and structure say of its nodes."""
-        projections: dict[tuple[str, str], ViewProjection] = {}
-        parts: dict[str, list[Tensor]] = {}
-        for (source, name), h in self.diffused(graph):
-            projection = ViewProjection.of(h)
-            if source != STRUCTURE:
-                projections[source, name] = projection
-            parts.setdefault(_side(source), []).extend(self._read(source, name, projection, h))
-        fusion, blocks = None, {}
-        for side, pieces in parts.items():
-            e = torch.cat(pieces, dim=1)
-            join = ViewFusion.of(e, self.rank)
-            blocks[side] = join.read(e)
-            fusion = join if side != STRUCTURE else fusion
-        return replace(self, projections=projections, fusion=fusion), blocks
+    # --- diffusing ---
 
-    # --- reading ---
+    def source(self, graph: Graph, name: str) -> TiledMatrix:
+        """What is diffused: unit rows, from their mean."""
+        if self.workspace is not None:
+            return self.workspace.source(name, lambda: self._made(graph, name))
+        return self._made(graph, name)
 
-    def diffused(self, graph: Graph) -> Iterator[tuple[tuple[str, str], Float[Tensor, "n d"]]]:
-        """The views that have a weight, one after the other: they need not be in memory together."""
-        wanted = {(view.source, view.name): view.diffusion for view in self.weight}
-        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
-            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
-        operators = operators_of(graph, self.odds or (1.0,) * len(graph.relations))
-        for source in dict.fromkeys(source for source, _ in wanted):
-            z = self._source(graph, source)
-            for (of, name), diffusion in wanted.items():
-                if of == source:
-                    yield (source, name), diffusion(operators, narrowed(z, diffusion))
-
-    def _source(self, graph: Graph, name: str) -> Float[Tensor, "n d"]:
+    def _made(self, graph: Graph, name: str) -> TiledMatrix:
         if name != STRUCTURE:
-            return self._named(name).read(graph.x)
+            return self._named(name).tiles(graph.x, self.room)
         alone = not self.sources  # then all depends on the structure, which is worth more time
-        z = structure(graph, self.rank if alone else self.rank // 2, self.seed, thorough=alone)
-        return centred(z, mean_direction(z))
+        read = self.relations.structure(graph)
+        z = structure(read, self.rank if alone else self.rank // 4, self.seed, thorough=alone, room=self.room)
+        mean = mean_direction(z[sampled(graph.n)])
+        for low, high in row_ranges(graph.n):
+            z.put(low, centred(z[low:high], mean))
+        return z
 
     def _named(self, name: str) -> AttributeSource:
         return next(source for source in self.sources if source.name == name)
 
-    def _read(
-        self, source: str, name: str, projection: ViewProjection, h: Float[Tensor, "k d"]
-    ) -> list[Float[Tensor, "k d"]]:
+    def diffused(
+        self,
+        graph: Graph,
+        nodes: Ints | None = None,
+        sources: Sequence[str] | None = None,
+        made: dict[str, TiledMatrix] | None = None,
+    ) -> Iterator[tuple[Place, TiledMatrix]]:
+        """The views that have a weight, one source after the other: of all nodes, or of some.
+
+        What is diffused is looked for in `made`, and kept there.
+        """
+        made = {} if made is None else made
+        wanted = {(view.source, view.name): view.diffusion for view in self.weight}
+        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
+            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
+        operators = operators_of(graph, self.relations)
+        for source in self.diffused_sources if sources is None else sources:
+            own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
+            if source not in made:
+                made[source] = self.source(graph, source)
+            if self.workspace is not None:
+                yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
+            else:
+                yield from diffused_tiles(operators, made[source], own, nodes).items()
+
+    @property
+    def diffused_sources(self) -> list[str]:
+        """Those that a view with a weight is of."""
+        return list(dict.fromkeys(view.source for view in self.weight))
+
+    # --- learning ---
+
+    def learned(
+        self, graph: Graph, made: dict[str, TiledMatrix] | None = None
+    ) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]]]:
+        """With projections and fusion of this graph, and what attributes and structure say of its nodes."""
+        blocks, some = {}, sampled(graph.n)
+        mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
+        for source in made.keys() - set(self.diffused_sources):
+            del made[source]
+        for side in self.sides:
+            views = dict(self._diffused_side(graph, side, made))
+            for source in [each for each in made if _side(each) == side]:
+                del made[source]
+            known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
+            fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
+            blocks[side] = self._fused(graph.n, views, known, fusion)
+            if side != STRUCTURE:
+                mixture = replace(mixture, projections=known, fusion=fusion)
+        return mixture, blocks
+
+    @property
+    def sides(self) -> list[str]:
+        """What the attributes say, what the structure says, or both."""
+        return list(dict.fromkeys(_side(source) for source in self.diffused_sources))
+
+    def sources_of(self, side: str) -> list[str]:
+        return [each for each in self.diffused_sources if _side(each) == side]
+
+    @property
+    def places(self) -> list[Place]:
+        """The views that have a weight, whatever the rank."""
+        return list(dict.fromkeys((view.source, view.name) for view in self.weight))
+
+    def _diffused_side(
+        self, graph: Graph, side: str, made: dict[str, TiledMatrix] | None = None
+    ) -> Iterator[tuple[Place, TiledMatrix]]:
+        return self.diffused(graph, None, self.sources_of(side), made)
+
+    # --- reading ---
+
+    def _read(self, place: Place, projection: ViewProjection, h: Float[Tensor, "k d"]) -> list[Float[Tensor, "k d"]]:
         """A view at each of its effective ranks, by the root of the weight: products are then weighted cosines."""
-        return [
-            tau**0.5 * projection.read(h, view.rank)
-            for view, tau in self.weight.items()
-            if (view.source, view.name) == (source, name)
-        ]
+        own = {view.rank: tau for view, tau in self.weight.items() if (view.source, view.name) == place}
+        return [tau**0.5 * z for tau, z in zip(own.values(), projection.read_all(h, list(own)), strict=True)]
+
+    def side_by_side(
+        self,
+        views: Mapping[Place, TiledMatrix],
+        projections: Mapping[Place, ViewProjection],
+        rows: slice | Ints,
+    ) -> Float[Tensor, "k e"]:
+        """Rows of all views of a side."""
+        return torch.cat([z for place, h in views.items() for z in self._read(place, projections[place], h[rows])], 1)
+
+    def _sample(
+        self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], nodes: Ints
+    ) -> Iterator[Float[Tensor, "k e"]]:
+        """The same, of these nodes, some at a time."""
+        return (self.side_by_side(views, projections, nodes[low:high]) for low, high in row_ranges(nodes.size))
+
+    def _fused(
+        self,
+        n: int,
+        views: Mapping[Place, TiledMatrix],
+        projections: Mapping[Place, ViewProjection],
+        fusion: ViewFusion,
+    ) -> Float[Tensor, "n d"]:
+        found = as_tensor(self.room.empty((n, fusion.projection.shape[1])))
+        for low, high in row_ranges(n):
+            found[low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
+        return found
 
     def blocks(self, graph: Graph) -> dict[str, Float[Tensor, "n d"]]:
         """Unit rows of what the attributes say and of what the structure says, as learned."""
-        parts: dict[str, list[Tensor]] = {}
-        for (source, name), h in self.diffused(graph):
-            projection = self.projections[source, name] if source != STRUCTURE else ViewProjection.of(h)
-            parts.setdefault(_side(source), []).extend(self._read(source, name, projection, h))
-        return {side: self._fused(side, torch.cat(pieces, dim=1)) for side, pieces in parts.items()}
+        found = {}
+        for side in self.sides:
+            views = dict(self._diffused_side(graph, side))
+            found[side] = self._fused(graph.n, views, *self.readers(side, views, graph.n))
+        return found
 
-    def _fused(self, side: str, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
-        join = self.fusion if side != STRUCTURE and self.fusion is not None else ViewFusion.of(e, self.rank)
-        return join.read(e)
+    def readers(
+        self, side: str, views: Mapping[Place, TiledMatrix], n: int
+    ) -> tuple[Mapping[Place, ViewProjection], ViewFusion]:
+        """How the views of a side are looked at: as learned or, in the structure, as those of this graph show."""
+        if side != STRUCTURE and self.fusion is not None:
+            return self.projections, self.fusion
+        some = sampled(n)
+        known = {place: ViewProjection.of(h[some]) for place, h in views.items()}
+        return known, ViewFusion.of(self._sample(views, known, some), self.rank)
 
     def joined(self, blocks: Mapping[str, Float[Tensor, "n d"]]) -> Float[Tensor, "n e"]:
         """Blocks side by side, each with its share of the weight in every product of two nodes."""
         share = {side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks}
-        return F.normalize(torch.cat([share[side] ** 0.5 * block for side, block in blocks.items()], dim=1))
+        n = len(next(iter(blocks.values())))
+        width = sum(block.shape[1] for block in blocks.values())
+        z = as_tensor((self.room if n >= LARGE else IN_MEMORY).empty((n, width)))
+        for low, high in row_ranges(n):
+            parts = [share[side] ** 0.5 * block[low:high] for side, block in blocks.items()]
+            z[low:high] = F.normalize(torch.cat(parts, dim=1))
+        return z
 
     @property
     def structure_share(self) -> float:
@@ -158,18 +263,32 @@ class MixedViews:
 
         Â leaves such a node as it is, the random walk leads nowhere, and the structure says nothing.
         """
-        parts = []
-        for source, name in dict.fromkeys((view.source, view.name) for view in self.weight):
-            if source == STRUCTURE:
-                continue
-            diffusion = diffusions(source)[name]
-            h = without_edges(narrowed(self._named(source).read(x), diffusion), diffusion)
-            parts += self._read(source, name, self.projections[source, name], h)
-        if not parts:
+        read = {source: self._named(source).read(x) for source in self.diffused_sources if source != STRUCTURE}
+        if not read or self.fusion is None:
             return torch.zeros(x.shape[0], width)
-        z = self.joined({"attributes": self._fused("attributes", torch.cat(parts, dim=1))})
+        parts = []
+        for source, name in dict.fromkeys((view.source, view.name) for view in self.weight if view.source in read):
+            diffusion = diffusions(source)[name]
+            h = without_edges(narrowed(read[source], diffusion), diffusion)
+            parts += self._read((source, name), self.projections[source, name], h)
+        z = self.joined({"attributes": self.fusion.read(torch.cat(parts, dim=1))})
         return F.pad(z, (0, width - z.shape[1]))
 
 
 def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
+
+
+def diffused_tiles(
+    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None
+) -> dict[Place, TiledMatrix]:
+    """Several diffusions of one source, tile by tile. Views over kinds of edges are of its first columns alone."""
+    tiles: dict[Place, list[Tile]] = {place: [] for place in wanted}
+    low = 0
+    for tile in z.tiles:
+        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not diffusion.over}
+        for place, h in diffused(operators, tile, own, nodes).items():
+            tiles[place].append(h)
+        low += tile.shape[1]
+    n = z.n if nodes is None else nodes.size
+    return {place: TiledMatrix(n, own) for place, own in tiles.items()}

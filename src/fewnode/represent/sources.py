@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.represent.diffusion import Axes, centred, mean_direction
+from fewnode.represent.diffusion import centred, mean_direction
+from fewnode.represent.directions import Axes
+from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix
+from fewnode.represent.views import sampled
 
 STRUCTURE = "structure"
 
@@ -30,18 +33,28 @@ class AttributeSource:
 
     def read(self, x: Attributes) -> Float[Tensor, "k d"]:
         """Unit rows, from the mean. A node without any of these attributes has zeros."""
-        return centred(self.axes.read(x[:, self.start : self.stop]), self.mean)
+        return centred(self.axes.read(columns(x, self.start, self.stop)), self.mean)
+
+    def tiles(self, x: Attributes, room: Room = IN_MEMORY) -> TiledMatrix:
+        """The same of all nodes, to be diffused."""
+        return TiledMatrix.made(x.shape[0], self.mean.numel(), lambda low, high: self.read(x[low:high]), room)
 
 
 def attribute_sources(graph: Graph, rank: int, seed: int) -> list[AttributeSource]:
     """One for each block of attributes; one for all of them, if the graph does not tell blocks apart."""
-    columns = list(_columns(graph))
+    runs = list(_runs(graph))
     found = []
-    for name, (kind, start, stop) in zip(source_names([kind for kind, *_ in columns]), columns, strict=True):
-        part = graph.x[:, start:stop]
+    for name, (kind, start, stop) in zip(source_names([kind for kind, *_ in runs]), runs, strict=True):
+        part = columns(graph.x, start, stop)
         axes = read_along(part, kind, rank, seed)
-        found.append(AttributeSource(name, kind, start, stop, axes, mean_direction(axes.read(part))))
+        mean = mean_direction(axes.read(part[sampled(graph.n)]))
+        found.append(AttributeSource(name, kind, start, stop, axes, mean))
     return found
+
+
+def columns(x: Attributes, start: int, stop: int) -> Attributes:
+    """Those columns; all of them without a copy."""
+    return x if (start, stop) == (0, x.shape[1]) else x[:, start:stop]
 
 
 def source_names(kinds: Sequence[str]) -> list[str]:
@@ -55,7 +68,7 @@ def source_names(kinds: Sequence[str]) -> list[str]:
     return [f"{name} {n}" if n > 1 else name for name, n in zip(plain, number, strict=True)]
 
 
-def _columns(graph: Graph) -> Iterator[tuple[str, int, int]]:
+def _runs(graph: Graph) -> Iterator[tuple[str, int, int]]:
     """Kind, start and stop of every run of columns; the kind is empty where the graph does not say it."""
     end = 0
     for block in graph.blocks:

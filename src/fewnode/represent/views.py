@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode.graph import Ints
 from fewnode.represent.diffusion import Diffusion, centred, mean_direction
 
 ATTRIBUTE_VIEWS: dict[str, Diffusion] = {
@@ -29,6 +32,8 @@ AS_IT_IS = 0
 RANKS = (AS_IT_IS, 64, 32, 16, 8)
 """A view as it is, or with its leading axes stressed until its effective rank is this."""
 LEAST_POWER, MOST_POWER = -0.4, 2.0
+SAMPLE = 12_000
+"""Rows, or up to twice as many, that tell how a view is to be looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,7 @@ class ViewProjection:
     axes: Float[Tensor, "d d"]
     variance: Float[Tensor, " d"]
     """Of each axis, as a share of the largest."""
+    _stretched: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, h: Float[Tensor, "n d"]) -> ViewProjection:
@@ -52,8 +58,18 @@ class ViewProjection:
         Few labels fix few directions. How many directions of a view matter differs between networks by far more than
         how many tell classes apart: a common effective rank is what makes views of different networks alike.
         """
+        return self.read_all(h, [rank])[0]
+
+    def read_all(self, h: Float[Tensor, "k d"], ranks: Sequence[int]) -> list[Float[Tensor, "k d"]]:
+        """At several ranks."""
         z = centred(h, self.mean)
-        return z if rank == AS_IT_IS else F.normalize(z @ (self.axes * self.variance ** self.power(rank)))
+        return [z if rank == AS_IT_IS else F.normalize(z @ self.stretched(rank)) for rank in ranks]
+
+    def stretched(self, rank: int) -> Float[Tensor, "d d"]:
+        """The axes, each by its variance to a power; computed once."""
+        if rank not in self._stretched:
+            self._stretched[rank] = self.axes * self.variance ** self.power(rank)
+        return self._stretched[rank]
 
     def power(self, rank: int) -> float:
         """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""
@@ -79,18 +95,32 @@ class ViewFusion:
     metric: Float[Tensor, "d d"] | None = None
 
     @classmethod
-    def of(cls, e: Float[Tensor, "n e"], rank: int) -> ViewFusion:
-        mean = e.mean(dim=0)
-        _, axes = principal_axes(e - mean)
-        return cls(mean, axes[:, -rank:].float().contiguous())
+    def of(cls, parts: Iterable[Float[Tensor, "_ e"]], rank: int) -> ViewFusion:
+        """From rows that are read part by part."""
+        count, total, products = 0, torch.zeros(()).double(), torch.zeros(()).double()
+        for e in parts:
+            count, total, products = count + len(e), total + e.sum(dim=0).double(), products + (e.T @ e).double()
+        mean = total / max(1, count)
+        _, axes = axes_of(products / max(1, count) - mean[:, None] * mean)
+        return cls(mean.float(), axes[:, -rank:].float().contiguous())
 
     def read(self, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
         z = F.normalize((e - self.mean) @ self.projection)
         return z if self.metric is None else F.normalize(z @ self.metric)
 
 
-def principal_axes(z: Float[Tensor, "n d"], rows: int = 12_000) -> tuple[Tensor, Tensor]:
-    """Variances and axes (columns), ascending, of at most so many rows, taken at equal distances."""
-    part = z[:: max(1, z.shape[0] // rows)]
-    variance, axes = torch.linalg.eigh((part.T @ part / max(1, part.shape[0])).double())
-    return variance, axes.contiguous()  # as a file has them: products depend on the order in memory, in the last bit
+def sampled(n: int) -> Ints:
+    """The rows, at equal distances, that means and axes of n rows are taken from: all, of so few."""
+    return np.arange(0, n, max(1, n // SAMPLE))
+
+
+def principal_axes(z: Float[Tensor, "n d"]) -> tuple[Tensor, Tensor]:
+    """Variances and axes (columns), ascending."""
+    return axes_of((z.T @ z / max(1, z.shape[0])).double())
+
+
+def axes_of(scatter: Float[Tensor, "d d"]) -> tuple[Tensor, Tensor]:
+    """The same of a matrix of mean products."""
+    variance, axes = np.linalg.eigh(scatter.numpy())  # torch's gives up where some entries are 1e-14 times the others
+    # as a file has them: products depend on the order in memory, in the last bit
+    return torch.from_numpy(variance), torch.from_numpy(np.ascontiguousarray(axes))

@@ -68,10 +68,11 @@ class Service:
         now = self.session.now
         return {
             "ready": ("Whether new requests are welcome.", float(self.health.ready and not self.health.leaving)),
-            "nodes": ("Nodes of the network.", now.network.data.graph.n),
+            "nodes": ("Nodes of the network.", now.online.n),
             "attached_nodes": ("Nodes attached since the model was trained.", now.n_attached),
             "classes": ("Registered classes.", len(now.state.classes)),
             "changes": ("Changes of classes, nodes and edges.", now.state.changes),
+            "drift": ("Share of neighbourhoods that changed since all nodes were embedded.", now.online.drift),
             "short_queue": ("Requests in hand or waiting for their turn.", self.admission.in_hand),
             "long_queue": ("Long requests in hand or waiting.", self.admission.in_thread),
         }
@@ -96,11 +97,15 @@ def _routes(service: Service) -> FastAPI:
     async def aside(work: Callable[..., Any], *args: Any) -> Response:
         return json(await admission.aside(work, *args))
 
+    async def looked(work: Callable[..., Any], *args: Any) -> Response:
+        """What needs all of the network, which after a change takes a moment to make."""
+        return json(work(*args)) if service.session.now.online.is_whole else await aside(work, *args)
+
     @app.post("/api/classify", summary="Classify nodes, with reasons", openapi_extra=_takes(Classify))
     async def classify(request: Request) -> Response:
         body = Classify.model_validate_json(await request.body())
         session = service.session
-        if session.now.network.embeds and session.cost(body) <= AT_ONCE:
+        if session.now.online.anchor.embeds and session.cost(body) <= AT_ONCE:
             return json(session.classify(body))
         return await aside(session.classify, body)
 
@@ -114,7 +119,7 @@ def _routes(service: Service) -> FastAPI:
 
     @app.get("/api/model", summary="The model, its network, and what it can do")
     async def model() -> Response:
-        return json(service.session.about())
+        return await looked(service.session.about)
 
     @app.get("/api/nodes", summary="Search nodes by name; those that begin with the text first")
     async def nodes(
@@ -122,11 +127,11 @@ def _routes(service: Service) -> FastAPI:
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:
-        return json(service.session.nodes(search, offset, limit))
+        return await looked(service.session.nodes, search, offset, limit)
 
     @app.get("/api/nodes/{node:path}", summary="One node: class, telling attributes, neighbours, place on the map")
     async def node(node: str) -> Response:
-        return json(service.session.node(node))
+        return await looked(service.session.node, node)
 
     @app.post("/api/nodes", summary="Attach new nodes and classify them; nothing is trained")
     async def attach(body: Annotated[Attach, Body()]) -> Response:
@@ -146,15 +151,15 @@ def _routes(service: Service) -> FastAPI:
 
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
     async def plane(limit: Annotated[int, Query(ge=1, le=20_000)] = 4000) -> Response:
-        return json(service.session.now.network.map(limit))
+        return await looked(lambda: service.session.now.network.map(limit))
 
     @app.get("/api/classes", summary="The registered classes")
     async def classes() -> Response:
-        return json(service.session.classes())
+        return await looked(service.session.classes)
 
     @app.get("/api/classes/{name:path}", summary="One class: β of its support nodes, its prototype's place on the map")
     async def one_class(name: str) -> Response:
-        return json(service.session.one_class(name))
+        return await looked(service.session.one_class, name)
 
     @app.put("/api/classes/{name:path}", summary="A class as it is from now on: by nodes, by a description, or both")
     async def put_class(name: str, body: Annotated[PutClass, Body()], condition: Conditional) -> Response:
@@ -229,7 +234,7 @@ def _errors(app: FastAPI, service: Service) -> None:
     @app.exception_handler(FewnodeError)
     async def user_error(_: Request, error: FewnodeError) -> Response:
         status, hint = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-        return said(status, _without_place(str(error), service.session.now.network.model.method), hint)
+        return said(status, _without_place(str(error), service.session.now.online.anchor.model.method), hint)
 
     @app.exception_handler(RequestValidationError)
     @app.exception_handler(ValidationError)

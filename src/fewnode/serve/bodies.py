@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     FiniteFloat,
+    Tag,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -205,6 +207,8 @@ Cells = Annotated[
     Field(max_length=WORDS, examples=[{"country": "FR", "balance": 1200, "about": "a bank for small shops"}]),
 ]
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=WORDS, examples=[{"vpn": 1, "tunnel": 2}])]
+Kind = Annotated[str, Field(min_length=1, max_length=4 * NAME)]
+Amount = Annotated[FiniteFloat, Field(gt=0)]
 Ends = Annotated[list[NodeName], Field(max_length=EDGES)]
 
 
@@ -227,11 +231,30 @@ class NodeContent(Body):
         return {way: cells for way, cells in given.items() if cells is not None} or None
 
 
+class NewEdge(Body):
+    """An edge of a new node with more to say: its kind, its weight, and which way it leads."""
+
+    node: NodeName
+    kind: Kind | None = None
+    weight: Amount | None = None
+    way: Literal["to", "from"] = "from"
+    """Whether it leads to that node or comes from it; for kinds of a direction."""
+
+
+def _form(given: Any) -> str:
+    """What an edge was given as, so that an error speaks of that form alone."""
+    return "edge" if isinstance(given, dict | NewEdge) else "name"
+
+
+AnyEdge = Annotated[Annotated[NodeName, Tag("name")] | Annotated[NewEdge, Tag("edge")], Discriminator(_form)]
+NewEdges = Annotated[list[AnyEdge], Field(max_length=EDGES)]
+
+
 class NewNode(NodeContent):
     """A node that the network does not have yet, and the nodes that it has edges with."""
 
     node: ClassName
-    edges: Ends = []
+    edges: NewEdges = []
 
 
 class Attach(Judging):
@@ -263,6 +286,10 @@ class EdgeBody(Body):
 
     source: NodeName
     target: NodeName
+    kind: Kind | None = None
+    """One of the network's; left out, it is an edge whose kind nobody told."""
+    weight: Amount | None = None
+    """On the scale of the data that the network was imported from. Only to add."""
 
 
 class ChangeEdges(Body):

@@ -21,6 +21,7 @@ from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.relations import rewired
 from fewnode.serve.rows import EncodedNodes, reader_of
 from fewnode.serve.state import Edge, State
+from fewnode.serve.ties import tied
 
 
 class BaseDataset:
@@ -74,6 +75,8 @@ class BaseDataset:
             x = _stacked(x, new.x)[source]
             fields = _with_new(fields, new, np.array(source))
         graph = self._rewired(kept, x, place, state.edges)
+        if state.ties:
+            graph = tied(graph, data, state.ties, place)
         return replace(data, graph=graph, node_names=tuple(place), **fields)
 
     def _rewired(

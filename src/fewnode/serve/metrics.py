@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
+
+from fewnode.system import peak_memory
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -36,7 +37,7 @@ class Metrics:
                 lines.append(f'fewnode_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
             lines.append(f'fewnode_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
             lines.append(f'fewnode_request_seconds_count{{route="{route}"}} {total}')
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        for name, (what, value) in {"peak_memory_bytes": ("Most memory ever resident.", peak), **gauges}.items():
+        peak = ("Most memory ever resident.", peak_memory())
+        for name, (what, value) in {"peak_memory_bytes": peak, **gauges}.items():
             lines += [f"# HELP fewnode_{name} {what}", f"# TYPE fewnode_{name} gauge", f"fewnode_{name} {value}"]
         return "\n".join(lines) + "\n"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
-from functools import cached_property, lru_cache
+import threading
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewnode import memory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.definitions import Class, Definitions
@@ -21,9 +23,13 @@ from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, is_sparse
+from fewnode.methods.plus import GPNPlus
 from fewnode.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.represent.new_rows import StoredViews, can_be_updated
+from fewnode.serve.edge_kinds import edges_between
+from fewnode.serve.overlay import EmbeddedNetwork
 from fewnode.serve.state import GivenClass
 
 WORDS, NEIGHBOURS = 12, 30
@@ -40,19 +46,45 @@ class ServedNetwork:
     at `home`, so that the next start is a short one.
     """
 
-    def __init__(self, model: Estimator, data: Dataset, home: Path) -> None:
-        self.data, self.home = data, home
+    def __init__(
+        self, model: Estimator, data: Dataset, home: Path, z: Tensor | None = None, of_all: ServedNetwork | None = None
+    ) -> None:
+        """With `z`, nothing is embedded: it has changed a little since that of the network `of_all`."""
+        self.data, self.home, self._of_all = data, home, of_all
         self.model = copy.copy(model)
         self.model.method_ = copy.copy(model.method_)
         self.embeds = isinstance(model.method_, Prototypical)
         self.open_set = self.embeds and model.method_.membership is not None
         self.answerer = lru_cache(maxsize=KEPT)(self._answerer)
         self.definition = lru_cache(maxsize=DESCRIBED)(self._definition)
-        if self.embeds:
-            if not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
-                keep(home, self.model, data)
-            self.projection = MapProjection(self.model.embedding(data.graph))
-        self.describes = self._can_describe()
+        if z is not None and of_all is not None:
+            self.model.method_.of_all = (of_all.model.method_, of_all.data.graph)
+            self.model.remember(data.graph, z, z.new_zeros(data.graph.n))
+        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
+            keep(home, self.model, data)
+        self.describes: bool = self._can_describe() if of_all is None else of_all.describes
+        self._making = threading.Lock()
+
+    @cached_property
+    def projection(self) -> MapProjection:
+        """The map of all nodes: it stays as it is until they are embedded again."""
+        before = None if self._of_all is None else self._of_all.projection
+        return MapProjection(self.model.embedding(self.data.graph), before)
+
+    @cached_property
+    def _embedded(self) -> EmbeddedNetwork | None:
+        method, graph = self.model.method_, self.data.graph
+        if not isinstance(method, GPNPlus) or self.model.features is not None or method.workspace is not None:
+            return None
+        if not can_be_updated(method.mixture_):
+            return None
+        views = StoredViews.of(method.mixture_, graph, partial(memory.scratch, self.home.parent))
+        return EmbeddedNetwork(graph, method.embedding(graph)[0], views)
+
+    def embedded(self) -> EmbeddedNetwork | None:
+        """What rows of new nodes are made from; None if all nodes have to be embedded again for that."""
+        with self._making:
+            return self._embedded
 
     def _answerer(self, classes: tuple[GivenClass, ...]) -> Answerer:
         """The classes made ready; asked for the same ones again, they are there already."""
@@ -77,6 +109,15 @@ class ServedNetwork:
         except FewnodeError:
             return False
         return True
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """The row of each node, by its name."""
+        return self.data.node_id if self.data.node_names is not None else self._numbers
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {str(i): i for i in range(self.data.graph.n)}
 
     def described(self, classes: Sequence[GivenClass]) -> dict[Hashable, Attributes]:
         """The rows of attributes that stand for described classes."""
@@ -130,7 +171,10 @@ class ServedNetwork:
             **self.brief(node),
             "degree": int(graph.degree[node]),
             "words": self._words(node),
-            "neighbours": [self.brief(v) for v in near.tolist()],
+            "neighbours": [
+                {**self.brief(v), "edges": edges}
+                for v, edges in zip(near.tolist(), edges_between(graph, node, near), strict=True)
+            ],
             "links": links,
             "neighbours_total": around,
             "position": self.position(node),
@@ -192,22 +236,31 @@ class ServedNetwork:
 class MapProjection:
     """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
 
-    def __init__(self, z: Tensor) -> None:
+    def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
+        """With the axes and borders of another map, if there is one."""
         self.z = z
-        self.mean = z.mean(dim=0)
-        centred = (z - self.mean).double()
+        self.mean: Tensor = z.mean(dim=0) if like is None else like.mean
+        self.axes: Tensor = self._main_axes() if like is None else like.axes
+        self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
+        self.xy = self.place(z).numpy()
+
+    def _main_axes(self) -> Tensor:
+        centred = (self.z - self.mean).double()
         axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
         axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
-        self.axes = axes.float() if z.shape[1] > 1 else torch.ones(1, 2)
-        flat = (z - self.mean) @ self.axes
-        self.low = flat.quantile(0.005, dim=0) if flat.shape[0] < 1e6 else flat.amin(dim=0)
-        self.high = flat.quantile(0.995, dim=0) if flat.shape[0] < 1e6 else flat.amax(dim=0)
-        self.xy = self.place(z).numpy()
+        return axes.float() if self.z.shape[1] > 1 else torch.ones(1, 2)
+
+    def _borders(self) -> tuple[Tensor, Tensor]:
+        flat = (self.z - self.mean) @ self.axes
+        if flat.shape[0] < 1e6:
+            return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
+        return flat.amin(dim=0), flat.amax(dim=0)
 
     def place(self, z: Tensor) -> Tensor:
         """Coordinates in [0, 1]; the farthest hundredth of the nodes is drawn at the border."""
+        low, high = self.borders
         flat = (z - self.mean) @ self.axes
-        return ((flat - self.low) / (self.high - self.low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
+        return ((flat - low) / (high - low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
 
 
 def _spread(nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:

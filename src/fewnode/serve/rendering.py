@@ -9,6 +9,7 @@ import numpy as np
 
 from fewnode.predictions import NONE, Answerer, Predictions
 from fewnode.serve.network import ServedNetwork
+from fewnode.serve.snapshot import Snapshot
 from fewnode.serve.state import GivenClass, State
 
 
@@ -61,13 +62,12 @@ def labels(answer: Predictions) -> list[str | None]:
     return [None if label == NONE and not answer.closed_set else label for label in answer.labels]
 
 
-def words_of(
-    network: ServedNetwork, given: Sequence[GivenClass], answer: Predictions
-) -> list[dict[str, Any] | None] | None:
+def words_of(now: Snapshot, given: Sequence[GivenClass], answer: Predictions) -> list[dict[str, Any] | None] | None:
     """The words that each node shares with the description of its likeliest class; None if none is to be explained."""
     described = {each.name: each for each in given if each.description is not None}
     if not answer.why or not described:
         return None
+    network = now.network
     found: list[dict[str, Any] | None] = [None] * len(answer.nodes)
     best = answer.probabilities.argmax(axis=1)
     for place, name in enumerate(answer.classes):

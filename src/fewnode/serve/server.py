@@ -9,17 +9,17 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
-import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fewnode.errors import FewnodeError
 from fewnode.serve.app import Service
 from fewnode.serve.session import Session
+from fewnode.system import run_loop
 
 BACKLOG = 1024
 
@@ -152,7 +152,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
     sys.setswitchinterval(0.0005)  # long work in the thread must not keep short work waiting for the interpreter
-    uvloop.run(_run(service, listener, load, say, limits or ClientLimits()))
+    run_loop(_run(service, listener, load, say, limits or ClientLimits()))
 
 
 async def _run(
@@ -190,8 +190,9 @@ async def _run(
         service.health.leaving = True
         loop.call_later(limits.leaving_seconds, end)
 
-    for sent in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sent, leave)
+    with suppress(NotImplementedError):  # Windows: uvicorn's own way of leaving stays
+        for sent in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sent, leave)
     serving = asyncio.create_task(server.serve([listener]))
     loading = asyncio.create_task(service.admission.aside(load))
     try:

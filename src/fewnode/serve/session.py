@@ -43,6 +43,8 @@ from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
 from fewnode.serve.network import ServedNetwork
+from fewnode.serve.online import OnlineNetwork
+from fewnode.serve.refresh import DRIFT_BOUND, BackgroundRefresh
 from fewnode.serve.rendering import class_list, labels, rendered, words_of
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import State
@@ -50,6 +52,8 @@ from fewnode.serve.store import Store, Unusable
 from fewnode.sheets import csv_text
 
 LOG = logging.getLogger("fewnode.serve")
+NETWORK = ("nodes", "removed", "edges", "ties")
+"""Tables of the state that the network depends on."""
 PAIRS = 5_000_000
 """Nodes times support nodes that an explained answer may compare at most."""
 
@@ -58,14 +62,25 @@ class Session:
     """All that the service knows: a network, its registered classes, and the store that keeps what was changed."""
 
     def __init__(
-        self, model: Estimator, data: Dataset, store: Store, mode: str = MODES[0], trained: bool = True
+        self,
+        model: Estimator,
+        data: Dataset,
+        store: Store,
+        mode: str = MODES[0],
+        trained: bool = True,
+        drift_bound: float = DRIFT_BOUND,
     ) -> None:
-        """`trained`: whether somebody trained the model; else it was made for the dataset as it is."""
+        """`trained`: whether somebody trained the model; else it was made for the dataset as it is.
+
+        Where the estimated drift passes `drift_bound`, all nodes are embedded again in the background.
+        """
         self.trained = trained
         self.model, self.store, self.mode, self.base = model, store, mode, BaseDataset(data)
         if mode == MODES[1] and not isinstance(model.method_, Prototypical):
             raise FewnodeError(f"{model.method} answers each query on its own: it has no transductive mode")
+        self.refresh = BackgroundRefresh(self._embedded, self._caught_up, self._swap, drift_bound)
         self.now = self._first_snapshot()
+        self.refresh.prepare(self.now.online)
         self._class_list = lru_cache(maxsize=1)(class_list)  # more would keep networks of the past
         self._everyone = lru_cache(maxsize=1)(_everyone)  # for the claims, how right they are, and the table
 
@@ -84,21 +99,39 @@ class Session:
 
     def _snapshot(self, state: State, before: Snapshot | None = None) -> Snapshot:
         """The state with its network and its support set, each of them made: what cannot be made is no state."""
-        if before is not None and state.same_network(before.state):
-            network = before.network
+        if before is None:
+            online = self._embedded(state)
+        elif state.same_network(before.state):
+            online = before.online
         else:
-            network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
-        snapshot = Snapshot(network, state, self.base)
+            online = before.online.changed(state, state.differs(before.state))
+        snapshot = Snapshot(online, state, self.base)
         if state.classes:
-            snapshot.answerer()
+            snapshot.prepare()
         return snapshot
+
+    def _embedded(self, state: State) -> OnlineNetwork:
+        """The network of a state, all of it embedded."""
+        network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
+        return OnlineNetwork.of(network, self.base, state)
 
     def _change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
         """Build what the change leads to and its answer, then keep it on disk, then answer by it."""
-        snapshot = self._snapshot(edit.state, self.now)
-        told = answer(snapshot)
-        self.now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
-        return {**told, "version": self.now.version}
+        with self.refresh.changing:
+            snapshot = self._snapshot(edit.state, self.now)
+            told = answer(snapshot)
+            self.now = now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
+            self.refresh.look(now.online, now.state)
+        return {**told, "version": now.version}
+
+    def _caught_up(self, made: OnlineNetwork) -> OnlineNetwork:
+        """A network that was embedded in the background, with what has changed since it was begun."""
+        state = self.now.state
+        keys = state.differs(made.state)
+        return made.changed(state, keys) if any(table in NETWORK for table, _ in keys) else made
+
+    def _swap(self, made: OnlineNetwork) -> None:
+        self.now = replace(self.now, online=made)
 
     # --- what there is ---
 
@@ -129,6 +162,7 @@ class Session:
                 part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
             },
             "describes": network.describes,
+            "online": self.refresh.told(now.online),
             "trained": self.trained,
             "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES, "description": MAX_LENGTH},
             "fewnode": fewnode.__version__,
@@ -176,17 +210,19 @@ class Session:
 
     def cost(self, body: Classify) -> int:
         """How many pairs of nodes have to be compared: what decides whether others must not wait for it."""
-        n, classes = self.now.network.data.graph.n, self.now.state.given if body.given is None else body.given
+        n, classes = self.now.online.n, self.now.state.given if body.given is None else body.given
         shots = sum(len(each.nodes) for each in classes)
         asked = n if body.nodes is None else len(body.nodes)
         explained = min(asked, body.limit * len(classes)) if body.nodes is None else asked
         compared = n * len(body.descriptions or ())  # a new description is compared with every node
+        if body.explain and not self.now.online.is_whole and any(each.description is not None for each in classes):
+            compared += n * len(classes)  # words that nodes share with a description need the whole network
         return asked * len(classes) + (explained * shots if body.explain else 0) + compared
 
     def classify(self, body: Classify, then: Snapshot | None = None) -> dict[str, Any]:
         now = then or self.now
-        network, version, answerer = now.network, now.version, now.answerer(body.given)
-        explain = body.explain and network.embeds
+        version, answerer = now.version, now.answerer(body.given, body.nodes)
+        explain = body.explain and now.online.anchor.embeds
         n_way = len(answerer.classes)
         if body.nodes is None and body.limit * n_way > NODES:
             raise FewnodeError(f"{body.limit} nodes for each of {n_way} classes; {NODES} in all at most")
@@ -197,15 +233,15 @@ class Session:
             )
         given, shots = now.state.given if body.given is None else body.given, len(answerer.nodes)
         if body.nodes is not None:
-            nodes = [now.node(name) for name in body.nodes]
+            nodes = [answerer.data.node(self.base.form(name)) for name in body.nodes]
             answer = self._judged(answerer, body, nodes, explain)
-            return {"version": version, **rendered(answer, shots, words_of(network, given, answer))}
+            return {"version": version, **rendered(answer, shots, words_of(now, given, answer))}
         everyone = self._judged(answerer, body)
         best = _best(everyone, body.limit, set(answerer.nodes))
         answer = everyone.only(best, answerer.recogniser.explain(best) if explain else None)
         counts = Counter(everyone.labels)
         counted = {name: counts[name] for name in answer.classes}
-        return {"version": version, **rendered(answer, shots, words_of(network, given, answer)), "counts": counted}
+        return {"version": version, **rendered(answer, shots, words_of(now, given, answer)), "counts": counted}
 
     def suggest(self, body: Suggest) -> dict[str, Any]:
         now = self.now

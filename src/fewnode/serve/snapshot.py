@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewnode.errors import FewnodeError
 from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import ServedNetwork
-from fewnode.serve.state import GivenClass, State
+from fewnode.serve.online import OnlineNetwork
+from fewnode.serve.state import Edge, GivenClass, State
 
 
 class NotFound(FewnodeError):
@@ -31,9 +33,14 @@ class PreconditionFailed(FewnodeError):
 class Snapshot:
     """What answers are made from. A request takes one and keeps to it, whatever changes meanwhile."""
 
-    network: ServedNetwork
+    online: OnlineNetwork
     state: State
     base: BaseDataset
+
+    @property
+    def network(self) -> ServedNetwork:
+        """All of the network. After a change it has to be made first: nothing for what must be fast."""
+        return self.online.whole
 
     @property
     def version(self) -> str:
@@ -41,25 +48,40 @@ class Snapshot:
 
     @property
     def n_attached(self) -> int:
-        return self.network.data.graph.n - self.base.data.graph.n + len(self.state.removed)
+        return self.online.n - self.base.data.graph.n + len(self.state.removed)
 
     def node(self, name: str) -> int:
         return self.network.data.node(self.base.form(name))
 
     def name(self, name: str) -> str:
         """The one form of the name of a node that is there."""
-        return self.network.data.node_name(self.node(name))
+        found = self.base.form(name)
+        return found if self.has(found) else self.network.data.node_name(self.node(name))
 
     def has(self, name: str) -> bool:
         """Whether there is a node of that name, in its one form."""
-        return name in self.base.row if self.network.data is self.base.data else name in self.network.data.node_id
+        return self.online.number(name) is not None
 
-    def answerer(self, given: tuple[GivenClass, ...] | None = None) -> Answerer:
-        """The given classes, or the registered ones, made ready."""
+    def linked(self, edge: Edge) -> bool:
+        """Whether there is that edge, of nodes that are there."""
+        return edge[0] in self.online.near(edge[1])
+
+    def answerer(self, given: tuple[GivenClass, ...] | None = None, names: Sequence[str] | None = None) -> Answerer:
+        """The given classes, or the registered ones, made ready: for all nodes, or for nodes of some names."""
         classes = self.state.given if given is None else given
-        return self.network.answerer(
-            tuple(each._replace(nodes=tuple(self.base.form(node) for node in each.nodes)) for each in classes)
-        )
+        formed = tuple(each._replace(nodes=tuple(self.base.form(node) for node in each.nodes)) for each in classes)
+        if names is None or self.online.overlay is None:
+            return self.network.answerer(formed)
+        for node in (*(node for each in formed for node in each.nodes), *names):
+            self.name(node)
+        return self.online.answerer(formed, [self.base.form(name) for name in names])
+
+    def prepare(self) -> None:
+        """Make the registered classes ready; those that cannot be are an error."""
+        if self.online.overlay is None:
+            self.answerer()
+        else:
+            self.online.ready(self.state.given)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ Content: TypeAlias = Mapping[str, Any]
 """What was given of a node: `{"row": {column: value}}` or `{"attributes": {name: number}}`."""
 Edge: TypeAlias = tuple[str, str]
 """Source and target; of an undirected edge, the name that sorts first is the source."""
+Tie: TypeAlias = tuple[str, str, str]
+"""An edge of a kind: source, target and the name of the relation."""
+
+Key: TypeAlias = tuple[str, Any]
+"""A table of the state, and the key of a row in it."""
 
 
 class GivenClass(NamedTuple):
@@ -36,10 +41,14 @@ class State:
     """Edges that differ from the dataset's: added if True, removed if False."""
     descriptions: Mapping[str, str] = field(default_factory=dict)
     """Of the classes that have one."""
+    ties: Mapping[Tie, float] = field(default_factory=dict)
+    """Edges of a kind that differ from the dataset's: the amount of each as it was given, 0 if it was removed."""
     changes: int = 0
     """How many changes led here."""
     digest: int = 0
     """The sum of the hashes of all rows that the store keeps of it."""
+    touched: tuple[Key, ...] | None = None
+    """What may differ from the state that was kept last; None if nobody knows."""
 
     @property
     def version(self) -> str:
@@ -52,42 +61,93 @@ class State:
 
     @property
     def changes_network(self) -> bool:
-        return bool(self.nodes or self.removed or self.edges)
+        return bool(self.nodes or self.removed or self.edges or self.ties)
 
     def same_network(self, other: State) -> bool:
-        return (self.nodes, self.removed, self.edges) == (other.nodes, other.removed, other.edges)
+        own, others = ((each.nodes, each.removed, each.edges, each.ties) for each in (self, other))
+        return own == others
 
     def with_class(self, name: str, nodes: tuple[str, ...], description: str | None = None) -> State:
         said = {name: description} if description is not None else {}
         return replace(
-            self, classes={**self.classes, name: nodes}, descriptions=_without(self.descriptions, name) | said
+            self,
+            classes={**self.classes, name: nodes},
+            descriptions=_without(self.descriptions, name) | said,
+            touched=self._touching(classes=[name], descriptions=[name]),
         )
 
     def without_class(self, name: str) -> State:
-        return replace(self, classes=_without(self.classes, name), descriptions=_without(self.descriptions, name))
+        return replace(
+            self,
+            classes=_without(self.classes, name),
+            descriptions=_without(self.descriptions, name),
+            touched=self._touching(classes=[name], descriptions=[name]),
+        )
 
     def with_nodes(self, nodes: Mapping[str, Content]) -> State:
-        return replace(self, nodes={**self.nodes, **nodes})
+        return replace(self, nodes={**self.nodes, **nodes}, touched=self._touching(nodes=nodes))
 
     def without_node(self, name: str, original: bool) -> State:
         """Without the node and what was said of its edges; the dataset's own node is noted as removed."""
+        edges, ties = ([key for key in each if name in key[:2]] for each in (self.edges, self.ties))
         return replace(
             self,
             nodes=_without(self.nodes, name),
             removed=self.removed | {name} if original else self.removed,
             edges={edge: present for edge, present in self.edges.items() if name not in edge},
+            ties={tie: amount for tie, amount in self.ties.items() if name not in tie[:2]},
+            touched=self._touching(nodes=[name], removed=[name], edges=edges, ties=ties),
         )
 
     def with_edges(self, changed: Iterable[tuple[Edge, bool, bool]]) -> State:
         """Edges, whether each is to be there, and whether it is there in the dataset as it is without `edges`."""
-        edges = dict(self.edges)
+        edges, seen = dict(self.edges), []
         for edge, wanted, usual in changed:
+            seen.append(edge)
             if wanted == usual:
                 edges.pop(edge, None)
             else:
                 edges[edge] = wanted
-        return replace(self, edges=edges)
+        return replace(self, edges=edges, touched=self._touching(edges=seen))
 
+    def with_ties(self, changed: Mapping[Tie, float]) -> State:
+        return replace(self, ties={**self.ties, **changed}, touched=self._touching(ties=changed))
+
+    def untied(self, pairs: Iterable[Edge]) -> State:
+        """Without what was said of kinds of edges between these nodes."""
+        ends = {frozenset(pair) for pair in pairs}
+        gone = [tie for tie in self.ties if frozenset(tie[:2]) in ends] if ends else []
+        if not gone:
+            return self
+        rest = {tie: amount for tie, amount in self.ties.items() if tie not in set(gone)}
+        return replace(self, ties=rest, touched=self._touching(ties=gone))
+
+    def _touching(self, **tables: Iterable[Any]) -> tuple[Key, ...] | None:
+        if self.touched is None:
+            return None
+        return (*self.touched, *((table, key) for table, keys in tables.items() for key in keys))
+
+    def lines(self, table: str) -> Mapping[Any, Any]:
+        """The rows of a table, by their keys."""
+        found: Mapping[Any, Any] = dict.fromkeys(sorted(self.removed)) if table == "removed" else getattr(self, table)
+        return found
+
+    def differs(self, old: State) -> list[Key]:
+        """The keys of rows that may differ from an older state; those that are new in the order in which they came."""
+        if self.touched is not None and (self.changes, self.digest) == (old.changes, old.digest):
+            return list(dict.fromkeys(self.touched))
+        found: list[Key] = []
+        absent = object()
+        for table in LINES:
+            before, after = old.lines(table), self.lines(table)
+            if before is not after:
+                found += [(table, key) for key in before if key not in after]
+                found += [(table, k) for k, v in after.items() if (b := before.get(k, absent)) is not v and b != v]
+        return found
+
+
+LINES = ("classes", "nodes", "removed", "edges", "descriptions", "ties")
+"""The tables that a state is kept in."""
 
 _T = TypeVar("_T")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import orjson
@@ -19,7 +20,7 @@ from fewnode.serve.bodies import (
     NodeName,
     Sentence,
 )
-from fewnode.serve.state import Content, Edge, State
+from fewnode.serve.state import Content, Edge, State, Tie
 
 TABLES = {
     "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -28,6 +29,8 @@ TABLES = {
     "removed": "CREATE TABLE removed (name TEXT PRIMARY KEY)",
     "edges": "CREATE TABLE edges (source TEXT, target TEXT, present INTEGER NOT NULL, PRIMARY KEY (source, target))",
     "descriptions": "CREATE TABLE descriptions (name TEXT PRIMARY KEY, text TEXT NOT NULL)",
+    "ties": "CREATE TABLE ties (source TEXT, target TEXT, kind TEXT, amount REAL NOT NULL, "
+    "PRIMARY KEY (source, target, kind))",
     "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, change TEXT NOT NULL, "
     "state TEXT NOT NULL, chain TEXT NOT NULL)",
 }
@@ -37,6 +40,8 @@ PUT = {
     "removed": "INSERT INTO removed VALUES (?)",
     "edges": "INSERT INTO edges VALUES (?, ?, ?) ON CONFLICT (source, target) DO UPDATE SET present = excluded.present",
     "descriptions": "INSERT INTO descriptions VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text",
+    "ties": "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (source, target, kind) DO UPDATE "
+    "SET amount = excluded.amount",
 }
 """A row that was there keeps its place: nodes and classes come back in the order in which they came."""
 DELETE = {
@@ -45,6 +50,7 @@ DELETE = {
     "removed": "DELETE FROM removed WHERE name = ?",
     "edges": "DELETE FROM edges WHERE source = ? AND target = ?",
     "descriptions": "DELETE FROM descriptions WHERE name = ?",
+    "ties": "DELETE FROM ties WHERE source = ? AND target = ? AND kind = ?",
 }
 MOST = {
     "classes": CLASSES,
@@ -52,26 +58,18 @@ MOST = {
     "removed": ATTACHED_IN_ALL,
     "edges": EDGES_IN_ALL,
     "descriptions": CLASSES,
+    "ties": EDGES_IN_ALL,
 }
 """Rows that the tables of the state may have."""
 Line: TypeAlias = tuple[str, tuple[str, ...], tuple[Any, ...]]
 """A table, the key of a row in it, and the rest of that row."""
 
 
-def lines(state: State) -> dict[str, Mapping[Any, Any]]:
-    removed = dict.fromkeys(sorted(state.removed))
-    return {
-        "classes": state.classes,
-        "nodes": state.nodes,
-        "removed": removed,
-        "edges": state.edges,
-        "descriptions": state.descriptions,
-    }
-
-
 def line_of(table: str, key: Any, value: Any) -> Line:
     if table == "edges":
         return table, key, (int(value),)
+    if table == "ties":
+        return table, key, (value,)
     if table == "descriptions":
         return table, (key,), (value,)
     return table, (key,), () if table == "removed" else (as_json(value),)
@@ -82,10 +80,16 @@ def difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
     gone: list[Line] = []
     come: list[Line] = []
     absent = object()
-    for (table, before), after in zip(lines(old).items(), lines(new).values(), strict=True):
-        if before is not after:
-            gone += [line_of(table, k, v) for k, v in before.items() if after.get(k, absent) != v]
-            come += [line_of(table, k, v) for k, v in after.items() if before.get(k, absent) != v]
+    keys = new.differs(old)
+    tables = {table: (old.lines(table), new.lines(table)) for table in {table for table, _ in keys}}
+    for table, key in keys:
+        before, after = (each.get(key, absent) for each in tables[table])
+        if before == after:
+            continue
+        if before is not absent:
+            gone.append(line_of(table, key, before))
+        if after is not absent:
+            come.append(line_of(table, key, after))
     return gone, come
 
 
@@ -117,6 +121,12 @@ def _edge(source: Any, target: Any, present: Any) -> tuple[Edge, bool]:
     return (_NODE.validate_python(source), _NODE.validate_python(target)), bool(present)
 
 
+def _tie(source: Any, target: Any, kind: Any, amount: Any) -> tuple[Tie, float]:
+    if type(amount) is not float or not 0 <= amount < math.inf:
+        raise ValueError("no amount of an edge")
+    return (_NODE.validate_python(source), _NODE.validate_python(target), _NODE.validate_python(kind)), amount
+
+
 def _description(name: Any, text: Any) -> tuple[str, str]:
     return _CLASS.validate_python(name), _SENTENCE.validate_python(text)
 
@@ -127,6 +137,7 @@ CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
     "removed": _removed,
     "edges": _edge,
     "descriptions": _description,
+    "ties": _tie,
 }
 
 

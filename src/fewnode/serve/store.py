@@ -1,17 +1,19 @@
 """What outlives the process: one SQLite file with the state and a journal of every change.
 
-A change is committed and synced before it is answered for, and moved from the write-ahead log into the file itself, so
-that a copy of the file alone is a backup. SQLite notices a damaged page. What it cannot notice (a letter of a name, a
-row that is gone) the digests do: each row of the journal has the sum of the hashes of all rows of the state, and a hash
-that covers the row before it. Checksums tell damage, not authors.
+A change is committed and synced before it is answered for. It is moved from the write-ahead log into the file itself at
+once, or within half a second where changes come thick and fast, so that a copy of the file alone is a backup. SQLite
+notices a damaged page. What it cannot notice (a letter of a name, a row that is gone) the digests do: each row of the
+journal has the sum of the hashes of all rows of the state, and a hash that covers the row before it. Checksums tell
+damage, not authors.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fewnode.errors import FewnodeError
-from fewnode.files import fsync_directory, one_line, readable
+from fewnode.files import one_line, readable
 from fewnode.serve.state import State
 from fewnode.serve.state_rows import (
     CHECKED,
@@ -35,13 +37,18 @@ from fewnode.serve.state_rows import (
     hashed,
     line_of,
 )
+from fewnode.system import fsync_directory, lock
 
-FORMAT = 2
+FORMAT = 3
+NEW_TABLES = {"descriptions": 2, "ties": 3}
+"""The format that each came with, where it was not the first."""
 """The first one had no descriptions; a file of it is read, and gets a table for them."""
 SEED = 1
 """What the chain of the journal begins with, in every format."""
 APPLICATION = 0x666E6F64
 """SQLite's place for whose file it is: `fnod`."""
+REST = 0.25
+"""Seconds between two moves of the log into the file, where changes follow each other faster."""
 MAX_BYTES, MAX_CELL = 4 << 30, 16 << 20
 BESIDE = ("", "-wal", "-shm", "-journal")
 """A database is these files."""
@@ -71,9 +78,11 @@ class Store:
         self.embedding_path = path.with_name(path.name + ".embedding")
         self._database: sqlite3.Connection | None = None
         self._state, self._chain = State(), ""
+        self._using, self._moved = threading.RLock(), 0.0
+        self._timer: threading.Timer | None = None
         self._lock = path.with_name(path.name + ".lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._lock, wait=False)
         except BlockingIOError:
             self._lock.close()
             raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
@@ -89,7 +98,7 @@ class Store:
                 self._upgrade()
                 self._check_schema(TABLES)
                 chain, changes, digest = self._read_journal()
-                state = replace(self._read_state(), changes=changes)
+                state = replace(self._read_state(), changes=changes, touched=())
                 if f"{state.digest:064x}" != digest:
                     raise self._damaged("a row of the state is missing, added or changed")
                 for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
@@ -106,12 +115,12 @@ class Store:
         if not gone and not come:
             return self._state
         digest = self._state.digest - sum(map(hashed, gone)) + sum(map(hashed, come))
-        kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256))
+        kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256), touched=())
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = (kept.changes, now, as_json(change), f"{kept.digest:064x}")
         chain = chained(self._chain, entry)
         replaced = {(table, *key) for table, key, _ in come}
-        with self._transaction() as database:
+        with self._using, self._transaction() as database:
             for table, key, _ in gone:
                 if (table, *key) not in replaced:
                     database.execute(DELETE[table], key)
@@ -119,10 +128,21 @@ class Store:
                 database.execute(PUT[table], (*key, *values))
             database.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (*entry, chain))
             database.execute("UPDATE about SET value = ? WHERE key = 'head'", (chain,))
-        with suppress(sqlite3.Error):  # it is durable in the log already; another program may be reading
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._state, self._chain = kept, chain
+        if time.monotonic() - self._moved >= REST:
+            self._move()
+        elif self._timer is None or not self._timer.is_alive():
+            self._timer = threading.Timer(REST, self._move)
+            self._timer.daemon = True
+            self._timer.start()
         return kept
+
+    def _move(self) -> None:
+        """Move what is in the log into the file itself. It is durable already, and another program may be reading."""
+        with self._using, suppress(sqlite3.Error):
+            if self._database is not None:
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._moved = time.monotonic()
 
     def set_aside(self, error: Unusable) -> str:
         """Give the file that cannot be used another name, begin an empty one, and say so."""
@@ -150,10 +170,11 @@ class Store:
         return self.path.with_name(f"{self.path.name}.unusable-{number}{end}")
 
     def _close_database(self) -> None:
-        if self._database is not None:
-            with suppress(sqlite3.Error):
-                self._database.close()
-        self._database = None
+        with self._using:
+            if self._database is not None:
+                with suppress(sqlite3.Error):
+                    self._database.close()
+            self._database = None
 
     def _create(self) -> None:
         """An empty state, made under another name: where there is a file, it is whole."""
@@ -193,14 +214,16 @@ class Store:
             raise Unusable(f"{self.path}: of format {found}, expected {FORMAT}")
 
     def _upgrade(self) -> None:
-        """A file of the first format becomes one of this format, at once or not at all; nothing in it changes."""
-        if self._rows("PRAGMA user_version").fetchone() != (1,):
+        """A file of an earlier format becomes one of this format, at once or not at all; nothing in it changes."""
+        (found,) = self._rows("PRAGMA user_version").fetchone()
+        if found not in range(1, FORMAT):
             return
-        self._check_schema({name: sql for name, sql in TABLES.items() if name != "descriptions"})
-        about = f"UPDATE about SET value = '{FORMAT}' WHERE key = 'format' AND value = '1'"  # noqa: S608 # nosec B608
+        new = [name for name, since in NEW_TABLES.items() if since > found]
+        self._check_schema({name: sql for name, sql in TABLES.items() if name not in new})
+        about = f"UPDATE about SET value = '{FORMAT}' WHERE key = 'format' AND value = '{found}'"  # noqa: S608 # nosec B608
         for statement in (
             "BEGIN IMMEDIATE",
-            TABLES["descriptions"],
+            *(TABLES[name] for name in new),
             about,
             f"PRAGMA user_version = {FORMAT}",
             "COMMIT",
@@ -211,7 +234,8 @@ class Store:
         """Exactly our tables, before anything is read from them: no view, trigger or index of a stranger."""
         found = self._rows("SELECT type, name, sql FROM sqlite_schema LIMIT 99").fetchall()
         ours = [row for row in found if row[0] != "index" or row[2] is not None]  # SQLite's own indices have no text
-        if sorted(ours) != sorted(("table", name, sql) for name, sql in tables.items()):
+        wanted = [("table", name, sql) for name, sql in tables.items()]
+        if sorted(ours, key=repr) != sorted(wanted, key=repr):  # a damaged name may be no text
             raise Unusable(f"{self.path}: not the tables of a service")
         for table, most in ((table, most) for table, most in MOST.items() if table in tables):
             if self._rows(f"SELECT count(*) > {most} FROM {table}").fetchone() != (0,):  # noqa: S608 # nosec B608
@@ -233,8 +257,8 @@ class Store:
         if about["data"] != self.data:
             raise Unusable(f"{self.path}: the state of a service of another dataset")
         chain, number, state = chained("", (SEED, self.data)), 0, f"{0:064x}"
-        for number, time, change, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
-            chain = chained(chain, (number, time, change, state))
+        for number, when, change, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
+            chain = chained(chain, (number, when, change, state))
             if said != chain:
                 raise self._damaged(f"row {number} of its journal, or one before it, is missing or changed")
         if about["head"] != chain:
@@ -257,10 +281,10 @@ class Store:
                     raise self._damaged(f"a row of {table} is not as the service writes it")
                 found[table][key] = value
                 digest += hashed(line)
-        classes, nodes, removed, edges, said = found.values()
+        classes, nodes, removed, edges, said, ties = found.values()
         if said.keys() - classes.keys() or any(not support and name not in said for name, support in classes.items()):
             raise self._damaged("a class without nodes and without a description, or the other way round")
-        return State(classes, nodes, frozenset(removed), edges, said, digest=digest % (1 << 256))
+        return State(classes, nodes, frozenset(removed), edges, said, ties, digest=digest % (1 << 256))
 
     def _damaged(self, how: str) -> Unusable:
         return Unusable(f"{self.path}: damaged or edited by hand ({how})")

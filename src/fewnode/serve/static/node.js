@@ -3,6 +3,7 @@
 import { add, close, drop, look, refusal } from "./actions.js";
 import { bar, button, byId, colour, el, mark, number, percent, plural, redraw, shape, svg } from "./dom.js";
 import { shared } from "./describe.js";
+import { edgeLines, kindsOf, legend, linkedMembers, said as edgesSaid } from "./kinds.js";
 import { betaOf, classOf, names, on, slot, state, verdict } from "./state.js";
 import { attempt } from "./status.js";
 
@@ -144,9 +145,13 @@ function why(node) {
       open && row("none of these", 1 - result.member, -1),
     ),
     nearest(result.nearest),
+    linkedMembers(name, state.node?.node === node ? state.node.neighbours : [], classNow),
     sharedWords(classes[result.probabilities.indexOf(Math.max(...result.probabilities))], result.shared),
   );
 }
+
+// The class that a neighbour is labelled with or claimed by.
+const classNow = (node) => classOf(node) ?? state.judged?.of.get(node)?.class ?? null;
 
 export const sharedWords = (name, words) =>
   shared(name, words, (node) => button(node, () => attempt(() => look(node)), { class: "link" }));
@@ -237,10 +242,11 @@ function neighbours({ node, neighbours: near, links, neighbours_total: total }) 
   caption.textContent = rest;
   const line = ([x1, y1], [x2, y2], weak) => svg("line", { x1, y1, x2, y2, class: weak ? "weak" : "" });
   const middle = [WIDTH / 2, HEIGHT / 2];
+  const kinds = kindsOf(near);
   const dots = near.map((n, i) => {
-    const name = classOf(n.node) ?? state.judged?.of.get(n.node)?.class ?? null;
+    const name = classNow(n.node);
     const own = classOf(n.node) !== null;
-    const said = `${n.node}${name === null ? "" : own ? `, labelled ${name}` : `, claimed by ${name}`}${n.class ? `, in the data: ${n.class}` : ""}`;
+    const said = `${n.node}${name === null ? "" : own ? `, labelled ${name}` : `, claimed by ${name}`}${n.class ? `, in the data: ${n.class}` : ""}${edgesSaid(n.edges)}`;
     const tell = () => (caption.textContent = said);
     return svg(
       "g",
@@ -272,12 +278,12 @@ function neighbours({ node, neighbours: near, links, neighbours_total: total }) 
       "aria-label": `Neighbours of ${node}; arrow keys go round, Enter looks`,
       onkeydown: (event) => walk(event, dots),
     },
-    at.map((p) => line(middle, p, false)),
     links.map(([i, j]) => line(at[i], at[j], true)),
+    at.map((p, i) => (near[i].edges?.length ? edgeLines(middle, p, near[i].edges, kinds) : line(middle, p, false))),
     svg("circle", { cx: middle[0], cy: middle[1], r: 8, class: "self" }),
     dots,
   );
-  return el("figure", { class: "neighbours" }, picture, caption);
+  return el("figure", { class: "neighbours" }, picture, legend(kinds), caption);
 }
 
 function walk(event, dots) {

@@ -1,0 +1,189 @@
+"""What GPN+ makes of weights, kinds and directions of edges, as a Markdown table.
+
+- Planted networks whose classes only weights tell apart, only one relation of five, or only directions: with that
+  knowledge, without it, and given the right edges alone.
+- A made-up dictionary: eight kinds of directed pointers between senses, 40 classes, a few words each.
+- Ten useless random relations beside a network's own edges, each of as many edges.
+- Debian with and without its kinds and directions.
+
+    python benchmarks/kinds.py --network ../shared/data/wikispeedia.npz
+
+Differences are paired: both answer the same 5-way tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+import fewnode
+from fewnode.adjacency import Relation
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.estimator import Estimator
+from fewnode.evaluation import evaluate
+from fewnode.graph import Graph
+from fewnode.interval import interval
+from fewnode.merging import EdgeRows
+from fewnode.relations import EdgeRules, read_relations
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from graphs import planted_edges
+
+SHOTS = (1, 5)
+USELESS = 10
+POINTERS = {  # kind: pointers a sense, how often within the class, how often to a class that belongs to the sense's
+    "is a": (1.0, 0.9, 0.0),
+    "instance of": (0.15, 0.7, 0.0),
+    "part of": (0.25, 0.6, 0.0),
+    "member of": (0.25, 0.3, 0.0),
+    "similar": (0.3, 0.8, 0.0),
+    "derived from": (1.0, 0.1, 0.7),
+    "topic": (1.5, 0.0, 0.0),
+    "see also": (2.5, 0.1, 0.0),
+}
+"""A made-up dictionary, like those that people keep: what a sense points to, and how much its class decides it."""
+
+Variant = tuple[str, Dataset]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--network", action="append", default=[], help="to add useless relations to")
+    parser.add_argument("--tasks", type=int, default=300)
+    parser.add_argument("--only", choices=[*_CASES], action="append", help="default: all")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(
+        "| network | edges | 1 shot, % | more | 5 shots, % | more | seconds to fit |\n" + "|---" * 7 + "|", flush=True
+    )
+    for case in options.only or _CASES:
+        for name, variants in _CASES[case](options.network):
+            _compare(name, variants, options.tasks)
+
+
+def _compare(name: str, variants: Iterator[Variant], tasks: int) -> None:
+    """A row for each variant. `more` is how much better it is than the first."""
+    first: dict[int, np.ndarray] = {}
+    for label, data in variants:
+        start, cells = time.process_time(), []
+        model = Estimator("gpn-plus", way=5, shot=5).fit(data)
+        seconds = time.process_time() - start
+        for shot in SHOTS:
+            scores = evaluate(model, data, 5, shot, 10, tasks).per_task["accuracy"]
+            gain = "" if shot not in first else str(interval(scores - first[shot]))
+            first.setdefault(shot, scores)
+            cells += [f"{100 * scores.mean():.1f}", gain]
+        print(f"| {name} | {label} | {' | '.join(cells)} | {seconds:.1f} |", flush=True)
+
+
+def _planted(networks: list[str]) -> Iterator[tuple[str, Iterator[Variant]]]:
+    for signal in ("weights", "relation", "direction"):
+        yield f"planted {signal}", _planted_variants(planted_edges(signal))
+
+
+def _planted_variants(data: Dataset) -> Iterator[Variant]:
+    graph = data.graph
+    yield "alike", replace(data, graph=graph.unweighted)
+    yield "as they are", data
+    (first, *_), named = graph.relations, {relation.name: relation.adj for relation in graph.relations}
+    if data.name == "relation":
+        right = named["c"].copy()
+    elif data.name == "weights":
+        right = sp.csr_array(first.adj * (first.adj > 2))
+    else:
+        node = np.arange(graph.n) < np.count_nonzero(data.y >= 0)  # who points: landmarks do not have a class
+        right = sp.diags_array((~node).astype(np.float32)) @ first.adj
+        right = (right + right.T).tocsr()
+    right.eliminate_zeros()
+    yield "the right ones alone", replace(data, graph=Graph(right.sign().tocsr(), graph.x))
+
+
+def _useless(networks: list[str]) -> Iterator[tuple[str, Iterator[Variant]]]:
+    for network in networks:
+        data = fewnode.load(network)
+        yield data.name, _useless_variants(data)
+
+
+def _useless_variants(data: Dataset, seed: int = 0) -> Iterator[Variant]:
+    yield "its own", data
+    rng, graph = np.random.default_rng(seed), data.graph
+    relations = []
+    for i in range(USELESS):
+        edges = rng.integers(0, graph.n, (2, int(1.01 * graph.n_edges)))  # its own edges are the fewest
+        relations.append(Relation(f"useless {i + 1}", Graph.from_edges(edges, graph.n).adj))
+    relations.append(Relation("own", graph.adj))
+    mixed = Graph.from_relations(relations, graph.x)
+    yield f"and {USELESS} useless relations", replace(data, graph=mixed)
+    yield "the same, without kinds", replace(data, graph=mixed.unweighted)
+
+
+def _dictionary(networks: list[str]) -> Iterator[tuple[str, Iterator[Variant]]]:
+    yield "dictionary", _kinds_of(pointers())
+
+
+def _debian(networks: list[str]) -> Iterator[tuple[str, Iterator[Variant]]]:
+    yield "debian", _kinds_of(fewnode.load("debian"))
+
+
+def _kinds_of(data: Dataset) -> Iterator[Variant]:
+    graph = data.graph
+    yield "alike", replace(data, graph=graph.unweighted)
+    one_way = Relation("any", sp.csr_array(sum(r.adj for r in graph.relations)).sign(), directed=True)
+    yield "with directions", replace(data, graph=Graph.from_relations([one_way], graph.x, directed=False))
+    both = [replace(r, adj=r.both_ways.sign(), directed=False) for r in graph.relations]
+    yield "with kinds", replace(data, graph=Graph.from_relations(both, graph.x))
+    yield "with both", data
+
+
+def pointers(n: int = 8000, classes: int = 40, words: int = 4000, seed: int = 0) -> Dataset:
+    """Senses of a made-up dictionary, with the pointers of `POINTERS`. Class sizes differ by up to ten times."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.uniform(0, np.log(10), classes))
+    y = np.sort(rng.choice(classes, n, p=size / size.sum()))
+    belongs = rng.permutation(classes)
+    edges, kind = [], []
+    members = [np.flatnonzero(y == c) for c in range(classes)]
+    for place, (count, own, other) in enumerate(POINTERS.values()):
+        source = np.repeat(np.arange(n), rng.poisson(count, n))
+        target = np.floor(n * rng.random(source.size) ** 2).astype(np.int64)  # some are pointed to by many
+        if place == 6:  # a topic is one of a few senses
+            target = rng.choice(n, 60, replace=False)[rng.integers(0, 60, source.size)]
+        draw = rng.random(source.size)
+        near = np.where(draw < own, y[source], np.where(draw < own + other, belongs[y[source]], -1))
+        for c in range(classes):
+            chosen = np.flatnonzero(near == c)
+            place_in = np.floor(members[c].size * rng.random(chosen.size) ** 2).astype(np.int64)
+            target[chosen] = members[c][place_in]
+        edges.append(np.stack([source, target]))
+        kind.append(np.full(source.size, place))
+    column = np.where(
+        rng.random((n, 8)) < 0.12, 30 * y[:, None] + rng.integers(0, 60, (n, 8)), rng.integers(0, words, (n, 8))
+    )
+    x = sp.csr_array(
+        (np.ones(column.size, np.float32), (np.repeat(np.arange(n), 8), column.ravel() % words)), (n, words)
+    )
+    rows = EdgeRows(np.concatenate(edges, axis=1), kind=np.concatenate(kind), names=tuple(POINTERS))
+    graph = read_relations(rows, n, x, EdgeRules(directed=True))[0]
+    order = rng.permutation(classes).tolist()
+    split = ClassSplit(tuple(order[:20]), tuple(order[20:28]), tuple(order[28:]))
+    return Dataset(Graph.from_relations(graph.relations, graph.x, directed=False), y, split, name="dictionary")
+
+
+_CASES: dict[str, Callable[[list[str]], Iterator[tuple[str, Iterator[Variant]]]]] = {
+    "planted": _planted,
+    "dictionary": _dictionary,
+    "useless": _useless,
+    "debian": _debian,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""GPN+ written plainly with SciPy and NumPy: what `represent` computes, as one would first write it down.
+
+Whole matrices, one diffusion after the other, everything for all nodes, and again when it is needed again. What comes
+after the representation is the same code. And what a user would do instead of all this: tf-idf, truncated SVD, two
+propagations and logistic regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from fewnode.dataset import Dataset
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.method import Probabilities
+from fewnode.methods.plus import GPNPlus
+from fewnode.represent.attributes import inverse_document_frequency, scale
+from fewnode.represent.diffusion import Diffusion, centred, mean_direction
+from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
+from fewnode.represent.mixture import MixedViews
+from fewnode.represent.sources import STRUCTURE, AttributeSource
+from fewnode.represent.tiles import TiledMatrix
+from fewnode.represent.views import sampled
+from fewnode.represent.workspace import Place
+from fewnode.train import seeded
+
+Array = NDArray[Any]
+
+
+class PlainViews(MixedViews):
+    """The views of a graph without weights and kinds of edges, as they are defined."""
+
+    def diffused(
+        self,
+        graph: Graph,
+        nodes: Ints | None = None,
+        sources: Sequence[str] | None = None,
+        made: dict[str, TiledMatrix] | None = None,
+    ) -> Iterator[tuple[Place, TiledMatrix]]:
+        for source in self.diffused_sources if sources is None else sources:
+            z = self._plain_source(graph, source)
+            for place, diffusion in {
+                (v.source, v.name): v.diffusion for v in self.weight if v.source == source
+            }.items():
+                h = plain_diffusion(graph, diffusion, z)
+                yield place, TiledMatrix(len(h), [h]) if nodes is None else TiledMatrix(nodes.size, [h[nodes]])
+
+    def _plain_source(self, graph: Graph, name: str) -> Array:
+        if name != STRUCTURE:
+            source = self._named(name)
+            z, mean = (
+                np.asarray(scale(graph.x, source.axes.scaling, source.axes.idf) @ source.axes.directions),
+                source.mean,
+            )
+        else:
+            z = plain_structure(graph, self.rank // 4, self.seed)
+            mean = mean_direction(torch.from_numpy(z)[torch.from_numpy(sampled(graph.n))])
+        return centred(torch.from_numpy(z), mean).numpy()
+
+
+class PlainGPNPlus(GPNPlus):
+    mixed_views = PlainViews
+
+    def _sources(self, graph: Graph) -> list[AttributeSource]:
+        words = is_sparse(graph.x)
+        idf = inverse_document_frequency(graph.x) if words else None
+        scaling = "log-tf-idf" if words else "l2"
+        axes = Axes(scaling, plain_directions(scale(graph.x, scaling, idf), self.rank, self.seed), idf)
+        z = torch.from_numpy(np.asarray(scale(graph.x, scaling, idf) @ axes.directions))
+        mean = mean_direction(z[torch.from_numpy(sampled(graph.n))])
+        kind = graph.blocks[0].kind if graph.blocks else ""
+        return [AttributeSource(kind or "attributes", kind, 0, graph.n_features, axes, mean)]
+
+
+def plain_diffusion(graph: Graph, diffusion: Diffusion, z: Array) -> Array:
+    """Step by step, by a matrix that is made for it."""
+    adj = sp.csr_array(graph.adj, dtype=np.float32)
+    if diffusion.walk:
+        matrix = sp.diags_array(1 / np.maximum(graph.degree, 1)) @ adj
+    else:
+        root = sp.diags_array((graph.degree + 1.0) ** -0.5)
+        matrix = root @ (adj + sp.eye_array(graph.n)) @ root
+    matrix, h = matrix.tocsr().astype(np.float32), z
+    for _ in range(diffusion.steps):
+        h = (1 - diffusion.teleport) * (matrix @ h) + diffusion.teleport * z
+    return np.asarray(h, np.float32)
+
+
+def plain_structure(graph: Graph, rank: int, seed: int) -> Array:
+    """Positive pointwise mutual information of one or two steps, and its leading directions."""
+    walk = (sp.diags_array(1 / np.maximum(graph.degree, 1)) @ graph.adj.astype(np.float64)).tocsr()
+    near = ((walk + walk @ walk) / 2).tocsr()
+    row, column = near.sum(axis=1), near.sum(axis=0)
+    found = np.log(near.data * near.sum() / (np.repeat(row, np.diff(near.indptr)) * column[near.indices]))
+    ppmi = sp.csr_array((np.maximum(found, 0).astype(np.float32), near.indices, near.indptr), near.shape)
+    width = min(rank + EXTRA, graph.n)
+    q = np.stack([np.random.default_rng((seed, c)).standard_normal(graph.n, np.float32) for c in range(width)], axis=1)
+    for _ in range(ROUNDS):
+        q = np.linalg.qr(ppmi.T @ (ppmi @ q))[0]
+    b = ppmi @ q
+    _, vectors = np.linalg.eigh((b.T @ b).astype(np.float64))
+    return np.asarray(b @ vectors[:, ::-1][:, :rank], np.float32)
+
+
+def plain_directions(x: Attributes, rank: int, seed: int) -> NDArray[np.float32]:
+    d = x.shape[1]
+    if d <= rank:
+        return np.eye(d, dtype=np.float32)
+    if not is_sparse(x) and d <= EXACT:
+        _, vectors = np.linalg.eigh((x.T @ x).astype(np.float64))
+        return np.ascontiguousarray(vectors[:, ::-1][:, :rank], np.float32)
+    with seeded(seed):
+        q = torch.randn(d, min(rank + EXTRA, d)).numpy()
+    for _ in range(ROUNDS):
+        q = np.linalg.qr(x.T @ (x @ q))[0]
+    b = x @ q
+    _, vectors = np.linalg.eigh((b.T @ b).astype(np.float64))
+    return np.asarray(q @ vectors[:, ::-1][:, :rank], np.float32)
+
+
+class LogisticPipeline:
+    """tf-idf, truncated SVD, two propagations, and a logistic regression for each set of labelled nodes."""
+
+    def fit(self, data: Dataset) -> LogisticPipeline:
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfTransformer
+        from sklearn.preprocessing import StandardScaler
+
+        graph, x = data.graph, data.graph.x
+        x = TfidfTransformer().fit_transform(x) if is_sparse(x) else StandardScaler().fit_transform(x)
+        if x.shape[1] > 256:
+            x = TruncatedSVD(256, random_state=0).fit_transform(x)
+        self.z = plain_diffusion(graph, Diffusion(2), np.asarray(x, np.float32))
+        return self
+
+    def predict_proba(self, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
+        from sklearn.linear_model import LogisticRegression
+
+        found: Probabilities = (
+            LogisticRegression(max_iter=1000).fit(self.z[support], support_y).predict_proba(self.z[query])
+        )
+        return found

@@ -1,0 +1,131 @@
+"""GRACE: contrastive pretraining without labels (Zhu et al., 2020), then linear probing (TLP; Tan et al., LoG 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fewnode.engine.sparse import CSR
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph
+from fewnode.methods.probe import LinearProbe, ReadGraph, TwoLayers, check_training
+from fewnode.train import QUIET, Journal, Schedule, by_autograd
+
+MIN_BATCH = 2
+
+
+class Grace(LinearProbe):
+    """Two views of the graph, and an encoder by which a node is more like itself than like any other node.
+
+    A view has lost a share of the edges and of the columns of X. `drop_edges` and `drop_columns` have two rates each,
+    one for each view. Each step looks at `batch` nodes, drawn anew: anchors, and each other's negatives in both views.
+    The source takes all nodes at once: 62,000 of them would need matrices of 15 GB. Labels enter only the choice
+    of the step at which training stops.
+    """
+
+    needs_base = False
+
+    def __init__(
+        self,
+        hidden: int = 256,
+        drop_edges: Sequence[float] = (0.2, 0.4),
+        drop_columns: Sequence[float] = (0.3, 0.4),
+        tau: float = 0.7,
+        batch: int = 1024,
+        epochs: int = 100,
+        lr: float = 5e-4,
+        weight_decay: float = 1e-5,
+        scaling: str = "l2",
+        c: float = 100.0,
+        seed: int = 0,
+    ) -> None:
+        self.hidden, self.drop_edges, self.drop_columns = hidden, tuple(drop_edges), tuple(drop_columns)
+        self.tau, self.batch, self.epochs, self.lr = tau, batch, epochs, lr
+        self.weight_decay, self.scaling, self.c, self.seed = weight_decay, scaling, c, seed
+
+    def build(self, n_features: int) -> ContrastiveGCN:
+        return ContrastiveGCN(n_features, self.hidden)
+
+    def check(self) -> None:
+        super().check()
+        check_training(self.hidden, self.epochs, self.lr, self.weight_decay)
+        for name in ("drop_edges", "drop_columns"):
+            rates = getattr(self, name)
+            if len(rates) != 2 or not all(0 <= rate < 1 for rate in rates):
+                raise FewnodeError(f"{name} is {list(rates)}, expected two rates from 0 to below 1")
+        if not (0 < self.tau < 1000 and self.batch >= MIN_BATCH):
+            raise FewnodeError(f"tau is {self.tau} and batch {self.batch}, expected above 0 and at least {MIN_BATCH}")
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Grace:
+        """Learn from the graph; training classes are not looked at."""
+        module = self._begin(graph, self.build)
+        read, dropping = self._read(graph), EdgeDropping(graph)
+
+        def loss_of(step: int) -> Tensor:
+            rng = np.random.default_rng((self.seed, step))
+            nodes = torch.from_numpy(rng.permutation(graph.n)[: self.batch])
+            views = []
+            for edges, columns in zip(self.drop_edges, self.drop_columns, strict=True):
+                kept = torch.from_numpy((rng.random(graph.n_features) >= columns).astype(np.float32))
+                view = ReadGraph(dropping.view(edges, rng), read.x)
+                views.append(module.projected(view, nodes, kept))
+            return info_nce(views[0], views[1], self.tau)
+
+        schedule = Schedule(self.epochs, self.lr, self.weight_decay, validate_every=5)
+        self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
+        return self
+
+
+class ContrastiveGCN(nn.Module):
+    """The encoder, and a projection head of two layers that only training looks at."""
+
+    def __init__(self, n_features: int, hidden: int) -> None:
+        super().__init__()
+        self.encoder = TwoLayers(n_features, hidden)
+        self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ELU(), nn.Linear(hidden, hidden))
+
+    def forward(self, read: ReadGraph) -> Tensor:
+        found: Tensor = self.encoder(read)
+        return found
+
+    def projected(self, read: ReadGraph, nodes: Tensor, kept: Tensor) -> Tensor:
+        found: Tensor = self.head(self.encoder(read, nodes, kept))
+        return found
+
+
+def info_nce(u: Float[Tensor, "b d"], v: Float[Tensor, "b d"], tau: float) -> Float[Tensor, ""]:
+    """Eqs. (1)-(2): -log of the share that exp(cos(u_i, v_i) / τ) has of all pairs of u_i, with v and within u.
+
+    The mean over nodes and over both directions.
+    """
+    u, v = F.normalize(u), F.normalize(v)
+    between, own, same = u @ v.T / tau, torch.arange(len(u)), torch.eye(len(u), dtype=torch.bool)
+
+    def half(across: Tensor, within: Tensor) -> Tensor:
+        return F.cross_entropy(torch.cat([across, (within / tau).masked_fill(same, -torch.inf)], dim=1), own)
+
+    return (half(between, u @ u.T) + half(between.T, v @ v.T)) / 2
+
+
+class EdgeDropping:
+    """Â of the graph without a share of its arcs; each direction of an edge is drawn on its own, as in the sources."""
+
+    def __init__(self, graph: Graph) -> None:
+        closed = (graph.adj + sp.eye_array(graph.n, dtype=np.float32, format="csr")).tocsr()
+        self.rows = np.repeat(np.arange(graph.n), np.diff(closed.indptr))
+        self.closed, self.loop = closed, self.rows == closed.indices
+
+    def view(self, rate: float, rng: np.random.Generator) -> CSR:
+        """D^-1/2 (A' + I) D^-1/2, D the sums of rows of A' + I."""
+        n, columns = self.closed.shape[0], self.closed.indices
+        kept = self.closed.data * ((rng.random(columns.size) >= rate) | self.loop)
+        scale = np.bincount(self.rows, weights=kept, minlength=n) ** -0.5
+        values = (kept * scale[self.rows] * scale[columns]).astype(np.float32)
+        return CSR(self.closed.indptr[:-1], self.closed.indptr[1:], columns, values, (n, n))

@@ -1,0 +1,129 @@
+"""NaQ: episodes without labels, from nodes and those most similar to them (Jung et al., ICML 2024)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fewnode.engine.sparse import normalised
+from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
+from fewnode.errors import FewnodeError
+from fewnode.gpn import Batch, batch_log_prob
+from fewnode.graph import Graph, Ints
+from fewnode.methods.linear import undirected
+from fewnode.methods.probe import LinearProbe, TwoLayers, check_training
+from fewnode.methods.similar_nodes import Similarities, cosines, most_similar, personalised_pagerank
+from fewnode.train import QUIET, Journal, Schedule, by_autograd
+
+SIMILARITIES = ("attributes", "diffusion")
+TERMS = 100
+"""Steps of personalised PageRank; (1 - alpha) to that power is left out."""
+ROWS = 512
+"""Of a matrix of similarities that are in memory at a time."""
+POOL = 4096
+"""Nodes that may be a support node: each needs its row of similarities. All, if there are no more."""
+
+
+class NaQ(LinearProbe):
+    """A prototypical network that learns from episodes nobody labelled: Neighbours as Queries.
+
+    An episode has `classes` nodes, drawn from all. Each is a class of its own, with the `queries` nodes that are most
+    similar to it as queries. similarity: `attributes` for the cosine of rows of X (NaQ-Feat), or `diffusion` for
+    personalised PageRank (NaQ-Diff) that returns with probability `alpha`. A step learns from `batch` episodes, whose
+    mean loss it takes. Labels enter only the choice of the step at which training stops.
+    """
+
+    needs_base = False
+
+    def __init__(
+        self,
+        similarity: str = "attributes",
+        classes: int = 5,
+        queries: int = 10,
+        alpha: float = 0.1,
+        hidden: int = 256,
+        batch: int = 16,
+        episodes: int = 200,
+        lr: float = 3e-4,
+        weight_decay: float = 0.0,
+        scaling: str = "l2",
+        c: float = 100.0,
+        seed: int = 0,
+    ) -> None:
+        self.similarity, self.classes, self.queries, self.alpha = similarity, classes, queries, alpha
+        self.hidden, self.batch, self.episodes, self.lr = hidden, batch, episodes, lr
+        self.weight_decay, self.scaling, self.c, self.seed = weight_decay, scaling, c, seed
+
+    def build(self, n_features: int) -> TwoLayers:
+        return TwoLayers(n_features, self.hidden)
+
+    def check(self) -> None:
+        super().check()
+        check_training(self.hidden, self.episodes, self.lr, self.weight_decay)
+        if self.similarity not in SIMILARITIES:
+            raise FewnodeError(f"unknown similarity {self.similarity!r}, expected {' or '.join(SIMILARITIES)}")
+        if not (self.classes >= 2 and self.queries >= 1 and self.batch >= 1):
+            raise FewnodeError(
+                f"{self.classes} classes, {self.queries} queries, a batch of {self.batch}: expected at least 2, 1 and 1"
+            )
+        if not 0 < self.alpha < 1:
+            raise FewnodeError(f"alpha is {self.alpha}, expected a probability between 0 and 1")
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> NaQ:
+        """Learn from the graph; training classes are not looked at."""
+        module = self._begin(graph, self.build)
+        read, drawn = self._read(graph), NeighbourEpisodes(graph, self)
+
+        def loss_of(step: int) -> Tensor:
+            episodes = [drawn[step * self.batch + i] for i in range(self.batch)]
+            batch = Batch([episode.task for episode in episodes])
+            z = module(read, torch.cat([batch.support, batch.query]))
+            support, query = z[: batch.support.numel()], z[batch.support.numel() :]
+            found = batch_log_prob(support, support.new_zeros(len(support)), query, batch)
+            return F.nll_loss(found, torch.from_numpy(np.concatenate([episode.query_y for episode in episodes])))
+
+        schedule = Schedule(self.episodes, self.lr, self.weight_decay)
+        self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
+        return self
+
+
+class NeighbourEpisodes:
+    """`episodes[t]` is episode t: some nodes and the nodes most similar to each. A function of (seed, t) alone."""
+
+    def __init__(self, graph: Graph, method: NaQ) -> None:
+        self.graph, self.similarity, self.alpha, self.seed = graph, method.similarity, method.alpha, method.seed
+        if graph.n < 2:
+            raise FewnodeError("a network of one node has no similar ones; NaQ needs at least two")
+        self.way, self.queries = min(method.classes, graph.n), min(method.queries, graph.n - 1)
+
+    @cached_property
+    def nodes(self) -> Ints:
+        """Those that may be support nodes, drawn by the seed."""
+        return np.sort(np.random.default_rng((self.seed, 0)).permutation(self.graph.n)[:POOL])
+
+    @cached_property
+    def similar(self) -> Ints:
+        """The most similar nodes of each of `nodes`, in a row, never itself."""
+        parts = [self.nodes[first : first + ROWS] for first in range(0, self.nodes.size, ROWS)]
+        return np.concatenate([most_similar(self._similarities(part), part, self.queries) for part in parts])
+
+    def _similarities(self, nodes: Ints) -> Similarities:
+        if self.similarity == "attributes":
+            return cosines(self.graph.x, nodes)
+        return personalised_pagerank(self._closed, nodes, self.alpha, TERMS)
+
+    @cached_property
+    def _closed(self) -> sp.csr_array:
+        return normalised(undirected(self.graph), np.float32)
+
+    def __getitem__(self, t: int) -> Episode:
+        # one seed further than the sampler of tasks: t is not the number of a task of classes
+        at = choose(uniform(self.seed + 1, t, self.way), self.nodes.size, self.way)
+        label = np.arange(self.way)
+        task = Task(self.nodes[at], label, self.similar[at].reshape(-1))
+        return Episode(task, label.repeat(self.queries))

@@ -1,0 +1,157 @@
+"""Linear probing: an encoder is learned once, and a linear head on the support set of each task.
+
+Tan et al. (TLP, LoG 2022) do so after contrastive pretraining. NaQ and COSMIC answer in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Self, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fewnode.checkpoint import adopt
+from fewnode.engine.sparse import CSR, normalised, operand
+from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.errors import FewnodeError
+from fewnode.gpn import convolve
+from fewnode.graph import Graph
+from fewnode.method import Probabilities
+from fewnode.methods.linear import Floats, ScaledAttributes, logistic_head
+from fewnode.metrics import score_answers
+from fewnode.represent.diffusion import centred, mean_direction
+from fewnode.team import Gradients
+from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
+
+Module = TypeVar("Module", bound=nn.Module)
+MAX_WIDTH, MAX_STEPS = 4096, 1_000_000
+
+
+class ReadGraph(NamedTuple):
+    """A graph as encoders of all nodes read it: Â, and scaled attributes."""
+
+    adj: CSR
+    x: CSR | Tensor
+
+
+class LinearProbe:
+    """z of every node by an encoder, brought to unit length, and logistic regression on the support.
+
+    Whoever inherits has `build(n_features)`, a module whose forward maps a `ReadGraph` to z of every node, and trains
+    it by `_train`. Rows are brought to unit length and centred, as in `logistic`. The sources leave them, or
+    scale columns to [0, 1], which is worse at one shot (docs/methods.md). Where there are no validation classes, the
+    last weights are kept.
+    """
+
+    _seen: tuple[Graph, Floats] | None = None
+    module_: nn.Module
+
+    scaling: str
+    c: float
+    seed: int
+
+    def build(self, n_features: int) -> nn.Module:
+        """A new module; its weights are drawn by torch."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse options that cannot be."""
+        if not 0 < self.c < math.inf:
+            raise FewnodeError(f"c is {self.c}, expected a number above 0")
+
+    def _read(self, graph: Graph) -> ReadGraph:
+        return ReadGraph(CSR.of(normalised(graph, np.float32)), operand(self.attributes_.of(graph)))
+
+    def _begin(self, graph: Graph, build: Callable[[int], Module]) -> Module:
+        """A new module, whose weights depend on the seed alone."""
+        self.check()
+        self.attributes_, self._seen = ScaledAttributes(self.scaling).fit(graph), None
+        with seeded(self.seed):
+            module = build(graph.n_features)
+        self.module_ = module
+        return module
+
+    def _train(
+        self,
+        graph: Graph,
+        valid: EpisodeSampler,
+        gradients: Callable[[int], Gradients],
+        schedule: Schedule,
+        journal: Journal,
+    ) -> History:
+        """Step after step; the weights that are best on tasks of the validation classes are kept."""
+        pool: Sequence[Episode] = valid.take(VALID_TASKS) if valid.members else []
+        read = self._read(graph)
+
+        def validate() -> float:
+            z = self._embed(read)
+            answers = [logistic_head(z, episode.task, self.c) for episode in pool]
+            return float(score_answers(answers, pool)["accuracy"].mean()) if pool else 0.0
+
+        if not pool:
+            schedule = Schedule(schedule.episodes, schedule.lr, schedule.weight_decay, patience=MAX_STEPS, keep="last")
+        self._seen = None
+        return meta_train(self.module_, gradients, validate, schedule, journal)
+
+    def _embed(self, read: ReadGraph) -> Floats:
+        self.module_.eval()
+        with torch.no_grad():
+            z = F.normalize(self.module_(read).double())
+            found: Floats = centred(z, mean_direction(z)).numpy()
+        return found
+
+    def embedding(self, graph: Graph) -> Floats:
+        """z of every node; computed once for a graph."""
+        if self._seen is None or self._seen[0] is not graph:
+            self._seen = (graph, self._embed(self._read(graph)))
+        return self._seen[1]
+
+    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
+        return logistic_head(self.embedding(graph), task, self.c)
+
+    def state(self) -> dict[str, Tensor]:
+        """What `fit` learned, as named tensors."""
+        return {**self.attributes_.state(), **self.module_.state_dict(prefix="module.")}
+
+    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Self:
+        """Become the method that gave `state`; wrong names or shapes are refused."""
+        self.check()
+        own = {name: tensor for name, tensor in state.items() if not name.startswith("module.")}
+        learned = {name.removeprefix("module."): state[name] for name in state if name not in own}
+        self.attributes_ = ScaledAttributes(self.scaling).restore(n_features, own)
+        self.module_ = adopt(lambda: self.build(n_features), learned)
+        self._seen = None
+        return self
+
+
+class TwoLayers(nn.Module):
+    """z = ReLU(Â ReLU(Â X W0 + b0) W1 + b1): the GCN encoder of GRACE and of NaQ, for all nodes or some."""
+
+    def __init__(self, n_features: int, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.ParameterList([torch.empty(n_features, 2 * hidden), torch.empty(2 * hidden, hidden)])
+        self.bias = nn.ParameterList([torch.zeros(2 * hidden), torch.zeros(hidden)])
+        for weight in self.weight:
+            nn.init.xavier_uniform_(weight)
+
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
+        """`kept` are the attributes that are not masked: 0 or 1 for each column of X."""
+        first = self.weight[0] if kept is None else self.weight[0] * kept[:, None]
+        h = convolve(read.adj, read.x @ first, self.bias[0])
+        rows = read.adj if nodes is None else read.adj.rows(nodes.numpy())
+        return convolve(None, (rows @ h) @ self.weight[1], self.bias[1])
+
+
+def check_training(width: int, steps: int, lr: float, weight_decay: float) -> None:
+    """Refuse a width, a number of steps or rates that no training has."""
+    if not (1 <= width <= MAX_WIDTH and 1 <= steps <= MAX_STEPS):
+        raise FewnodeError(
+            f"{width} units and {steps} steps of training, expected at least 1 of each, "
+            f"at most {MAX_WIDTH} and {MAX_STEPS}"
+        )
+    if not (0 < lr < math.inf and 0 <= weight_decay < math.inf):
+        raise FewnodeError(f"lr is {lr} and weight_decay {weight_decay}, expected numbers of at least 0, lr above")

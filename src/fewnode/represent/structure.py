@@ -1,0 +1,117 @@
+"""The place of a node in the structure: leading directions of whom it is near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from fewnode.graph import Graph
+from fewnode.represent.directions import leading_rows
+from fewnode.represent.random_walks import random_walks
+from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges
+
+WALKED = 100_000
+"""Nodes up to which walks are counted: they leave some 300 entries a node."""
+ENTRIES = 20_000_000
+"""Pairs of nodes that second steps may join at most."""
+
+
+def structure(graph: Graph, rank: int, seed: int, thorough: bool = False, room: Room = IN_MEMORY) -> TiledMatrix:
+    """Coordinates of nodes by whom they are near: leading directions of positive pointwise mutual information.
+
+    max(0, log p(i, j) - log p(i) p(j)), where p(i, j) is how often i and j are near each other: what walk embeddings
+    factorise too (Levy & Goldberg, 2014; Qiu et al., 2018). They mean something in this one network only. `thorough`
+    counts over walks of forty steps, as walk embeddings do, and takes longer; else near is one or two steps.
+    """
+    if thorough and graph.n <= WALKED:
+        near = walked(graph, seed)
+        row, column = (np.asarray(near.sum(axis=axis), np.float64) for axis in (1, 0))
+        ppmi = _informative([near], row, column, near.shape)
+        return leading_rows(ppmi, rank, seed, symmetric=True, room=room)
+    return leading_rows(two_step_information(graph), rank, seed, room=room)
+
+
+def two_step_information(graph: Graph, entries: int = ENTRIES) -> sp.csr_array:
+    """PPMI of (P + P P) / 2, P the random walk: of two steps, never all at once.
+
+    The second step leaves only from nodes of few neighbours if else it had too many entries: a hub leads to so many
+    nodes that being two steps apart over it says little, and costs the square of its degree.
+    """
+    second = _second_steps(graph, entries)
+    linked = (graph.degree > 0).astype(np.float64)
+    column = np.zeros(graph.n)
+    for _, _, walk in _walk_blocks(graph):
+        column += np.bincount(walk.indices, weights=walk.data, minlength=graph.n)
+    column = (column + second.T @ column) / 2
+    leaves = np.diff(second.indptr) > 0
+    row = np.concatenate([(linked[low:high] + walk @ leaves) / 2 for low, high, walk in _walk_blocks(graph)])
+    near = ((walk + walk @ second) * np.float32(0.5) for _, _, walk in _walk_blocks(graph))
+    return _informative(near, row, column, (graph.n, graph.n))
+
+
+def _walk_blocks(graph: Graph) -> Iterator[tuple[int, int, sp.csr_array]]:
+    """Rows of D^-1 A, some at a time."""
+    strength = np.where(graph.degree > 0, graph.strength, 1)
+    for low, high in row_ranges(graph.n):
+        part = graph.adj[low:high]
+        share = np.repeat(1 / strength[low:high], graph.degree[low:high]) * part.data
+        yield low, high, sp.csr_array((share.astype(np.float32), part.indices, part.indptr), part.shape)
+
+
+def _second_steps(graph: Graph, entries: int) -> sp.csr_array:
+    """D^-1 A in the rows that a second step may leave from, those of the fewest neighbours, and no other."""
+    degree = graph.degree
+    cost = np.bincount(graph.adj.indices, minlength=graph.n) * degree
+    order = np.argsort(degree, kind="stable")
+    affordable = np.zeros(graph.n, bool)
+    affordable[order[np.cumsum(cost[order]) <= entries]] = True
+    blocks = []
+    for low, high, walk in _walk_blocks(graph):
+        kept = np.repeat(affordable[low:high], degree[low:high])
+        count = np.where(affordable[low:high], degree[low:high], 0)
+        starts = np.concatenate([[0], np.cumsum(count)]).astype(walk.indptr.dtype)
+        blocks.append(sp.csr_array((walk.data[kept], walk.indices[kept], starts), walk.shape))
+    return sp.vstack(blocks, format="csr") if blocks else sp.csr_array(graph.adj.shape, dtype=np.float32)
+
+
+def _informative(
+    blocks: Iterator[sp.csr_array] | list[sp.csr_array],
+    row: NDArray[np.float64],
+    column: NDArray[np.float64],
+    shape: tuple[int, int],
+) -> sp.csr_array:
+    """Positive pointwise mutual information of blocks of rows; row and column are the sums of the whole matrix."""
+    total, log_column, low = row.sum(), np.log(np.maximum(column, 1e-30)).astype(np.float32), 0
+    indices, values, counts = [], [], []
+    for near in blocks:
+        high = low + near.shape[0]
+        log_row = np.log(np.maximum(row[low:high], 1e-30) / max(total, 1e-30)).astype(np.float32)
+        with np.errstate(divide="ignore"):
+            found = np.log(near.data) - np.repeat(log_row, np.diff(near.indptr)) - log_column[near.indices]
+        positive = found > 0
+        indices.append(near.indices[positive])
+        values.append(found[positive].astype(np.float32))
+        counts.append(np.add.reduceat(np.append(positive, False), near.indptr[:-1]) * (np.diff(near.indptr) > 0))
+        low = high
+    starts = np.concatenate([[0], *counts]).cumsum()
+    if not indices:
+        return sp.csr_array(shape, dtype=np.float32)
+    index = np.int32 if max(starts[-1], *shape) < 2**31 else np.int64
+    column = np.concatenate(indices, dtype=index, casting="same_kind")
+    indices.clear()
+    return sp.csr_array((np.concatenate(values), column, starts.astype(index)), shape)
+
+
+def walked(graph: Graph, seed: int, walks: int = 5, length: int = 40, window: int = 10) -> sp.csr_array:
+    """How often two nodes are within `window` steps of each other in random walks, the nearer the more."""
+    path = random_walks(graph, 1.0, 1.0, walks, length, seed)
+    near = sp.csr_array((graph.n, graph.n), dtype=np.float32)
+    for gap in range(1, window + 1):
+        first, second = path[:, :-gap].ravel(), path[:, gap:].ravel()
+        met = (first >= 0) & (second >= 0) & (first != second)
+        share = np.full(np.count_nonzero(met), (window - gap + 1) / window, np.float32)
+        near = near + sp.coo_array((share, (first[met], second[met])), near.shape).tocsr()
+    return (near + near.T).tocsr()

@@ -1,0 +1,203 @@
+"""Representations larger than memory: tiles of columns as files, made here or by the workers of a cluster.
+
+A tile is one file, whole or not there. So a fit that was killed goes on with the tiles that are missing, and those of
+all views can be read later, row by row. What is computed is what one process computes in memory, to the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import fewnode
+from fewnode import memory
+from fewnode.errors import FewnodeError
+from fewnode.files import read_text, write_text
+from fewnode.graph import Graph, Ints
+from fewnode.io import load_dataset, map_safetensors, write_safetensors
+from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
+from fewnode.represent.diffusion import Diffusion, Operators, diffused
+from fewnode.represent.kinds import NARROW, LearnedRelations, operators_of
+from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
+
+Place: TypeAlias = tuple[str, str]
+"""A source and the name of a diffusion."""
+AT_ONCE = 12
+"""Tiles that a diffusion has in memory at most: its columns, two steps of them, and eight views."""
+
+PLACES, CHECKSUM, SMALL = "places.json", ".sha256", 1 << 16
+"""Which views are in a folder, and the ending of files with a checksum; neither is larger than so many bytes."""
+SHARED = 16
+"""Columns of a tile where several workers share the work."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder for tiles, of a dataset in a directory `home`, and who makes them."""
+
+    folder: Path
+    home: Path
+    n: int
+    limit: int | None = None
+    runner: Runner = field(default=here, compare=False)
+    report: Callable[[str, int, int], None] = field(default=silent, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        folder: Path,
+        settings: Mapping[str, Any],
+        limit: int | None,
+        runner: Runner = here,
+        report: Callable[[str, int, int], None] = silent,
+    ) -> Workspace | None:
+        """For a network in a directory, and tiles of these settings; None for one that is nowhere but in memory."""
+        if graph.home is None:
+            return None
+        told = {**settings, "data": dataset_identity(graph.home), "version": fewnode.__version__, "limit": limit}
+        name = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return cls(folder.resolve() / name, graph.home, graph.n, limit, runner, report)
+
+    @property
+    def widest(self) -> int | None:
+        """Columns of a tile, so that a third of the limit is enough for those that are in memory together.
+
+        Several workers get narrower ones, so that there is one for each.
+        """
+        most = WIDEST if self.runner is here else SHARED
+        fit = most if self.limit is None else self.limit // 3 // (4 * AT_ONCE * max(1, self.n))
+        return 1 << max(0, min(fit, most).bit_length() - 1)
+
+    def empty(self, shape: tuple[int, int]) -> Tile:
+        """Room on the disk, which is gone when nobody uses it any longer."""
+        return memory.scratch(self.folder, shape)
+
+    def source(self, name: str, make: Callable[[], TiledMatrix]) -> TiledMatrix:
+        """What is diffused, as files of that name; it is made if one of them is missing."""
+        found = sorted(self.folder.glob(f"{_file_name(name)}-*-of-*.safetensors"))
+        if not found or found != self._paths(name, int(found[0].stem.rpartition("-")[2])):
+            made = make()
+            found = self._paths(name, len(made.tiles))
+            for path, tile in zip(found, made.tiles, strict=True):
+                _write(path, {"h": tile})
+        return TiledMatrix(self.n, [map_safetensors(path)["h"] for path in found])
+
+    def clear(self) -> None:
+        """Delete what only a fit needs. Sources and views of all nodes stay: new nodes get their rows from them."""
+        for path in self.folder.glob("nodes-*"):
+            path.unlink()
+        for folder in self.folder.glob("some-*"):
+            clear_blocks(folder)
+
+    def _paths(self, name: str, count: int) -> list[Path]:
+        return [self.folder / f"{_file_name(name)}-{i:04d}-of-{count:04d}.safetensors" for i in range(count)]
+
+    def diffused(
+        self,
+        source: str,
+        z: TiledMatrix,
+        wanted: Mapping[Place, Diffusion],
+        relations: LearnedRelations,
+        nodes: Ints | None,
+    ) -> dict[Place, TiledMatrix]:
+        """`diffused_tiles` of a source, tile by tile from file to file."""
+        told = json.dumps([source, [[*place, *map(str, each)] for place, each in wanted.items()], str(relations)])
+        name = hashlib.sha256(told.encode() + (b"" if nodes is None else nodes.tobytes())).hexdigest()[:16]
+        rows = None if nodes is None else self.folder / f"nodes-{name}.safetensors"
+        if rows is not None and nodes is not None:
+            write_safetensors(rows, {"nodes": nodes})
+        tiles = tuple(self._paths(source, len(z.tiles)))
+        stage = DiffusedTiles(
+            self.home,
+            self.folder / f"{'views' if nodes is None else 'some'}-{name}",
+            tiles,
+            tuple(wanted.values()),
+            relations,
+            rows,
+        )
+        if nodes is None:
+            write_text(stage.folder / PLACES, json.dumps(list(wanted)))
+        finish(stage, self.runner, partial(self.report, f"views of {source}"))
+        files = [map_safetensors(stage.path(key)) for key in stage.keys]
+        n = z.n if nodes is None else nodes.size
+        return {
+            place: TiledMatrix(n, [file[str(i)] for file in files if str(i) in file]) for i, place in enumerate(wanted)
+        }
+
+
+def stored_views(folder: Path, check: bool = True) -> dict[Place, TiledMatrix]:
+    """The views of all nodes that a fit left in a folder, mapped: a row of each for any node.
+
+    With `check` every tile is compared with the checksum that was written beside it.
+    """
+    found: dict[Place, TiledMatrix] = {}
+    for told in sorted(folder.glob(f"*/views-*/{PLACES}")):
+        paths = sorted(told.parent.glob("*.safetensors"))
+        for path in paths if check else ():
+            with path.open("rb") as file:
+                if (
+                    hashlib.file_digest(file, "sha256").hexdigest()
+                    != read_text(path.with_suffix(CHECKSUM), SMALL).strip()
+                ):
+                    raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one beside it; train again")
+        files = [map_safetensors(path) for path in paths]
+        for i, (source, name) in enumerate(json.loads(read_text(told, SMALL))):
+            tiles = [file[str(i)] for file in files if str(i) in file]
+            found[source, name] = TiledMatrix(len(tiles[0]), tiles)
+    return found
+
+
+def _write(path: Path, arrays: Mapping[str, Tile]) -> None:
+    """A tile, and its checksum beside it."""
+    write_text(path.with_suffix(CHECKSUM), write_safetensors(path, arrays) + "\n")
+
+
+def _file_name(source: str) -> str:
+    return f"source-{source.replace(' ', '-')}"
+
+
+@dataclass(frozen=True)
+class DiffusedTiles:
+    """A stage of work, a key a tile: several diffusions of some columns of a source."""
+
+    home: Path
+    folder: Path
+    sources: tuple[Path, ...]
+    wanted: tuple[Diffusion, ...]
+    relations: LearnedRelations
+    rows: Path | None
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        return [(i,) for i in range(len(self.sources))]
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.folder / f"{key[0]:04d}.safetensors"
+
+    def make(self, key: tuple[int, ...]) -> None:
+        widths = [map_safetensors(path)["h"].shape[1] for path in self.sources[: key[0]]]
+        tile = map_safetensors(self.sources[key[0]])["h"]
+        own = {str(i): each for i, each in enumerate(self.wanted) if sum(widths) < NARROW or not each.over}
+        nodes = None if self.rows is None else map_safetensors(self.rows)["nodes"]
+        _write(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
+
+
+@lru_cache(maxsize=1)
+def _operators(home: Path, relations: LearnedRelations) -> Operators:
+    """Of a dataset that whoever planned the work has checked."""
+    return operators_of(_graph(home), relations)
+
+
+@lru_cache(maxsize=1)
+def _graph(home: Path) -> Graph:
+    return load_dataset(home, check=False).graph

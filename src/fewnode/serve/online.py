@@ -1,0 +1,226 @@
+"""A network that changes while it is served: each node near a change gets a new row, all others keep theirs.
+
+A question about some nodes needs the rows of these nodes and of those that stand for the classes, and nothing else.
+What needs all nodes (the map, exports, suggestions) makes a whole network first, once for a state.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph, is_sparse
+from fewnode.predictions import Answerer
+from fewnode.serve.changes import BaseDataset
+from fewnode.serve.network import KEPT, ServedNetwork
+from fewnode.serve.overlay import Change, Overlay
+from fewnode.serve.state import Edge, GivenClass, Key, State
+
+NO_SPLIT = ClassSplit((), (), ())
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineNetwork:
+    """The network of a state: one that was embedded as a whole, and what has changed since."""
+
+    anchor: ServedNetwork
+    base: BaseDataset
+    state: State
+    overlay: Overlay | None = None
+    """None if nothing has changed since all nodes were embedded."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """Of nodes that came since."""
+    names: Mapping[int, str] = field(default_factory=dict)
+    _ready: dict[Any, tuple[Answerer, list[Any]]] = field(default_factory=dict)
+    """Answerers of support sets, and the rows that they were made from."""
+    _making: Any = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, anchor: ServedNetwork, base: BaseDataset, state: State) -> OnlineNetwork:
+        return cls(anchor, base, state)
+
+    # --- nodes ---
+
+    @property
+    def n(self) -> int:
+        n = self.anchor.data.graph.n
+        return n if self.overlay is None else n + self.overlay.size - len(self.overlay.gone)
+
+    @property
+    def drift(self) -> float:
+        return 0.0 if self.overlay is None else self.overlay.drift
+
+    def number(self, name: str) -> int | None:
+        """Of the node of that name, in its one form; None if there is none."""
+        found = self.numbers.get(name)
+        if found is None:
+            found = self.anchor.rows.get(name)
+        return None if self.overlay is not None and found in self.overlay.gone else found
+
+    def near(self, name: str) -> list[str]:
+        """The names of a node's neighbours: of those that it aggregates from."""
+        number = self.number(name)
+        if number is None:
+            raise FewnodeError(f"unknown node {name!r}")
+        if self.overlay is None:
+            adj = self.anchor.data.graph.adj
+            found = adj.indices[adj.indptr[number] : adj.indptr[number + 1]]
+        else:
+            found = self.overlay.near(number)
+        return [self._name(int(i)) for i in found]
+
+    def _name(self, number: int) -> str:
+        return self.names[number] if number in self.names else self.anchor.data.node_name(number)
+
+    # --- all of it ---
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `whole` need not be made."""
+        return self.overlay is None or "_whole" in self.__dict__
+
+    @property
+    def whole(self) -> ServedNetwork:
+        with self._making:
+            return self._whole
+
+    @cached_property
+    def _whole(self) -> ServedNetwork:
+        if self.overlay is None:
+            return self.anchor
+        data = self.base.changed(self.state)
+        numbers = [self.number(name) for name in data.node_names or map(str, range(data.graph.n))]
+        z = self.overlay.rows(number for number in numbers if number is not None)
+        return ServedNetwork(self.anchor.model, data, self.anchor.home, z, self.anchor)
+
+    # --- changes ---
+
+    def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
+        """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
+        touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
+        embedded = None if touched["ties"] else self.anchor.embedded()
+        if embedded is None:
+            return OnlineNetwork.of(
+                ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
+            )
+        before = self.overlay or Overlay(embedded)
+        gone = self._gone(state, touched)
+        names = [name for name in touched["nodes"] if name in state.nodes]
+        fresh = [name for name in names if self.number(name) is None or self.number(name) in gone]
+        numbers = {**self.numbers, **{name: before.end + i for i, name in enumerate(fresh)}}
+        there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
+        said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
+        added, removed = there._arcs(touched["edges"], gone)
+        overlay = before.changed(Change(gone, said, added, removed))
+        later = {**self.names, **{numbers[name]: name for name in fresh}}
+        return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
+
+    def _gone(self, state: State, touched: Mapping[str, list[Any]]) -> list[int]:
+        """Nodes that are deleted; one of the dataset may have come back as another."""
+        deleted = [n for n in touched["removed"] if n in state.removed and n not in self.state.removed]
+        deleted += [n for n in touched["nodes"] if n not in state.nodes and n in self.state.nodes and n not in deleted]
+        dropped = [n for n in deleted if n in state.removed or n not in self.base.row]
+        found = [self.number(name) for name in dropped]
+        return [number for number in found if number is not None]
+
+    def _encoded(self, state: State, names: Sequence[str]) -> dict[str, Any]:
+        """The attributes of nodes as the dataset has them, a row each."""
+        if not names:
+            return {}
+        x = self.base.reader.encoded({name: state.nodes[name] for name in names}).x
+        values = x.data if is_sparse(x) else x
+        if not np.isfinite(values).all():
+            row = next(i for i in range(len(names)) if not np.isfinite(x[[i]].sum()))
+            raise FewnodeError(f"an attribute of node {names[row]!r} is NaN or infinite")
+        x = x.astype(np.float32)
+        if is_sparse(self.base.data.graph.x) and not is_sparse(x):
+            x = sp.csr_array(x)
+        if is_sparse(x) and not is_sparse(self.base.data.graph.x):
+            x = x.toarray()
+        return {name: x[[i]] for i, name in enumerate(names)}
+
+    def _arcs(self, edges: Sequence[Edge], gone: Sequence[int]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Those that come and that go where the presence of these edges changes."""
+        added: list[tuple[int, int]] = []
+        removed: list[tuple[int, int]] = []
+        overlay = self.overlay
+        assert overlay is not None, "it was made for this"  # noqa: S101 # nosec B101
+        for edge in edges:
+            ends = [self.number(name) for name in edge]
+            if None in ends or set(ends) & set(gone):
+                continue
+            source, target = (int(end) for end in ends if end is not None)
+            wanted = self.state.edges.get(edge, self.base.has_edge(edge, self.state))
+            for node, other in ((target, source),) if self.base.directed else ((target, source), (source, target)):
+                there = node < overlay.end and other in overlay.near(node)
+                if wanted != there:
+                    (added if wanted else removed).append((node, other))
+        return added, removed
+
+    # --- answers ---
+
+    def answerer(self, given: Sequence[GivenClass], names: Sequence[str] = ()) -> Answerer:
+        """The classes made ready, for a network of what stands for them, then of other nodes of these names."""
+        ready, support = self.ready(given), _labels(given)
+        others = [name for name in dict.fromkeys(names) if name not in support]
+        return ready.elsewhere(*self._part([*support, *others]))
+
+    def ready(self, given: Sequence[GivenClass]) -> Answerer:
+        """The classes made ready, once for the rows that stand for them as they are."""
+        overlay, support = self.overlay, _labels(given)
+        assert overlay is not None, "else the whole network answers"  # noqa: S101 # nosec B101
+        numbers = [self._known(name) for name in support]
+        key = tuple(given), tuple(id(overlay.nodes[i].z) if i in overlay.nodes else i for i in numbers)
+        known = self._ready.get(key)  # other threads may ask, too
+        if known is not None:
+            return known[0]
+        data, method = self._part(list(support))
+        model = copy.copy(self.anchor.model)
+        model.method_ = method
+        described = self.anchor.described([each._replace(nodes=()) for each in given])
+        found = Answerer(model, data, list(range(len(support))), list(support.values()), described)
+        for old in list(self._ready)[: max(0, len(self._ready) - KEPT + 1)]:
+            self._ready.pop(old, None)
+        self._ready[key] = found, [overlay.nodes[i].z for i in numbers if i in overlay.nodes]
+        return found
+
+    def _known(self, name: str) -> int:
+        number = self.number(name)
+        if number is None:
+            raise FewnodeError(f"unknown node {name!r}")
+        return number
+
+    def _part(self, names: list[str]) -> tuple[Dataset, Any]:
+        """A network of these nodes alone, and the method with their rows."""
+        assert self.overlay is not None, "else the whole network answers"  # noqa: S101 # nosec B101
+        x = self.anchor.data.graph.x
+        empty = sp.csr_array((len(names), x.shape[1]), dtype=np.float32)
+        graph = Graph(sp.csr_array((len(names), len(names)), dtype=np.float32), empty)
+        data = Dataset(graph, np.full(len(names), UNKNOWN), NO_SPLIT, node_names=tuple(names))
+        method = copy.copy(self.anchor.model.method_)
+        method.of_all = (self.anchor.model.method_, self.anchor.data.graph)
+        z = self.overlay.rows(self._known(name) for name in names)
+        method.remember(graph, z, z.new_zeros(len(names)))
+        return data, method
+
+
+def _labels(given: Sequence[GivenClass]) -> dict[str, str]:
+    """The class of each support node."""
+    if not given:
+        raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
+    found: dict[str, str] = {}
+    for label, nodes, _ in given:
+        for name in nodes:
+            if found.setdefault(name, label) != label:
+                raise FewnodeError(f"node {name!r} is in two classes, {found[name]!r} and {label!r}")
+    return found

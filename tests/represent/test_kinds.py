@@ -1,0 +1,77 @@
+"""What known classes teach about relations: useless ones cost nothing, and a model refuses relations it never saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fewnode.adjacency import Relation
+from fewnode.dataset import Dataset
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.evaluation import evaluate
+from fewnode.graph import Graph
+from fewnode.represent.kinds import LearnedRelations
+from fewnode.represent.kinds_trial import unused_kinds
+from graphs import planted, planted_edges, planted_kinds
+
+
+def with_useless(data: Dataset, count: int) -> Dataset:
+    """The same network with random relations before its own edges, each larger than those."""
+    rng, graph = np.random.default_rng(0), data.graph
+    useless = [
+        Relation(f"useless {i}", Graph.from_edges(rng.integers(0, graph.n, (2, 2 * graph.n_edges)), graph.n).adj)
+        for i in range(count)
+    ]
+    return replace(data, graph=Graph.from_relations([*useless, Relation("own", graph.adj)], graph.x))
+
+
+@pytest.mark.parametrize("attributes", [True, False])
+def test_ten_useless_relations_cost_nothing(attributes: bool) -> None:
+    data = planted()
+    if not attributes:
+        data = replace(data, graph=Graph(data.graph.adj, data.graph.x[:, :0]))
+    scores = []
+    for network in (data, with_useless(data, 10)):
+        model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(network)
+        scores.append(evaluate(model, network, 5, 5, 5, tasks=40).accuracy.mean)
+    assert scores[1] > scores[0] - 0.02
+
+
+def test_relations_that_join_classes_and_then_the_largest_have_views_of_their_own() -> None:
+    data = with_useless(planted(), 6)
+    learned = LearnedRelations.of(data.graph, [data.members(c) for c in data.split.train])
+    assert np.argmax(learned.odds) == 6
+    assert learned.odds[6] > 5 * max(learned.odds[:6])
+    assert len(learned.chosen) == 5
+    assert 6 in learned.chosen
+    assert learned.in_structure
+
+
+def test_without_known_classes_all_relations_are_alike() -> None:
+    learned = LearnedRelations.of(with_useless(planted(), 2).graph, [])
+    assert set(learned.odds) == {1.0}
+    assert not learned.in_structure
+
+
+def test_a_model_of_other_relations_says_so() -> None:
+    model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(with_useless(planted(), 3))
+    with pytest.raises(FewnodeError, match="knows 4 kinds of edges, this network has 3"):
+        model.predict_proba(with_useless(planted(), 2).graph, [0, 50], ["a", "b"], [1])
+
+
+def test_a_kind_of_edge_that_came_later_is_a_usual_one() -> None:
+    data = with_useless(planted(), 1)
+    model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(data)
+    later = Relation("later", Graph.from_edges([[0], [1]], data.graph.n).adj)
+    graph = Graph.from_relations([*data.graph.relations, later], data.graph.x)
+    assert np.isfinite(model.predict_proba(graph, [0, 50], ["a", "b"], [1])).all()
+
+
+@pytest.mark.parametrize(("signal", "said"), [("relation", False), (None, True)])
+def test_kinds_that_known_classes_do_not_gain_by_are_named(signal: str | None, said: bool) -> None:
+    data = planted_kinds() if signal is None else planted_edges(signal)
+    model = Estimator("gpn-plus").fit(data)
+    assert bool(unused_kinds(model.method_, data.graph)) == said

@@ -1,0 +1,125 @@
+"""GPN+ from disk to disk: the same bits as in memory, and what a killed fit has made is not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from fewnode.dataset import Dataset
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph
+from fewnode.io import load_dataset, save_dataset
+from fewnode.methods.plus import GPNPlus
+from fewnode.represent import mixture, tiles, workspace
+from fewnode.represent.blocks import Stage, here
+from fewnode.represent.kinds import KIND_VIEWS
+from fewnode.represent.workspace import Workspace, stored_views
+from graphs import planted_edges
+
+NONE = EpisodeSampler.none()
+
+
+@pytest.fixture(name="data", params=["sparse", "dense"])
+def _data(request: pytest.FixtureRequest, planted: Dataset, tmp_path: Path) -> Dataset:
+    x = planted.graph.x
+    if request.param == "dense":
+        x = np.asarray(x[:, :30].toarray() if sp.issparse(x) else x[:, :30]) + 0.1
+    save_dataset(replace(planted, graph=Graph(planted.graph.adj, x)), tmp_path / "data")
+    return load_dataset(tmp_path / "data")
+
+
+def samplers(data: Dataset, base: bool) -> tuple[EpisodeSampler, EpisodeSampler]:
+    if not base:
+        return NONE, NONE
+    return EpisodeSampler(data, "train", 3, 1, 1), EpisodeSampler(data, "valid", 2, 1, 1)
+
+
+def fitted(data: Dataset, base: bool, room: Workspace | None = None) -> GPNPlus:
+    method = GPNPlus(rank=48)
+    method.workspace = room
+    return method.fit(data.graph, *samplers(data, base))
+
+
+@pytest.mark.parametrize("base", [True, False])
+def test_from_disk_to_disk_it_is_the_same_to_the_last_bit(
+    data: Dataset, base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "ROWS", 64)
+    monkeypatch.setattr(mixture, "LARGE", 1)
+    plain = fitted(data, base)
+    # as if memory were so small that a tile has eight columns
+    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 8)
+    assert room is not None
+    assert room.widest == 8
+    tiled = fitted(data, base, room)
+    assert tiled.mixture_.weight == plain.mixture_.weight
+    assert torch.equal(tiled.embedding(data.graph)[0], plain.embedding(data.graph)[0])
+    assert all(torch.equal(tensor, plain.state()[name]) for name, tensor in tiled.state().items())
+    again = GPNPlus(rank=48).restore(data.graph.n_features, plain.state())
+    again.workspace = replace(room, folder=tmp_path / "others")
+    assert torch.equal(again.embedding(data.graph)[0], plain.embedding(data.graph)[0])
+
+
+@pytest.mark.parametrize("signal", ["weights", "relation", "direction"])
+def test_weights_kinds_and_directions_are_read_from_disk_too(signal: str, tmp_path: Path) -> None:
+    save_dataset(planted_edges(signal), tmp_path / "data")
+    data = load_dataset(tmp_path / "data")
+    plain = fitted(data, base=True)
+    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 8)
+    assert any(view.name in KIND_VIEWS for view in plain.mixture_.weight)
+    tiled = fitted(data, base=True, room=room)
+    assert tiled.mixture_.relations == plain.mixture_.relations
+    assert {name: value.tolist() for name, value in tiled.state().items()} == {
+        name: value.tolist() for name, value in plain.state().items()
+    }
+    assert torch.equal(tiled.embedding(data.graph)[0], plain.embedding(data.graph)[0])
+
+
+def test_a_killed_fit_goes_on_with_the_tiles_that_are_missing(data: Dataset, tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def dying(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
+        for key in keys:
+            if len(made) == 3:
+                raise KeyboardInterrupt
+            made.append(str(stage.path(key)))
+            stage.make(key)
+
+    def counting(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
+        made.extend(str(stage.path(key)) for key in keys)
+        here(stage, keys, done)
+
+    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 16, dying)
+    assert room is not None
+    with pytest.raises(KeyboardInterrupt):
+        fitted(data, True, room)
+    finished = fitted(data, True, replace(room, runner=counting))
+    assert len(made) == len(set(made)), "no tile is made twice"
+    assert torch.equal(finished.embedding(data.graph)[0], fitted(data, True).embedding(data.graph)[0])
+
+
+def test_views_of_all_nodes_stay_and_the_rest_is_cleared(data: Dataset, tmp_path: Path) -> None:
+    room = Workspace.of(data.graph, tmp_path / "views", {}, 1 << 30)
+    assert room is not None
+    method = fitted(data, True, room)
+    room.clear()
+    assert {path.name.partition("-")[0] for path in room.folder.iterdir()} == {"source", "views"}
+    views = stored_views(tmp_path / "views")
+    kept = dict(method.mixture_.diffused(data.graph))
+    assert views.keys() == kept.keys()
+    assert all(torch.equal(views[place].whole(), kept[place].whole()) for place in kept)
+    tile = next(room.folder.glob("views-*/*.safetensors"))
+    tile.write_bytes(tile.read_bytes()[:-1] + b"x")
+    with pytest.raises(FewnodeError, match="damaged"):
+        stored_views(tmp_path / "views")
+
+
+def test_a_network_without_a_directory_has_no_workspace(planted: Dataset, tmp_path: Path) -> None:
+    assert Workspace.of(planted.graph, tmp_path, {}, 1 << 30) is None

@@ -1,0 +1,74 @@
+"""Pages and help texts are plain: short sentences, usual words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from readability import read, words
+from test_docs import COMMANDS, PAGES, ROOT
+
+GRADE, LONGEST = 11.0, 30
+UNUSUAL = {
+    r"tells? strangers|\bstrangers\b(?! \()": "outliers, or nodes of none of the classes",
+    r"\ba deal of\b|\bdealt\b|\bdealt anew\b": "a random split",
+    r"\bin haste\b": "say what was done",
+    r"\bbeyond chance\b": "significantly",
+    r"\bthrow-away\b": "one-off",
+    r"\bnobody's business\b|\banybody's\b": "say who needs it",
+    r"\bbut once\b": "once",
+    r"\bhereby|\bthereof|\bwherein|\bwhilst\b|\bupon\b": "here, of it, in which, while, on",
+}
+"""Patterns that an international reader stumbles over, and what to write instead."""
+OF_PERSONS = {"SECURITY.md", "reliability.md"}
+"""Where a stranger is a person."""
+TEXTS = [ROOT / "SECURITY.md", *PAGES]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_easy_to_read(page: Path) -> None:
+    found = read(page.read_text())
+    assert found.grade <= GRADE, f"Flesch-Kincaid grade {found.grade:.1f}: shorter sentences, shorter words"
+    long = [s for s in found.sentences if len(words(s)) > LONGEST]
+    assert not long, f"{len(long)} sentences of more than {LONGEST} words, the first: {long[0]}"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_uses_the_usual_words(page: Path) -> None:
+    text = re.sub(r"`[^`]*`|```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for pattern, instead in UNUSUAL.items():
+        if page.name in OF_PERSONS and "strangers" in pattern:
+            continue
+        found = re.search(pattern, text)
+        assert found is None, f"{found[0]!r}: write {instead}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_easy_to_read(name: str) -> None:
+    command = COMMANDS[name]
+    prose = [part for part in command.help.split("\n\n") if "\b" not in part]
+    found = read("\n\n".join([*prose, *(param.help or "" for param in command.params)]))
+    assert found.grade <= GRADE
+    assert found.longest()[0] <= LONGEST, found.longest()[1]
+
+
+def test_limits_stand_near_the_top_of_choosing_and_in_the_readme() -> None:
+    choosing = (ROOT / "docs" / "choosing.md").read_text()
+    assert choosing.index("## What it cannot do") < choosing.index("## Which method")
+    assert "## What it cannot do" in (ROOT / "README.md").read_text()
+
+
+def test_a_hard_page_is_noticed() -> None:
+    easy = read("The cat sat on the mat. It was warm. The dog came in.")
+    hard = read(
+        "Notwithstanding considerable heterogeneity, multidimensional representations systematically facilitate "
+        "generalisation, provided that institutional circumstances necessitate comprehensive reconsideration."
+    )
+    assert easy.grade < 3
+    assert hard.grade > GRADE
+    assert read("One two three `a b c`. Code `x` here: no.\n\n| a | table |\n\n    code block\n").sentences == [
+        "One two three Code.",
+        "Code Code here: no.",
+    ]
