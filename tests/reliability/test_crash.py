@@ -32,7 +32,8 @@ from sizes import Figure, in_child, sizes
 
 EPISODES, INTERVAL = 60, Schedule().validate_every
 SEEN = mmap.mmap(-1, 16)
-"""Shared with forks: the first and the last episode that the last child trained on."""
+"""Shared with forks: the first and the last step of the last child, counted over all trainings that a fit has."""
+PARTS = [f"dropout-{rate}" for rate in GPN.DROPOUTS]
 
 
 def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -> None:
@@ -41,8 +42,9 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
     def note(part: str, episode: int, loss: float, history: object) -> None:
         if episode == die_at:
             os.kill(os.getpid(), 9)
-        first = int.from_bytes(SEEN[:8], "little") or episode
-        SEEN[:16] = first.to_bytes(8, "little") + episode.to_bytes(8, "little")
+        step = PARTS.index(part) * episodes + episode
+        first = int.from_bytes(SEEN[:8], "little") or step
+        SEEN[:16] = first.to_bytes(8, "little") + step.to_bytes(8, "little")
 
     SEEN[:16] = bytes(16)
     with exclusive(out):
