@@ -40,9 +40,9 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
     """A training as `fewnode train --resume` runs it, but the last checkpoint stays to be compared."""
 
     def note(part: str, episode: int, loss: float, history: object) -> None:
-        if episode == die_at:
-            os.kill(os.getpid(), 9)
         step = PARTS.index(part) * episodes + episode
+        if step == die_at:
+            os.kill(os.getpid(), 9)
         first = int.from_bytes(SEEN[:8], "little") or step
         SEEN[:16] = first.to_bytes(8, "little") + step.to_bytes(8, "little")
 
@@ -208,7 +208,7 @@ def test_a_fault_at_every_call_of_a_training_that_ends(
 ) -> None:
     """From a checkpoint 10 episodes before the end: a checkpoint and a model are written."""
     reference, out, done = contents(whole[0]), tmp_path / "run", 0
-    assert in_child(lambda: train(planted, out, die_at=EPISODES - 1)) == 9
+    assert in_child(lambda: train(planted, out, die_at=len(PARTS) * EPISODES - 1)) == 9
     kept = tmp_path / "kept"
     shutil.copytree(out, kept)
     calls = set()
