@@ -18,14 +18,13 @@ from pathlib import Path
 import atheris
 
 sys.path.insert(0, str(Path(__file__).parent))
-METHODS = ("adapt", "defaults", "gpn", "inner", "plus", "propagation", "walks")
+SOURCE = Path(__file__).parents[1] / "src"
 COMPILED = [
-    "fewnode.engine.loops",
-    "fewnode.engine.episode",
-    "fewnode.represent.blocks",
-    *(f"fewnode.methods.{name}" for name in METHODS),
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for folder in ("engine", "methods", "represent")
+    for path in (SOURCE / "fewnode" / folder).glob("*.py")
 ]
-"""Loops of machine code cannot be watched, and methods read no files."""
+"""Loops of machine code cannot be watched; methods and views read no files."""
 with atheris.instrument_imports(include=["fewnode"], exclude=COMPILED):
     from readers import Reader, readers, scratch
 
