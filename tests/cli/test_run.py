@@ -412,7 +412,7 @@ def test_predict_every_node_or_a_few_a_node_has_the_same_answer(
     labels = [row["label"] for row in rows.values()]
     claimed = len(labels) - labels.count("none of these")
     assert own[0].size < claimed < 3 * own[0].size, "two classes of fifteen, not all nodes"
-    assert f"{claimed} nodes in 2 classes, {len(labels) - claimed} in none of these: " in done.err
+    assert f"{claimed} nodes in 2 classes, {len(labels) - claimed} in none of these (--closed-set " in done.err
     few = list(csv.DictReader(fewnode(*asked, "--query", tmp_path / "few.csv").out.splitlines()))
     assert few == [rows[row["node"]] for row in few]
     low = fewnode(*asked, "--all", "--threshold", 0.0001, "--json").json

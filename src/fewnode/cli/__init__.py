@@ -51,9 +51,10 @@ def _fewnode(
     \b
     Start with:    fewnode demo
     Your network:  fewnode data import --nodes N.csv --edges E.csv --out mydata
-                   fewnode train --data mydata --method gpn-plus --out run
-                   fewnode evaluate --run run
-                   fewnode predict --run run --support support.csv --all
+                   fewnode predict --data mydata --support support.csv --all
+                   fewnode suggest --data mydata --support support.csv
+                   fewnode serve --data mydata
+    Other classes with many labels: fewnode train, then --run in place of --data
     Tab completion of your shell: fewnode --install-completion
     """
 

@@ -35,11 +35,12 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data info debian
     """
     from fewnode.datasets import BUILDERS, BUILT_IN
+    from fewnode.datasets.public import PUBLIC
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
     if as_json:
         found = [{"name": d.name, "nodes": d.graph.n, "classes": len(d.class_names)} for d in loaded]
-        emit({"datasets": found, "builders": list(BUILDERS)})
+        emit({"datasets": found, "builders": list(BUILDERS), "public": list(PUBLIC)})
         return
     rows = [
         (d.name, f"{d.graph.n:,}", f"{d.graph.n_edges:,}", f"{d.graph.n_features:,}", len(d.class_names))
@@ -47,6 +48,7 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
     ]
     typer.echo(table(["name", "nodes", "edges", "attributes", "classes"], rows))
     note(f"fewnode data build makes {', '.join(BUILDERS)} from raw files", quiet)
+    note(f"--data also takes, by the loaders of PyG and OGB: {', '.join(PUBLIC)}", quiet)
 
 
 @app.command()

@@ -212,7 +212,8 @@ def _summary(answer: Predictions) -> str:
         several = int(((answer.probabilities >= answer.threshold).sum(axis=1) > 1).sum())
         found = f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {several:,} of them in several"
         return f"{found}, {none:,} in none of these"
-    return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these"
+    way_out = " (--closed-set gives every node a class)" if none and len(answer.classes) > 1 else ""
+    return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these{way_out}"
 
 
 def _classes(answer: Predictions) -> str:
