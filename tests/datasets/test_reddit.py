@@ -144,6 +144,7 @@ def test_an_element_that_does_not_end_is_not_collected(tmp_path: Path, monkeypat
         ({"feats": FEATURES[1:]}, r"float64 \(491, 602\), expected numbers, a row for each of 492 nodes"),
         ({"feats": FEATURES.ravel()}, "expected numbers, a row for each"),
         ({"feats": np.where(np.arange(N)[:, None] == 3, np.nan, FEATURES)}, "row 3 holds NaN or infinity"),
+        ({"feats": np.full((N, 2), 0xFFF6 << 48, np.uint64).view(np.float64)}, "row 0 holds NaN or infinity"),
         ({"feats": np.full((N, 2), {}, dtype=object)}, r"object \(492, 2\), expected numbers"),
     ],
 )

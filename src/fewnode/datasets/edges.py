@@ -292,7 +292,10 @@ def _is_delimited(source: Source) -> bool:
 
 def _end_columns(header: list[str], given: tuple[str | None, str | None], name: str) -> list[str]:
     if len(header) < 2:
-        raise FewnodeError(f"{name}: one column {header[0]!r}, expected two with the ends of each edge")
+        found = f"one column {header[0]!r}" if header else "no column"
+        raise FewnodeError(
+            f"{name}: {found} beside those of weight, kind and time, expected two: the ends of each edge"
+        )
     default = next((pair for pair in ENDS if set(pair) <= set(header)), header[:2])
     ends = [column or other for column, other in zip(given, default, strict=True)]
     if ends[0] == ends[1]:

@@ -101,7 +101,7 @@ def _read_attributes(path: Path, n: int) -> NDArray[np.float32]:
     stored = _mapped(path, n)
     blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
     for block in blocks:
-        with np.errstate(over="ignore"):  # what is infinite as float32 could not be squared as float64 either
+        with np.errstate(over="ignore", invalid="ignore"):  # float32's infinity could not be squared as float64 either
             finite = np.isfinite(stored[block].astype(np.float32)).all(axis=1)
         if not finite.all():
             raise FewnodeError(f"{path}: row {block.start + int(np.argmin(finite))} holds NaN or infinity")
