@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fewnode.adjacency import Relation
-from fewnode.dataset import Dataset
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
@@ -75,3 +75,15 @@ def test_kinds_that_known_classes_do_not_gain_by_are_named(signal: str | None, s
     data = planted_kinds() if signal is None else planted_edges(signal)
     model = Estimator("gpn-plus").fit(data)
     assert bool(unused_kinds(model.method_, data.graph)) == said
+
+
+def test_without_known_classes_directions_change_nothing() -> None:
+    """Views of directions are not used then, and those of the plain union read every edge both ways."""
+    data = planted()
+    edges = data.graph.edge_index()
+    one_way = Graph.from_edges(edges[:, edges[0] < edges[1]], data.graph.n, data.graph.x, directed=True)
+    assert one_way.directed
+    assert not data.graph.directed
+    known = replace(data, y=np.full_like(data.y, -1), split=ClassSplit((), (), ()))
+    z = [Estimator("gpn-plus").fit(replace(known, graph=graph)).embedding(graph) for graph in (data.graph, one_way)]
+    assert (z[0] == z[1]).all()

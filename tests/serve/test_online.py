@@ -245,4 +245,24 @@ def test_edges_of_a_directed_network(planted: Dataset, tmp_path: Path) -> None:
     local.ask("/api/nodes", {"nodes": [{**like(data, 3, "new")}, {"node": "newer", "edges": ["new"]}]})
     assert local.ask("/api/nodes/new", method="DELETE").status == 200
     assert local.ask("/api/nodes/newer").json["degree"] == 0
+
+    def z(name: str) -> torch.Tensor:
+        online = session_of(local).now.online
+        assert online.overlay is not None
+        return online.overlay.rows([online.number(name)])[0]  # type: ignore[list-item]
+
+    forth, back = {"source": "newer", "target": "node-5"}, {"source": "node-5", "target": "newer"}
+    local.ask("/api/edges", {"add": [forth]})
+    linked = z("newer")
+    local.ask("/api/edges", {"add": [back]})
+    assert [local.ask(f"/api/nodes/{name}").json["degree"] for name in ("newer", "node-5")] == [1, degree(data, 5) + 1]
+    local.ask("/api/edges", {"remove": [forth]})
+    assert [local.ask(f"/api/nodes/{name}").json["degree"] for name in ("newer", "node-5")] == [1, degree(data, 5)]
+    assert torch.allclose(z("newer"), linked, atol=1e-6), "an edge either way is an edge"
+    local.ask("/api/edges", {"remove": [back]})
+    assert not torch.allclose(z("newer"), linked, atol=1e-2)
     local.close()
+
+
+def degree(data: Dataset, node: int) -> int:
+    return int(data.graph.degree[node])

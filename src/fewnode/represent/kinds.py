@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from fewnode.adjacency import Relation, total
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -80,7 +81,7 @@ class LearnedRelations:
 
     def structure(self, graph: Graph) -> Graph:
         """The graph that a node's place in the structure is read from."""
-        return _by_odds(graph, self.checked(graph).odds) if self.in_structure else graph
+        return _by_odds(graph, self.checked(graph).odds) if self.in_structure else both_ways(graph)
 
     def checked(self, graph: Graph) -> LearnedRelations:
         """For this graph: as learned, or all relations alike if nothing was. A kind that came later is a usual one."""
@@ -121,16 +122,27 @@ def _has_directions(graph: Graph) -> bool:
 
 def operators_of(graph: Graph, learned: LearnedRelations) -> Operators:
     """The matrices of the plain union, and those of weights, directions, odds and relations."""
-    learned = learned.checked(graph)
+    learned, union = learned.checked(graph), both_ways(graph)
     more: dict[str, Callable[[], sp.csr_array]] = {
-        "weighted": lambda: normalised(graph),
+        "weighted": lambda: normalised(union),
         "in": lambda: random_walk(_arcs(graph)),
         "out": lambda: random_walk(_bare(_arcs(graph).adj.T.tocsr())),
         "odds": lambda: normalised(_by_odds(graph, learned.odds)),
     }
     for i, place in enumerate(learned.chosen):
         more[f"relation {i}"] = lambda place=place: normalised(_bare(graph.relations[place].both_ways))  # type: ignore[misc]
-    return Operators(graph.unweighted, more)
+    return Operators(union.unweighted, more)
+
+
+def both_ways(graph: Graph) -> Graph:
+    """The plain union: every edge leads both ways, whatever its direction. An undirected graph is that itself.
+
+    A node is like those that it points to, and like those that point to it. Directions have views of their own.
+    """
+    if not graph.directed:
+        return graph
+    relations = graph.relations or (Relation("edges", graph.adj, directed=True),)
+    return _bare(total(relations, directed=False))
 
 
 def _bare(adj: sp.csr_array) -> Graph:

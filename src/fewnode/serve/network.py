@@ -27,6 +27,7 @@ from fewnode.methods.plus import GPNPlus
 from fewnode.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.represent.kinds import both_ways
 from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.serve.edge_kinds import edges_between
 from fewnode.serve.overlay import EmbeddedNetwork
@@ -79,7 +80,7 @@ class ServedNetwork:
         if not can_be_updated(method.mixture_):
             return None
         views = StoredViews.of(method.mixture_, graph, partial(memory.scratch, self.home.parent))
-        return EmbeddedNetwork(graph, method.embedding(graph)[0], views)
+        return EmbeddedNetwork(both_ways(graph), method.embedding(graph)[0], views)
 
     def embedded(self) -> EmbeddedNetwork | None:
         """What rows of new nodes are made from; None if all nodes have to be embedded again for that."""

@@ -68,16 +68,18 @@ class OnlineNetwork:
         return None if self.overlay is not None and found in self.overlay.gone else found
 
     def near(self, name: str) -> list[str]:
-        """The names of a node's neighbours: of those that it aggregates from."""
-        number = self.number(name)
-        if number is None:
-            raise FewnodeError(f"unknown node {name!r}")
+        """The names of a node's neighbours: where edges have directions, of those that lead to it."""
+        number = self._known(name)
         if self.overlay is None:
             adj = self.anchor.data.graph.adj
-            found = adj.indices[adj.indptr[number] : adj.indptr[number + 1]]
-        else:
-            found = self.overlay.near(number)
-        return [self._name(int(i)) for i in found]
+            return [self._name(int(i)) for i in adj.indices[adj.indptr[number] : adj.indptr[number + 1]]]
+        found = [self._name(int(i)) for i in self.overlay.near(number)]
+        return [other for other in found if not self.base.directed or self._leads(other, name)]
+
+    def _leads(self, source: str, target: str) -> bool:
+        """Whether an edge of a direction is there now."""
+        edge = self.base.edge(source, target)
+        return self.state.edges.get(edge, self.base.has_edge(edge, self.state))
 
     def _name(self, number: int) -> str:
         return self.names[number] if number in self.names else self.anchor.data.node_name(number)
@@ -108,7 +110,8 @@ class OnlineNetwork:
     def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
         """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
         touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
-        embedded = None if touched["ties"] else self.anchor.embedded()
+        tied = touched["ties"] or (self.base.directed and state.ties)
+        embedded = None if tied else self.anchor.embedded()
         if embedded is None:
             return OnlineNetwork.of(
                 ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
@@ -160,8 +163,8 @@ class OnlineNetwork:
             if None in ends or set(ends) & set(gone):
                 continue
             source, target = (int(end) for end in ends if end is not None)
-            wanted = self.state.edges.get(edge, self.base.has_edge(edge, self.state))
-            for node, other in ((target, source),) if self.base.directed else ((target, source), (source, target)):
+            wanted = self._leads(*edge) or self._leads(*edge[::-1])  # rows are made of edges both ways
+            for node, other in ((target, source), (source, target)):
                 there = node < overlay.end and other in overlay.near(node)
                 if wanted != there:
                     (added if wanted else removed).append((node, other))

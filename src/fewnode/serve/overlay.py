@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -30,7 +28,7 @@ class ChangedNode(NamedTuple):
     """A node that is new, or near a change."""
 
     near: Ints
-    """Its neighbours: those that it aggregates from."""
+    """Its neighbours."""
     kept: Mapping[Kept, Rows]
     """As that of `StoredViews`, of this node."""
     z: Float[Tensor, " d"]
@@ -41,19 +39,14 @@ class EmbeddedNetwork:
     """A graph, z of all its nodes, and what rows of new ones are made from."""
 
     graph: Graph
+    """Every edge leads both ways."""
     z: Float[Tensor, "n d"]
     views: StoredViews
 
-    @cached_property
-    def _turned(self) -> sp.csr_array:
-        return self.graph.adj.T.tocsr() if self.graph.directed else self.graph.adj
-
     def near(self, node: int) -> Ints:
-        return _row(self.graph.adj, node)
-
-    def leads_to(self, node: int) -> Ints:
-        """Whose neighbour it is."""
-        return _row(self._turned, node)
+        adj = self.graph.adj
+        found: Ints = adj.indices[adj.indptr[node] : adj.indptr[node + 1]].astype(np.int64)
+        return found
 
 
 class Change(NamedTuple):
@@ -114,7 +107,7 @@ class Overlay:
         """The neighbours of every node where they change, and how many of them do."""
         near: dict[int, Ints] = {node: np.zeros(0, np.int64) for node in change.said if node >= self.end}
         count: dict[int, int] = {}
-        taken = [(int(u), node) for node in change.gone for u in self._leads_to(node)]
+        taken = [(int(u), node) for node in change.gone for u in self.near(node)]
         for arcs, adding in ((taken, False), (change.removed, False), (change.added, True)):
             for node, other in arcs:
                 now = near[node] if node in near else self.near(node)
@@ -122,12 +115,6 @@ class Overlay:
                 near[node] = np.append(rest, other) if adding else rest
                 count[node] = count.get(node, 0) + 1
         return near, count
-
-    def _leads_to(self, node: int) -> set[int]:
-        old = set(self.network.leads_to(node).tolist()) if node < self.network.graph.n else set()
-        if not self.network.graph.directed:
-            return set(self.near(node).tolist())
-        return {u for u in old if u not in self.nodes} | {u for u, own in self.nodes.items() if node in own.near}
 
     def _as_it_was(self, node: int, near: Ints | None) -> ChangedNode:
         """The node with other neighbours, and its row as it was; that of a new one is not known yet."""
@@ -172,11 +159,6 @@ class Overlay:
             if node in own:
                 found[i] = own[node].kept[name]
         return found
-
-
-def _row(adj: Any, node: int) -> Ints:
-    found: Ints = adj.indices[adj.indptr[node] : adj.indptr[node + 1]].astype(np.int64)
-    return found
 
 
 def _zeros(rows: Rows) -> Rows:
