@@ -132,12 +132,21 @@ WRITTEN = [
     Case("a NUL byte", nodes=NODES.replace("x", "x\0"), refused="NUL"),
 ]  # fmt: skip
 
+COMMAS = "id;label;size\na;x;1,5\nb;y;2,5\nc;x;{}\nd;y;4,25\n"
+AMOUNTS = "source;target;amount\na;b;1,5\nb;c;2,25\nc;d;{}\n"
+
 EMPTY = [
+    Case("a word among decimal commas", edges=AMOUNTS.format("much"), options={"weight": "amount"},
+         refused="data row 3, column 'amount': found 'much'"),
+    Case("infinity among decimal commas", edges=AMOUNTS.format("inf"), options={"weight": "amount"},
+         refused="data row 3, column 'amount': found 'inf'"),
+    Case("a decimal point among decimal commas", nodes=COMMAS.format("3.5"), options={"numeric": ["size"]},
+         refused="data row 3, column 'size': found '3.5'"),
     Case("an empty file of nodes", nodes="", refused="line 1 is empty"),
     Case("an empty file of edges", edges="", refused="line 1 is empty"),
     Case("nodes without rows", nodes="id,label\n", refused="nodes.csv: no node in it"),
     Case("edges without rows", edges="source,target\n", refused="edges.csv: no edge in it"),
-    Case("edges of one column", edges="source\na\n", refused="one column 'source' beside those of weight"),
+    Case("edges of one column", edges="source\na\n", refused="expected two with the ends of each edge"),
     Case("edges that are only a weight and a kind", edges="amount,kind\n1,pays\n",
          options={"weight": "amount", "relation": "kind"}, refused="edges.csv: no column beside those of weight"),
     Case("an id is empty", nodes="id,label\na,x\n,y\nc,x\nd,y\n", refused="data row 2, column 'id': empty"),

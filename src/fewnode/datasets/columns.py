@@ -104,10 +104,14 @@ class Table:
     def not_numbers(self, column: str) -> tuple[int, str]:
         """How many cells are neither a number nor missing, and the first of them: few may be words for "missing"."""
         labels = self.labels(column)
-        marks = [self.dialect.decimal] if self.dialect.decimal else list(_NUMBER)
-        odd = min((labels.filter(pc.invert(_match(labels, _NUMBER[mark]))) for mark in marks), key=len)
-        odd = odd.drop_null()
+        odd = labels.filter(self._odd(labels)[1]).drop_null()
         return len(odd), str(odd[0].as_py()) if len(odd) else ""
+
+    def _odd(self, labels: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
+        """The decimal mark that most cells agree with, and which of them are no numbers by it."""
+        marks = [self.dialect.decimal] if self.dialect.decimal else list(_NUMBER)
+        found = [(mark, pc.invert(_match(labels, _NUMBER[mark]))) for mark in marks]
+        return min(found, key=lambda each: pc.sum(each[1]).as_py() or 0)
 
     def _marks(self, labels: pa.ChunkedArray) -> list[str]:
         """The decimal marks with which all of the cells are numbers; one that was given is the only one asked for."""
@@ -125,7 +129,13 @@ class Table:
                 row, column, f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
             )
         if not marks:
-            return labels  # the cell that is no number is named where it is converted
+            mark, odd = self._odd(labels)
+            if mark == ".":
+                return labels  # the cell that is no number is named where it is converted
+            row = _first(odd)
+            raise self.fault(
+                row, column, f"found {labels[row].as_py()!r}, expected a number, as most cells of the column"
+            )
         other = "." if marks[0] == "," else ","
         return pc.replace_substring(pc.replace_substring(labels, other, ""), marks[0], ".")
 

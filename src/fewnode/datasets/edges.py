@@ -292,8 +292,8 @@ def _is_delimited(source: Source) -> bool:
 
 def _end_columns(header: list[str], given: tuple[str | None, str | None], name: str) -> list[str]:
     if len(header) < 2:
-        found = f"one column {header[0]!r}" if header else "no column"
-        raise FewnodeError(f"{name}: {found} beside those of weight, kind and time, expected the two ends of edges")
+        found = f"one column {header[0]!r}" if header else "no column beside those of weight, kind and time"
+        raise FewnodeError(f"{name}: {found}, expected two with the ends of each edge")
     default = next((pair for pair in ENDS if set(pair) <= set(header)), header[:2])
     ends = [column or other for column, other in zip(given, default, strict=True)]
     if ends[0] == ends[1]:
