@@ -131,14 +131,14 @@ def import_(
     ends = {"source": source_column, "target": target_column}
     written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
     said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
-    if source is None and memory:
-        raise FewnodeError("--memory imports .npz files; tables are read whole")
     if source is None and not (nodes and edges):
         raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
     is_graph = source is not None and source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
     about_columns = any(columns.values()) and not is_graph
     if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
         raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    if is_graph and memory:
+        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet); this is read whole")
     if source is not None and not is_graph:
         if limit := keep_memory(memory):
             if ways not in (True, False) or weight_scale or repeated:
@@ -149,6 +149,7 @@ def import_(
         _keep(data, out, quiet, as_json)
         return
     from fewnode.datasets.encode import Words
+    from fewnode.datasets.scratch import Scratch
     from fewnode.datasets.tables import read_graph, read_tables
 
     options: dict[str, Any] = {
@@ -171,7 +172,8 @@ def import_(
             "dialect": replace(written, header=not no_node_header),
             "edge_dialect": replace(written, header=not no_header),
         }
-        options |= {**ends, **dialects}
+        limit = keep_memory(memory)
+        options |= {**ends, **dialects, "disk": Scratch(out, limit) if limit else None}
         tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
         data = read_tables(tables[0], tables[1], directed=ways, **options)
         files = " and ".join(map(str, nodes))
