@@ -187,9 +187,7 @@ def _relation(
     return relation
 
 
-def _unweighted(
-    name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts, from_edges: FromEdges
-) -> Relation:
+def _unweighted(name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts, from_edges: FromEdges) -> Relation:
     """Every edge once, without anything to be added up."""
     relation = Relation(name, _plain(rows, n, directed, from_edges)[0].adj, directed)
     facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - relation.n_edges

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.datasets.scratch import Scratch
     from fewnode.datasets.splits import Split
 
 
@@ -138,7 +141,7 @@ def import_(
     if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
         raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
     if is_graph and memory:
-        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet); this is read whole")
+        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:
         if limit := keep_memory(memory):
             if ways not in (True, False) or weight_scale or repeated:
@@ -149,7 +152,6 @@ def import_(
         _keep(data, out, quiet, as_json)
         return
     from fewnode.datasets.encode import Words
-    from fewnode.datasets.scratch import Scratch
     from fewnode.datasets.tables import read_graph, read_tables
 
     options: dict[str, Any] = {
@@ -172,10 +174,10 @@ def import_(
             "dialect": replace(written, header=not no_node_header),
             "edge_dialect": replace(written, header=not no_header),
         }
-        limit = keep_memory(memory)
-        options |= {**ends, **dialects, "disk": Scratch(out, limit) if limit else None}
+        options |= {**ends, **dialects}
         tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
-        data = read_tables(tables[0], tables[1], directed=ways, **options)
+        with _scratch(out, keep_memory(memory)) as disk:
+            data = read_tables(tables[0], tables[1], directed=ways, disk=disk, **options)
         files = " and ".join(map(str, nodes))
     has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
     if not has_label and not no_label:
@@ -184,6 +186,19 @@ def import_(
     if has_label and no_label:
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
+
+
+@contextmanager
+def _scratch(out: Path, limit: int | None) -> Iterator[Scratch | None]:
+    """Room for tables where the dataset will be; if they cannot be read, the folder is not left behind."""
+    from fewnode.datasets.scratch import Scratch
+
+    try:
+        yield Scratch(out, limit) if limit else None
+    except BaseException:
+        with suppress(OSError):
+            out.rmdir()
+        raise
 
 
 def _import_file(

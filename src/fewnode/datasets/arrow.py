@@ -87,7 +87,7 @@ def _read_file(path: Path, choose: Choose, dialect: Dialect, disk: Scratch | Non
             return read_csv(path, choose, replace(dialect, separator=dialect.separator or "tab"), disk)
         case ".jsonl" | ".jsonl.gz" | ".ndjson" | ".ndjson.gz":
             if disk is not None:
-                raise FewnodeError(f"{path}: JSON lines are read whole; make it .csv or .parquet, or leave out --memory")
+                raise FewnodeError(f"{path}: JSON lines are read whole; make it a .csv, or leave out --memory")
             return read_json_lines(path, choose, dialect)
         case ".parquet" | ".pq":
             return _read_parquet(path, choose, disk)

@@ -235,7 +235,9 @@ def written_ids(table: Table, column: str) -> pa.ChunkedArray:
     if not _is_text(table, column):
         return texts
     written = table.data.column(column)
-    return table.each_piece(lambda texts, cells: pc.if_else(pc.is_valid(texts), pc.cast(cells, TEXT), None), texts, written)
+    return table.each_piece(
+        lambda texts, cells: pc.if_else(pc.is_valid(texts), pc.cast(cells, TEXT), None), texts, written
+    )
 
 
 def _hashes(cells: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -157,4 +157,5 @@ class Scratch:
 
 def _own(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Without what lies before and after a slice: Arrow would write the offsets of all of it."""
-    return batch if batch.num_rows == 0 else pa.record_batch([pa.concat_arrays([c]) for c in batch.columns], batch.schema.names)
+    columns = [pa.concat_arrays([column]) for column in batch.columns]
+    return pa.record_batch(columns, batch.schema.names)

@@ -50,6 +50,20 @@ class BaseDataset:
         source, target = (-1 if name in state.removed else self.row.get(name, -1) for name in edge)
         return min(source, target) >= 0 and linked(self.data.graph, source, target)
 
+    def joined(self, edge: Edge, state: State) -> bool:
+        """Whether two nodes are joined in a state, by an edge of whatever kind."""
+        pairs = [edge] if self.directed else [edge, edge[::-1]]
+        kinds = [(pair, relation) for pair in pairs for relation in self.data.graph.relations]
+        said = {
+            (*pair, kind.name): state.ties[*pair, kind.name] for pair, kind in kinds if (*pair, kind.name) in state.ties
+        }
+        if any(amount > 0 for amount in said.values()):
+            return True
+        if not said or edge in state.edges:
+            return state.edges.get(edge, self.has_edge(edge, state))
+        left = [(pair, kind) for pair, kind in kinds if (*pair, kind.name) not in said]
+        return self.has_edge(edge, state) and any(_has(kind.adj, self.row[s], self.row[t]) for (s, t), kind in left)
+
     def changed(self, state: State) -> Dataset:
         """The dataset with all changes of a state; what they contradict is an error."""
         data = self.data
@@ -123,7 +137,10 @@ def _with_new(fields: Mapping[str, Any], new: EncodedNodes, source: NDArray[np.i
 
 
 def linked(graph: Graph, source: int, target: int) -> bool:
-    adj = graph.adj
+    return _has(graph.adj, source, target)
+
+
+def _has(adj: sp.csr_array, source: int, target: int) -> bool:
     return bool(np.isin(source, adj.indices[adj.indptr[target] : adj.indptr[target + 1]]))
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,18 @@ import scipy.sparse as sp
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
 from fewnode.predictions import Answerer
+from fewnode.serve.anchors import keep_anchor, recall_state, recall_views
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import KEPT, ServedNetwork
 from fewnode.serve.overlay import Change, Overlay
 from fewnode.serve.state import Edge, GivenClass, Key, State
 
 NO_SPLIT = ClassSplit((), (), ())
+NETWORK = ("nodes", "removed", "edges", "ties")
+"""Tables of the state that the network depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,29 @@ class OnlineNetwork:
     @classmethod
     def of(cls, anchor: ServedNetwork, base: BaseDataset, state: State) -> OnlineNetwork:
         return cls(anchor, base, state)
+
+    @classmethod
+    def opened(cls, model: Estimator, base: BaseDataset, home: Path, state: State) -> OnlineNetwork:
+        """The network of a state at a start: what was embedded last, and new rows of what has changed since.
+
+        Where nothing was kept, or it cannot be gone on with, all nodes are embedded.
+        """
+        whole, before = base.changed(state), recall_state(home)
+        keys = [] if before is None else [key for key in state.differs(before) if key[0] in NETWORK]
+        if before is not None and keys:
+            with suppress(FewnodeError):
+                data = base.changed(before)
+                if (views := recall_views(home, model, data)) is not None:
+                    return cls.of(ServedNetwork(model, data, home, views=views), base, before).changed(state, keys)
+        return cls.of(ServedNetwork(model, whole, home), base, state)
+
+    def settle(self) -> None:
+        """Make what rows of new nodes need, and keep it for the next start, if it is not there yet."""
+        anchor = self.anchor
+        embedded = anchor.embedded()
+        if embedded is not None and not anchor.views_are_kept and self.overlay is None:
+            keep_anchor(anchor.home, anchor.model, anchor.data, embedded.views, self.state)
+            anchor.views_are_kept = True
 
     # --- nodes ---
 
@@ -108,7 +137,7 @@ class OnlineNetwork:
     def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
         """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
         touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
-        embedded = None if touched["ties"] else self.anchor.embedded()
+        embedded = self.anchor.embedded()
         if embedded is None:
             return OnlineNetwork.of(
                 ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
@@ -120,7 +149,8 @@ class OnlineNetwork:
         numbers = {**self.numbers, **{name: before.end + i for i, name in enumerate(fresh)}}
         there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
         said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
-        added, removed = there._arcs(touched["edges"], gone)
+        tied = [self.base.edge(source, target) for source, target, _ in touched["ties"]]
+        added, removed = there._arcs(list(dict.fromkeys([*touched["edges"], *tied])), gone)
         overlay = before.changed(Change(gone, said, added, removed))
         later = {**self.names, **{numbers[name]: name for name in fresh}}
         return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
@@ -160,7 +190,7 @@ class OnlineNetwork:
             if None in ends or set(ends) & set(gone):
                 continue
             source, target = (int(end) for end in ends if end is not None)
-            wanted = self.state.edges.get(edge, self.base.has_edge(edge, self.state))
+            wanted = self.base.joined(edge, self.state)
             for node, other in ((target, source),) if self.base.directed else ((target, source), (source, target)):
                 there = node < overlay.end and other in overlay.near(node)
                 if wanted != there:
