@@ -52,17 +52,20 @@ class BaseDataset:
 
     def joined(self, edge: Edge, state: State) -> bool:
         """Whether two nodes are joined in a state, by an edge of whatever kind."""
-        pairs = [edge] if self.directed else [edge, edge[::-1]]
-        kinds = [(pair, relation) for pair in pairs for relation in self.data.graph.relations]
-        said = {
-            (*pair, kind.name): state.ties[*pair, kind.name] for pair, kind in kinds if (*pair, kind.name) in state.ties
+        turned = [edge] if self.directed else [edge, edge[::-1]]
+        kinds = {
+            (*pair, each.name): each
+            for each in self.data.graph.relations
+            for pair in (turned if each.directed else [(min(edge), max(edge))])
         }
+        said = {tie: state.ties[tie] for tie in kinds if tie in state.ties}
         if any(amount > 0 for amount in said.values()):
             return True
+        usual = self.has_edge(edge, state)
         if not said or edge in state.edges:
-            return state.edges.get(edge, self.has_edge(edge, state))
-        left = [(pair, kind) for pair, kind in kinds if (*pair, kind.name) not in said]
-        return self.has_edge(edge, state) and any(_has(kind.adj, self.row[s], self.row[t]) for (s, t), kind in left)
+            return state.edges.get(edge, usual)
+        left = {tie: each for tie, each in kinds.items() if tie not in said}
+        return usual and any(_has(each.adj, self.row[s], self.row[t]) for (s, t, _), each in left.items())
 
     def changed(self, state: State) -> Dataset:
         """The dataset with all changes of a state; what they contradict is an error."""

@@ -26,6 +26,7 @@ from fewnode.graph import Graph, is_sparse
 from fewnode.predictions import Answerer
 from fewnode.serve.anchors import keep_anchor, recall_state, recall_views
 from fewnode.serve.changes import BaseDataset
+from fewnode.serve.layered import Layered
 from fewnode.serve.network import KEPT, ServedNetwork
 from fewnode.serve.overlay import Change, Overlay
 from fewnode.serve.state import Edge, GivenClass, Key, State
@@ -44,9 +45,9 @@ class OnlineNetwork:
     state: State
     overlay: Overlay | None = None
     """None if nothing has changed since all nodes were embedded."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: Layered[str, int] = field(default_factory=Layered)
     """Of nodes that came since."""
-    names: Mapping[int, str] = field(default_factory=dict)
+    names: Layered[int, str] = field(default_factory=Layered)
     _ready: dict[Any, tuple[Answerer, list[Any]]] = field(default_factory=dict)
     """Answerers of support sets, and the rows that they were made from."""
     _making: Any = field(default_factory=threading.Lock)
@@ -146,13 +147,13 @@ class OnlineNetwork:
         gone = self._gone(state, touched)
         names = [name for name in touched["nodes"] if name in state.nodes]
         fresh = [name for name in names if self.number(name) is None or self.number(name) in gone]
-        numbers = {**self.numbers, **{name: before.end + i for i, name in enumerate(fresh)}}
+        numbers = self.numbers.updated({name: before.end + i for i, name in enumerate(fresh)})
         there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
         said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
         tied = [self.base.edge(source, target) for source, target, _ in touched["ties"]]
         added, removed = there._arcs(list(dict.fromkeys([*touched["edges"], *tied])), gone)
         overlay = before.changed(Change(gone, said, added, removed))
-        later = {**self.names, **{numbers[name]: name for name in fresh}}
+        later = self.names.updated({numbers[name]: name for name in fresh})
         return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
 
     def _gone(self, state: State, touched: Mapping[str, list[Any]]) -> list[int]:
