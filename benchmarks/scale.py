@@ -1,6 +1,7 @@
 """A network larger than memory from file to predictions, each stage in a process of its own: time, memory, disk.
 
     python benchmarks/scale.py --nodes 10_000_000 --edges 100_000_000 --memory 6G --out docs/scale.json
+    python benchmarks/scale.py --nodes 1_000_000 --edges 10_000_000 --width 8000 --words 32 --memory 6G
     python benchmarks/scale.py --method gpn --nodes 10_000_000 --edges 100_000_000 --memory 6G
 
 The generator writes an .npz file with bounded memory, too; one that an earlier run left with --keep is used again.
@@ -31,8 +32,11 @@ SPREAD = 0.5
 PIECE = 1 << 20
 
 
-def generate(path: Path, nodes: int, edges: int, width: int, seed: int = 0) -> None:
-    """Communities of `COMMUNITY` nodes of one class each, attributes around the mean of the class, ends by weight."""
+def generate(path: Path, nodes: int, edges: int, width: int, words: int = 0, seed: int = 0) -> None:
+    """Communities of `COMMUNITY` nodes of one class each, ends of edges by weight, attributes around the class's mean.
+
+    With `words` a node has so many words instead, 3 of 10 from the class's own 200.
+    """
     rng = np.random.default_rng(seed)
     classes = sum(CLASSES)
     community = rng.permutation(np.arange(-(-nodes // COMMUNITY)) % classes)
@@ -40,7 +44,7 @@ def generate(path: Path, nodes: int, edges: int, width: int, seed: int = 0) -> N
     total = np.concatenate([[0.0], np.cumsum(rng.lognormal(sigma=SPREAD, size=nodes))])
     y = np.empty(nodes, np.int64)
     y[name] = community[np.arange(nodes) // COMMUNITY]
-    centre = rng.standard_normal((classes, width)).astype(np.float32)
+    centre = rng.standard_normal((classes, width)).astype(np.float32)  # drawn also where words are asked for
     ends = np.empty((2, edges), np.int32)
     for low in range(0, edges, PIECE):
         count = min(PIECE, edges - low)
@@ -57,14 +61,40 @@ def generate(path: Path, nodes: int, edges: int, width: int, seed: int = 0) -> N
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for key, array in {"edge_index": ends, "y": labelled, **parts}.items():
             _write(archive, key, array.shape, array.dtype, [array])
-        rows = (
-            (centre[y[low : low + PIECE]] + 3 * rng.standard_normal((min(PIECE, nodes - low), width))).astype(
-                np.float32
-            )
-            for low in range(0, nodes, PIECE)
-        )
-        _write(archive, "x", (nodes, width), np.dtype(np.float32), rows)
+        if words:
+            _write_words(archive, y, width, words, rng)
+        else:
+            _write_dense(archive, y, centre, rng)
     np.save(path.with_suffix(".y.npy"), y)
+
+
+def _write_dense(archive: zipfile.ZipFile, y: np.ndarray, centre: np.ndarray, rng: np.random.Generator) -> None:
+    shape = y.size, centre.shape[1]
+    parts = (y[low : low + PIECE] for low in range(0, y.size, PIECE))
+    rows = ((centre[part] + 3 * rng.standard_normal((part.size, shape[1]))).astype(np.float32) for part in parts)
+    _write(archive, "x", shape, np.dtype(np.float32), rows)
+
+
+def _write_words(archive: zipfile.ZipFile, y: np.ndarray, width: int, words: int, rng: np.random.Generator) -> None:
+    """Rows of words in ascending order, none twice."""
+    topic = rng.integers(0, width, (sum(CLASSES), 200))
+    count, rows = np.zeros(y.size, np.int64), []
+    for low in range(0, y.size, PIECE // words):
+        part = y[low : low + PIECE // words]
+        shape = part.size, words
+        own = topic[part[:, None], rng.integers(0, 200, shape)]
+        common = (width * rng.random(shape) ** 3).astype(np.int64)
+        drawn = np.sort(np.where(rng.random(shape) < 0.3, own, common), axis=1)
+        new = np.diff(drawn, axis=1, prepend=-1) > 0
+        count[low : low + part.size] = new.sum(axis=1)
+        rows.append(drawn[new].astype(np.int32))
+    indptr = np.concatenate([[0], np.cumsum(count)])
+    ones = (np.ones(each.size, np.float32) for each in rows)
+    _write(archive, "x_indptr", indptr.shape, indptr.dtype, [indptr])
+    _write(archive, "x_indices", (int(indptr[-1]),), np.dtype(np.int32), rows)
+    _write(archive, "x_data", (int(indptr[-1]),), np.dtype(np.float32), ones)
+    shape = np.array([y.size, width])
+    _write(archive, "x_shape", shape.shape, shape.dtype, [shape])
 
 
 def _write(archive: zipfile.ZipFile, key: str, shape: tuple[int, ...], dtype: np.dtype, pieces) -> None:
@@ -125,6 +155,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--words", type=int, default=0, help="So many words a node, of --width, instead of numbers.")
     parser.add_argument("--episodes", type=int, default=300)
     parser.add_argument("--memory", default="6G")
     parser.add_argument("--method", default="gpn-plus", choices=("gpn-plus", "gpn"))
@@ -135,11 +166,11 @@ def main() -> None:
     given = parser.parse_args()
     work = given.work
     if given.stage == "generate":
-        generate(work / "network.npz", given.nodes, given.edges, given.width)
+        generate(work / "network.npz", given.nodes, given.edges, given.width, given.words)
         return
     work.mkdir(parents=True, exist_ok=True)
     fewnode, limit = [sys.executable, "-m", "fewnode"], ["--memory", given.memory]
-    shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width")]
+    shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width", "words")]
     data, run = str(work / "data"), str(work / "run")
     train = ["--episodes", str(given.episodes), "--option", "patience=1000"] if given.method == "gpn" else []
     classified = ["--support", str(work / "support.csv"), "--all", "--out", str(work / "predictions.csv")]
@@ -157,6 +188,7 @@ def main() -> None:
         "nodes": given.nodes,
         "edges": given.edges,
         "width": given.width,
+        **({"words": given.words} if given.words else {}),
         "stages": {},
     }
     found |= {"memory": given.memory, "episodes": given.episodes, "load_before": round(os.getloadavg()[0], 1)}

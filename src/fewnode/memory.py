@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,14 @@ def resident() -> int:
 def map_file(path: Path) -> NDArray[np.uint8]:
     """The bytes of a file, read-only, where they are."""
     with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return np.zeros(0, np.uint8)
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return map_open(file)
+
+
+def map_open(file: BinaryIO) -> NDArray[np.uint8]:
+    """The same of a file that is open, and may have no name."""
+    if not os.fstat(file.fileno()).st_size:
+        return np.zeros(0, np.uint8)
+    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _maps.add(mapping)
     return np.frombuffer(mapping, np.uint8)
 
@@ -91,20 +96,20 @@ def limit() -> int | None:
     return _limit
 
 
-def scratch(folder: Path, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """An array of float32 on a file without a name, which is gone with it: room beyond memory.
+def scratch(folder: Path, shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
+    """An array on a file without a name, which is gone with it: room beyond memory.
 
     The room is taken at once: a disk that is full is an error here, not a crash when a page is written.
     """
-    size = 4 * math.prod(shape)
+    size = np.dtype(dtype).itemsize * math.prod(shape)
     if not size:
-        return np.zeros(shape, np.float32)
+        return np.zeros(shape, dtype)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
         mapping = mmap.mmap(file.fileno(), size)
     _maps.add(mapping)
-    return np.frombuffer(mapping, np.float32).reshape(shape)
+    return np.frombuffer(mapping, dtype).reshape(shape)
 
 
 def chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

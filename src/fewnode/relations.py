@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,8 @@ from fewnode.scaling import Scaling, Weights
 
 Directed: TypeAlias = bool | Collection[str]
 """Whether all edges have a direction, or the names of the relations whose edges have one."""
+
+FromEdges: TypeAlias = Callable[..., Graph]
 
 MOST = 30
 MOST_NAMES = 100_000
@@ -122,12 +124,20 @@ def pyg_edges(graph: Graph) -> tuple[Ints, dict[str, Any]]:
 
 
 def read_relations(
-    rows: EdgeRows, n: int, x: Attributes | None = None, rules: EdgeRules = AS_THEY_ARE
+    rows: EdgeRows,
+    n: int,
+    x: Attributes | None = None,
+    rules: EdgeRules = AS_THEY_ARE,
+    from_edges: FromEdges = Graph.from_edges,
 ) -> tuple[Graph, EdgeFacts]:
-    """A graph of the edges, and what became of them. Without weights and kinds it is a plain one."""
+    """A graph of the edges, and what became of them. Without weights and kinds it is a plain one.
+
+    `from_edges` makes graphs of edges without weights: as `Graph.from_edges` does, perhaps in less memory.
+    """
     rules = _checked(rows, rules)
-    if rows.kind is None and rows.weight is None and rows.fade is None and rules.repeated != "count":
-        return _plain(rows, n, x, bool(rules.directed))
+    if is_plain(rows, rules):
+        graph, facts = _plain(rows, n, bool(rules.directed), from_edges)
+        return graph if x is None else replace(graph, x=x), facts
     checked_edges(rows.edge_index, n)
     _check_amounts(rows.weight)
     facts = EdgeFacts()
@@ -135,19 +145,32 @@ def read_relations(
     found: list[tuple[Relation, Ints]] = []
     for name, part in _by_kind(rows):
         directed = rules.directed if isinstance(rules.directed, bool) else name in rules.directed
-        found.append((_relation(name, part, n, directed, rules, facts), part.edge_index))
+        found.append((_relation(name, part, n, directed, rules, facts, from_edges), part.edge_index))
     return Graph.from_relations(_inverses_once(found, n, facts), x), facts
 
 
-def _plain(rows: EdgeRows, n: int, x: Attributes | None, directed: bool) -> tuple[Graph, EdgeFacts]:
-    graph = Graph.from_edges(rows.edge_index, n, x, directed=directed)
+def is_plain(rows: EdgeRows, rules: EdgeRules) -> bool:
+    """Whether edges have neither weights nor kinds."""
+    return rows.kind is None and rows.weight is None and rows.fade is None and rules.repeated != "count"
+
+
+def _plain(rows: EdgeRows, n: int, directed: bool, from_edges: FromEdges) -> tuple[Graph, EdgeFacts]:
+    graph = from_edges(rows.edge_index, n, directed=directed)
     proper = int((rows.edge_index[0] != rows.edge_index[1]).sum())
     return graph, EdgeFacts(repeated=proper - int(graph.adj.nnz if directed else graph.adj.nnz // 2))
 
 
-def _relation(name: str, rows: EdgeRows, n: int, directed: bool, rules: EdgeRules, facts: EdgeFacts) -> Relation:
+def _relation(
+    name: str,
+    rows: EdgeRows,
+    n: int,
+    directed: bool,
+    rules: EdgeRules,
+    facts: EdgeFacts,
+    from_edges: FromEdges,
+) -> Relation:
     if rows.weight is None and rows.fade is None and rules.repeated != "count":
-        return _unweighted(name, rows, n, directed, facts)
+        return _unweighted(name, rows, n, directed, facts, from_edges)
     merged = merge(rows, n, directed, rules.repeated)
     facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - merged.source.size
     facts.zero += int((merged.amount == 0).sum())
@@ -164,9 +187,9 @@ def _relation(name: str, rows: EdgeRows, n: int, directed: bool, rules: EdgeRule
     return relation
 
 
-def _unweighted(name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts) -> Relation:
+def _unweighted(name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts, from_edges: FromEdges) -> Relation:
     """Every edge once, without anything to be added up."""
-    relation = Relation(name, _plain(rows, n, None, directed)[0].adj, directed)
+    relation = Relation(name, _plain(rows, n, directed, from_edges)[0].adj, directed)
     facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - relation.n_edges
     facts.scalings[name] = Scaling.learn(np.ones(min(1, relation.n_edges)), "none")
     facts.relations.append({"name": name, "edges": relation.n_edges, "directed": directed})

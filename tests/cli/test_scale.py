@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from datasets.test_scratch import tables
 from graphs import planted
 
 pytestmark = pytest.mark.usefixtures("opened_anew")
@@ -117,13 +118,28 @@ def test_a_disk_that_fills_up_in_the_middle_of_the_views(
     assert fewnode(*train, "--resume").code == 0
 
 
+def test_tables_within_memory_are_those_read_whole(fewnode: Command, tmp_path: Path) -> None:
+    nodes, edges = tables(tmp_path)
+    given = ("data", "import", "--nodes", nodes, "--edges", edges, "--name", "d", "-q")
+    for out, limit in (("whole", ()), ("pieces", ("--memory", "2G"))):
+        assert fewnode(*given, "--out", tmp_path / out, *limit).code == 0
+    for file in ("dataset.safetensors", "dataset.json"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "pieces" / file).read_bytes()
+    edges.write_text(edges.read_text() + "n1,nobody,1,pays\n")
+    refused = fewnode(*given, "--out", tmp_path / "o", "--memory", "2G")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert f"{edges}: data row 3001, column 'target': node 'nobody' is not in {nodes}" in refused.err
+    assert not (tmp_path / "o").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("data", "import", "NPZ", "--out", "o", "--memory", "much"), "expected a size"),
         (("data", "import", "NPZ", "--out", "o", "--memory", "1M"), "at least 512M"),
         (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
-        (("data", "import", "--nodes", "a", "--edges", "b", "--out", "o", "--memory", "1G"), "imports .npz files"),
+        (("data", "import", "--nodes", "a.jsonl", "--edges", "b", "--out", "o", "--memory", "1G"), "are read whole"),
+        (("data", "import", "a.graphml", "--out", "o", "--memory", "1G"), "imports .npz files and tables"),
         (("data", "prepare", "none"), "no such file"),
         ((*TRAIN, "--memory", "1G"), "dataset directory"),
         ((*TRAIN, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),

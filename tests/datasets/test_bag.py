@@ -83,3 +83,11 @@ def test_a_new_text_gets_the_row_it_would_have_had_among_others(texts: list[str]
     for i, text in enumerate(texts):
         np.testing.assert_array_equal(encode([text], vocabulary).toarray(), together[[i]])
     assert together.sum() == sum(word not in STOP_WORDS for text in texts for word in words(text))
+
+
+def test_words_that_do_not_fit_are_counted_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in rng.integers(0, 400, 9)) for _ in range(300)]
+    whole = choose_vocabulary(texts, size=120)
+    monkeypatch.setattr("fewnode.datasets.bag.MOST_HELD", 50)
+    assert choose_vocabulary(texts, size=120) == whole

@@ -16,6 +16,11 @@ import torch
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
+from fewnode.merging import EdgeRows
+from fewnode.methods.plus import GPNPlus
+from fewnode.relations import read_relations
+from fewnode.represent.kinds_trial import KindsTrial
+from fewnode.represent.new_rows import StoredViews
 from fewnode.serve.bodies import Attach, Classify
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.session import Session
@@ -266,3 +271,69 @@ def test_edges_of_a_directed_network(planted: Dataset, tmp_path: Path) -> None:
 
 def degree(data: Dataset, node: int) -> int:
     return int(data.graph.degree[node])
+
+
+def test_a_restart_goes_on_with_what_was_embedded(
+    model: Estimator, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is embedded or diffused again, unless what was kept is not what this user wrote."""
+    asked = {"nodes": ["new 7", planted.node_name(7), planted.node_name(60)]}
+    local = InProcess(model, planted, tmp_path / "state.sqlite")
+    with_classes(local, planted)
+    session_of(local).refresh.wait()
+    local.ask("/api/nodes", {"nodes": [like(planted, 7, "new 7")]})
+    before = local.ask("/api/classify", asked).json
+    local.close()
+
+    def refused(*_: object) -> None:
+        raise AssertionError("made again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GPNPlus, "_embed", refused)
+        patch.setattr(StoredViews, "of", refused)
+        local = InProcess(model, planted, tmp_path / "state.sqlite")
+        assert local.ask("/api/classify", asked).json == before
+        assert local.ask("/api/nodes", {"nodes": [like(planted, 60, "new 60")]}).status == 200
+        local.close()
+    [kept] = (tmp_path / "state.sqlite.embedding").glob("anchor.safetensors")
+    blob = bytearray(kept.read_bytes())
+    blob[-5] ^= 1
+    kept.write_bytes(blob)
+    local = InProcess(model, planted, tmp_path / "state.sqlite")
+    assert session_of(local).now.online.overlay is None
+    local.close()
+
+
+def test_edges_of_kinds_change_rows_near_them(
+    planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no view over kinds counts, rows are made from the union of all edges."""
+    monkeypatch.setattr(KindsTrial, "passed", lambda *_: False)
+    edges = planted.graph.edge_index()
+    kind = np.add(*edges) % 3  # the same both ways
+    rows = EdgeRows(edges, None, kind, ("pays", "owns", "knows"))
+    data = replace(planted, graph=read_relations(rows, planted.graph.n, planted.graph.x)[0])
+    local = InProcess(Estimator("gpn-plus", way=3, shot=3).fit(data), data, tmp_path / "state.sqlite")
+    session = session_of(local)
+    session.refresh.wait()
+    names = [data.node_name(i) for i in range(0, 60, 5)]
+    near = data.node_name(int(edges[1, edges[0] == data.node(names[2])][0]))
+    was = ("pays", "owns", "knows")[(data.node(names[2]) + data.node(near)) % 3]
+    changes: list[tuple[str, str, str, str]] = [
+        ("add", names[0], names[1], "pays"),
+        ("add", names[0], names[1], "owns"),
+        ("remove", names[0], names[1], "pays"),
+        ("remove", names[2], near, was),
+        ("add", names[3], names[4], "knows"),
+        ("remove", names[3], names[4], "knows"),
+    ]
+    for what, source, target, name in changes:
+        body = {what: [{"source": source, "target": target, "kind": name}]}
+        assert local.ask("/api/edges", body).status == 200
+    online = session.now.online
+    assert online.overlay is not None
+    whole = session.base.changed(session.now.state)
+    for name in [*names, near]:
+        expected = whole.graph.adj[[whole.node(name)]].indices.tolist()
+        assert set(online.near(name)) == {whole.node_name(i) for i in expected}
+    local.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from fewnode.errors import FewnodeError, closest
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.datasets.scratch import Scratch
     from fewnode.datasets.splits import Split
 
 
@@ -131,14 +134,14 @@ def import_(
     ends = {"source": source_column, "target": target_column}
     written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
     said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
-    if source is None and memory:
-        raise FewnodeError("--memory imports .npz files; tables are read whole")
     if source is None and not (nodes and edges):
         raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
     is_graph = source is not None and source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
     about_columns = any(columns.values()) and not is_graph
     if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
         raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    if is_graph and memory:
+        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:
         if limit := keep_memory(memory):
             if ways not in (True, False) or weight_scale or repeated:
@@ -173,7 +176,8 @@ def import_(
         }
         options |= {**ends, **dialects}
         tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
-        data = read_tables(tables[0], tables[1], directed=ways, **options)
+        with _scratch(out, keep_memory(memory)) as disk:
+            data = read_tables(tables[0], tables[1], directed=ways, disk=disk, **options)
         files = " and ".join(map(str, nodes))
     has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
     if not has_label and not no_label:
@@ -182,6 +186,19 @@ def import_(
     if has_label and no_label:
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
+
+
+@contextmanager
+def _scratch(out: Path, limit: int | None) -> Iterator[Scratch | None]:
+    """Room for tables where the dataset will be; if they cannot be read, the folder is not left behind."""
+    from fewnode.datasets.scratch import Scratch
+
+    try:
+        yield Scratch(out, limit) if limit else None
+    except BaseException:
+        with suppress(OSError):
+            out.rmdir()
+        raise
 
 
 def _import_file(

@@ -7,8 +7,9 @@ it is said with the place, and a file that inflates beyond all proportion is ref
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ import pyarrow.parquet
 
 from fewnode.datasets import decoding
 from fewnode.datasets.columns import TEXT, Choose, Table, is_number
+from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.text_tables import read_csv, read_json_lines
 from fewnode.delimited import AS_USUAL, Dialect, column_names
 from fewnode.errors import FewnodeError, closest
@@ -52,8 +54,13 @@ class NamedTable:
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
 
-def read_table(source: Source, what: str, choose: Choose = list, dialect: Dialect = AS_USUAL) -> Table:
-    """The chosen columns of a table; one that is no file goes by `what` in messages."""
+def read_table(
+    source: Source, what: str, choose: Choose = list, dialect: Dialect = AS_USUAL, disk: Scratch | None = None
+) -> Table:
+    """The chosen columns of a table; one that is no file goes by `what` in messages.
+
+    With `disk` the columns of a file, and what is made of them, lie there.
+    """
     header: list[str] = []
 
     def note_header(names: list[str]) -> Sequence[str]:
@@ -63,25 +70,27 @@ def read_table(source: Source, what: str, choose: Choose = list, dialect: Dialec
     if isinstance(source, NamedTable):
         name, data = source.name, _from_frame(source.data, source.name, note_header)
     elif isinstance(source, (str, os.PathLike)):
-        name, data = str(source), _read_file(Path(source), note_header, dialect)
+        name, data = str(source), _read_file(Path(source), note_header, dialect, disk)
     else:
         name, data = f"the {what} table", _from_frame(source, f"the {what} table", note_header)
-    return Table(name, data, tuple(header), dialect)
+    return Table(name, data, tuple(header), dialect, disk)
 
 
-def _read_file(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
+def _read_file(path: Path, choose: Choose, dialect: Dialect, disk: Scratch | None) -> pa.Table:
     kind = path.suffix.lower()
     if kind == ".gz":
         kind = path.with_suffix("").suffix.lower() + kind
     match kind:
         case ".csv" | ".csv.gz":
-            return read_csv(path, choose, dialect)
+            return read_csv(path, choose, dialect, disk)
         case ".tsv" | ".tsv.gz" | ".tab" | ".tab.gz":
-            return read_csv(path, choose, replace(dialect, separator=dialect.separator or "tab"))
+            return read_csv(path, choose, replace(dialect, separator=dialect.separator or "tab"), disk)
         case ".jsonl" | ".jsonl.gz" | ".ndjson" | ".ndjson.gz":
+            if disk is not None:
+                raise FewnodeError(f"{path}: JSON lines are read whole; make it a .csv, or leave out --memory")
             return read_json_lines(path, choose, dialect)
         case ".parquet" | ".pq":
-            return _read_parquet(path, choose)
+            return _read_parquet(path, choose, disk)
     with readable(path):
         raise FewnodeError(f"{path}: unknown kind of table {kind!r}, expected {FORMATS}")
 
@@ -112,7 +121,7 @@ def _from_frame(source: Any, name: str, choose: Choose) -> pa.Table:
     return data.select(list(choose(data.column_names)))
 
 
-def _read_parquet(path: Path, choose: Choose) -> pa.Table:
+def _read_parquet(path: Path, choose: Choose, disk: Scratch | None) -> pa.Table:
     """Read batch by batch with repeated strings stored once, so that a bomb is noticed while it is still small."""
     try:
         with readable(path) as file:
@@ -122,19 +131,32 @@ def _read_parquet(path: Path, choose: Choose) -> pa.Table:
             chosen = [written[name] for name in choose(names)]
             repeated = [name for name in chosen if any(test(schema.field(name).type) for test in _STRINGS)]
             parquet = pyarrow.parquet.ParquetFile(file, read_dictionary=repeated)
-            batches, left = [], max(4 * decoding.FREE_BYTES, decoding.MAX_INFLATION * os.fstat(file.fileno()).st_size)
-            for batch in parquet.iter_batches(columns=chosen):
-                left -= _size(batch)
-                if left < 0:
-                    raise FewnodeError(f"{path}: inflates to over {decoding.MAX_INFLATION} times its size, refused")
-                batches.append(pa.table([_written_out(column) for column in batch.columns], batch.schema.names))
             none = parquet.schema_arrow.empty_table().select(chosen)
-            data = pa.concat_tables(batches).select(chosen) if batches else none
+            batches = _batches(path, parquet, chosen, os.fstat(file.fileno()).st_size)
+            first = next(batches, None)
+            if first is None:
+                data = none
+            elif disk is None:
+                data = pa.Table.from_batches([first, *batches])
+            else:
+                data = disk.table(first.schema, chain([first], batches))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:  # damage is met anywhere
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk's fault, not the file's
         raise FewnodeError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
     return data.rename_columns([name.strip() for name in chosen])
+
+
+def _batches(
+    path: Path, parquet: pyarrow.parquet.ParquetFile, chosen: Sequence[str], size: int
+) -> Iterator[pa.RecordBatch]:
+    left = max(4 * decoding.FREE_BYTES, decoding.MAX_INFLATION * size)
+    for batch in parquet.iter_batches(columns=chosen):
+        left -= _size(batch)
+        if left < 0:
+            raise FewnodeError(f"{path}: inflates to over {decoding.MAX_INFLATION} times its size, refused")
+        columns = {name: _written_out(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        yield pa.record_batch([columns[name] for name in chosen], chosen)
 
 
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

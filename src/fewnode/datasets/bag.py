@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from heapq import merge, nsmallest
+from itertools import groupby
+from operator import itemgetter
+from tempfile import TemporaryFile
+from typing import TextIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +29,9 @@ _STOP_WORDS = (
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that tell classes of texts apart by their style, hardly by their subject."""
+
+MOST_HELD = 1 << 21
+"""Different words that are counted in memory at once, some 200 MB; more of them are counted in files."""
 
 _WORD = re.compile(r"[^\W\d_][^\W_]+")
 
@@ -53,12 +61,31 @@ def choose_vocabulary(
         raise FewnodeError(f"vocabulary of {size} words, expected at least 1")
     seen: Counter[str] = Counter()
     n = 0
-    for document in documents:
-        seen.update(set(words(document)))
-        n += 1
-    stopped = frozenset(stop_words)
-    fit = ((-k, word) for word, k in seen.items() if min_documents <= k <= max_share * n and word not in stopped)
-    return tuple(sorted(word for _, word in islice(sorted(fit), size)))
+    with ExitStack() as files:
+        runs: list[Iterable[tuple[str, int]]] = []
+        for document in documents:
+            seen.update(set(words(document)))
+            n += 1
+            if len(seen) > MOST_HELD:
+                runs.append(_written(seen, files.enter_context(TemporaryFile("w+", encoding="utf-8"))))
+                seen.clear()
+        counts = _merged([*runs, sorted(seen.items())]) if runs else seen.items()
+        stopped = frozenset(stop_words)
+        fit = ((-k, word) for word, k in counts if min_documents <= k <= max_share * n and word not in stopped)
+        return tuple(sorted(word for _, word in nsmallest(size, fit)))
+
+
+def _written(seen: Counter[str], file: TextIO) -> Iterator[tuple[str, int]]:
+    """The counts in a file, sorted by word; they are read when they are asked for."""
+    file.writelines(f"{word} {count}\n" for word, count in sorted(seen.items()))
+    file.seek(0)
+    return ((word, int(count)) for word, _, count in (line.partition(" ") for line in file))
+
+
+def _merged(runs: Sequence[Iterable[tuple[str, int]]]) -> Iterator[tuple[str, int]]:
+    """Each word once, with the sum of its counts."""
+    for word, same in groupby(merge(*runs), key=itemgetter(0)):
+        yield word, sum(count for _, count in same)
 
 
 def encode(documents: Iterable[str], vocabulary: Sequence[str]) -> sp.csr_array:

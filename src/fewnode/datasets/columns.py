@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fewnode import memory
+from fewnode.datasets.scratch import Scratch
 from fewnode.delimited import AS_USUAL, Dialect
 from fewnode.errors import FewnodeError
 
@@ -40,6 +42,8 @@ class Table:
     """Every column of the source, also those that were not chosen."""
     dialect: Dialect = AS_USUAL
     """How its numbers are written and what stands for a missing value."""
+    disk: Scratch | None = None
+    """Where copies of its columns go, if they do not fit into memory."""
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -57,13 +61,23 @@ class Table:
             cells = self._whole(column, cells)
         if is_list(cells.type):
             cells = pc.binary_join(self._cast(column, cells, pa.list_(TEXT), "text"), pa.scalar(" ", TEXT))
-        trimmed = pc.utf8_trim_whitespace(self._cast(column, cells, TEXT, "UTF-8 text"))
-        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+        if not pa.types.is_integer(cells.type):
+            cells = self._cast(column, cells, TEXT, "UTF-8 text")
+        return self.each_piece(_trimmed, cells)
 
     def labels(self, column: str) -> pa.ChunkedArray:
         """As `texts`, but words for a missing value, such as NA, are null as well: they are no class."""
-        texts = self.texts(column)
-        return pc.if_else(self._are_missing(texts), None, texts)
+        return self.each_piece(lambda texts: pc.if_else(self._are_missing(texts), None, texts), self.texts(column))
+
+    def each_piece(self, made: Callable[..., pa.Array], *columns: pa.ChunkedArray) -> pa.ChunkedArray:
+        """`made` of the columns, cell by cell; on the disk, a piece at a time, if that is where the table is."""
+        if self.disk is None:
+            return made(*columns)
+        first = made(*(column[:0].combine_chunks() for column in columns))
+        parts = (
+            made(*(column[piece].combine_chunks() for column in columns)) for piece in self.disk.pieces(len(columns[0]))
+        )
+        return self.disk.column(first.type, parts)
 
     def missing_tokens(self, column: str) -> dict[str, int]:
         """The words for a missing value that are in the column, and how often; empty cells are not among them."""
@@ -164,8 +178,10 @@ class Table:
         for start in range(0, len(cells), SLICE):
             block = self._vector_block(column, cells[start : start + SLICE].combine_chunks(), start, found.shape[1])
             if not start:
-                found = np.empty((len(cells), block.shape[1]), np.float32)
+                shape = len(cells), block.shape[1]
+                found = np.empty(shape, np.float32) if self.disk is None else self.disk.array(shape)
             found[start : start + len(block)] = block
+            memory.keep()
         return found
 
     def _vector_block(self, column: str, cells: pa.Array, start: int, width: int) -> NDArray[np.float32]:
@@ -233,6 +249,11 @@ class Table:
             found = repr(cells[row].as_py())[:60] if kind == pa.float64() else f"{cells.type}"
             raise self.fault(row, column, f"found {found}, expected {expected}")
         return values
+
+
+def _trimmed(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = pc.utf8_trim_whitespace(pc.cast(cells, TEXT))
+    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def is_number(kind: pa.DataType) -> bool:

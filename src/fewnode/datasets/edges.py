@@ -15,6 +15,7 @@ from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_column
 from fewnode.datasets.near_misses import describe_near_miss, near_misses
 from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
+from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.times import TimeRules, fades, half_life_seconds, moment, times
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
@@ -47,6 +48,8 @@ class EdgeOptions(NamedTuple):
     time: TimeRules | None = None
     now: float | None = None
     """When a weight is whole; None: at the time of the latest edge."""
+    disk: Scratch | None = None
+    """Where edges are if they do not fit into memory."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -97,7 +100,8 @@ def read_edges(sources: EdgeSources, ids: pa.Array, owner: str, node_headers: se
 
 def _together(found: Sequence[_TableRows], tables: list[dict[str, Any]], options: EdgeOptions) -> Edges:
     """The rows of all tables; a table without weights has ones, and one without kinds is of a kind without a name."""
-    edge_index = np.concatenate([rows.edge_index for rows in found], axis=1)
+    ends = [rows.edge_index for rows in found]
+    edge_index = np.concatenate(ends, axis=1) if options.disk is None else options.disk.joined(ends)
     weight = None
     if options.weight is not None:
         weight = np.concatenate([_or(rows.weight, np.ones(rows.edge_index.shape[1])) for rows in found])
@@ -134,10 +138,13 @@ class _TableRows(NamedTuple):
     names: tuple[str, ...] = ()
     """Of the kinds."""
 
-    def kept(self, chosen: NDArray[np.bool_]) -> _TableRows:
+    def kept(self, chosen: NDArray[np.bool_], disk: Scratch | None) -> _TableRows:
+        if chosen.all():
+            return self
         weight, when = (None if each is None else each[chosen] for each in (self.weight, self.when))
         kind = None if self.kind is None else self.kind[chosen]
-        return _TableRows(self.edge_index[:, chosen], weight, kind, when, self.names)
+        ends = self.edge_index[:, chosen] if disk is None else disk.chosen(self.edge_index, chosen)
+        return _TableRows(ends, weight, kind, when, self.names)
 
     def kinds_among(self, place: Mapping[str, int]) -> Ints:
         """The kinds as places among all names."""
@@ -164,12 +171,11 @@ def _read(
         ends = _end_columns([column for column in header if column not in more], given, title(source, name))
         return [*ends, *(column for column in more if column in header)]
 
-    table = read_table(source, name, choose, options.dialect)
+    table = read_table(source, name, choose, options.dialect, options.disk)
     ends = table.data.column_names[:2]
     _check_header(table, source, nodes, given, options.dialect)
     cells = [written_ids(table, end) for end in ends]
-    places = [pc.fill_null(pc.index_in(side, value_set=nodes.ids), -1).to_numpy() for side in cells]
-    edge_index = np.stack(places).astype(np.int64)
+    edge_index = _places(cells, nodes.ids, options.disk)
     unknown = edge_index < 0
     dropped = np.asarray(unknown.any(axis=0))
     near: list[dict[str, Any]] = []
@@ -177,13 +183,13 @@ def _read(
         near = near_misses(_names(cells, unknown), nodes.ids)
         if options.unknown_ends == "refuse":
             raise _unknown_end(table, unknown, cells, near, nodes)
-    rows = _known_of(table, kind, edge_index, options).kept(np.logical_not(dropped))
+    rows = _known_of(table, kind, edge_index, options).kept(np.logical_not(dropped), options.disk)
     columns = {**dict.fromkeys(table.header, "not used"), ends[0]: "source", ends[1]: "target"}
     columns |= {column: role for column, role in more.items() if column in table.header}
     later = 0
     if options.time is not None and options.time.before is not None and rows.when is not None:
         late = np.greater_equal(rows.when, moment(options.time.before, "before"))
-        later, rows = int(np.count_nonzero(late)), rows.kept(np.logical_not(late))
+        later, rows = int(np.count_nonzero(late)), rows.kept(np.logical_not(late), options.disk)
     return rows, {
         "file": table.name,
         "rows": len(table),
@@ -195,6 +201,21 @@ def _read(
         **({"later": later} if later else {}),
         "without": _without(table.header, kind, options),
     }
+
+
+def _places(cells: Sequence[pa.ChunkedArray], ids: pa.Array, disk: Scratch | None) -> Ints:
+    """The rows of the nodes with these names, -1 for a name that none has."""
+
+    def place(names: pa.ChunkedArray) -> NDArray[Any]:
+        return np.asarray(pc.fill_null(pc.index_in(names, value_set=ids), -1).to_numpy())
+
+    if disk is None:
+        return np.stack([place(side) for side in cells]).astype(np.int64)
+    found = disk.array((2, len(cells[0])), np.int64)
+    for piece in disk.pieces(len(cells[0]), max(2 * len(ids), 1 << 22)):  # the names are sorted in for each
+        for side, names in enumerate(cells):
+            found[side, piece] = place(names[piece])
+    return found
 
 
 def _without(header: Sequence[str], kind: str | None, options: EdgeOptions) -> list[str]:

@@ -7,9 +7,10 @@ with the dataset as plain JSON values, so that a node that comes later gets the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,12 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode import memory
 from fewnode.column_blocks import Block
 from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.bag import STOP_WORDS, choose_vocabulary
 from fewnode.datasets.bag import encode as count_words
+from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.standardise import (
     MAX_LENGTH,
     Rows,
@@ -36,6 +39,9 @@ from fewnode.graph import Attributes, no_attributes
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000
+
+Part: TypeAlias = Callable[[slice], Any]
+"""Some columns of the attributes, of the rows that are asked for."""
 
 
 @dataclass(frozen=True)
@@ -140,39 +146,48 @@ class Encoding:
         found = zip(widths, ends, strict=True)
         return tuple(Block(kind, end - width, end, name) for (kind, name, width), end in found if width)
 
-    def encode(self, table: Rows) -> tuple[Attributes, dict[str, int]]:
+    def encode(self, table: Rows, disk: Scratch | None = None) -> tuple[Attributes, dict[str, int]]:
         """The attributes of each row, and how many cells of each column were empty or of an unknown category.
 
-        Attributes are dense if all columns are numbers or vectors and sparse otherwise, whatever the rows say.
+        Attributes are dense if all columns are numbers or vectors and sparse otherwise, whatever the rows say. With
+        `disk` they are made there, some rows at a time.
         """
+        parts, unknown = self._parts(table, disk)
+        n, width, sparse = len(table), sum(self.counts.values()), bool(self.text or self.category)
+        if not parts:
+            return no_attributes(n), unknown
+        if disk is None:
+            return _side_by_side([part(slice(0, n)) for part in parts], sparse), unknown
+        blocks = (_side_by_side([part(rows) for part in parts], sparse) for rows in disk.pieces(n))
+        return disk.sparse(blocks, (n, width)) if sparse else disk.dense(blocks, (n, width)), unknown
+
+    def _parts(self, table: Rows, disk: Scratch | None) -> tuple[list[Part], dict[str, int]]:
+        """What gives some of the columns of given rows, from left to right.
+
+        A column is read as a whole first, since its cells tell together how they are written.
+        """
+        parts: list[Part] = []
         unknown: dict[str, int] = {}
-        blocks: list[Any] = []
-        flags = np.zeros((len(table), len(self.flags)), np.float32)
+        flags: dict[str, NDArray[np.bool_]] = {}
+        held = disk.held if disk else lambda array: array
         if self.text:
-            blocks.append(count_words(documents(table, self.text), self.vocabulary))
+            cells = [table.labels(column) for column in self.text]
+            parts.append(lambda rows: count_words(_joined([each[rows] for each in cells]), self.vocabulary))
         for name, (mean, deviation) in self.numeric.items():
             values = table.numbers(name)
-            missing = np.isnan(values)
-            blocks.append(standardise(table, name, values, mean, deviation)[:, None])
-            unknown[name] = self._flag(flags, name, missing)
+            flags[name] = np.isnan(values)
+            parts.append(partial(_column, held(standardise(table, name, values, mean, deviation))))
         for name, categories in self.category.items():
-            block, unknown[name] = _one_hot(table.labels(name), categories)
-            blocks.append(block)
+            codes = pc.fill_null(pc.index_in(table.labels(name), value_set=pa.array(categories, TEXT)), -1).to_numpy()
+            unknown[name] = int((codes < 0).sum())
+            parts.append(partial(_one_hot, held(codes), len(categories)))
         for name, scale in self.vector.items():
             vectors = table.vectors(name)
-            blocks.append(scale_vectors(table, name, vectors, scale))
-            unknown[name] = self._flag(flags, name, missing_rows(vectors))
-        blocks += [flags] if self.flags else []
-        if not blocks:
-            return no_attributes(len(table)), unknown
-        if self.text or self.category:
-            return sp.hstack([sp.csr_array(block) for block in blocks], format="csr"), unknown
-        return np.concatenate(blocks, axis=1), unknown
-
-    def _flag(self, flags: NDArray[np.float32], name: str, missing: NDArray[np.bool_]) -> int:
-        if name in self.flags:
-            flags[:, self.flags.index(name)] = missing
-        return int(missing.sum())
+            flags[name] = missing_rows(vectors)
+            parts.append(partial(scale_vectors, table, name, vectors, scale))
+        unknown |= {name: int(missing.sum()) for name, missing in flags.items()}
+        parts += [partial(_column, held(flags[name].astype(np.float32))) for name in self.flags]
+        return parts, {name: unknown[name] for name in self.columns if name in unknown}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -237,12 +252,17 @@ def _vector(values: object) -> tuple[float, ...]:
 
 
 def documents(table: Rows, columns: Sequence[str]) -> Iterator[str]:
-    """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
-    cells = [table.labels(column) for column in columns]
-    for start in range(0, len(table), 1 << 14):
+    """The text of each row, its columns one after another."""
+    return _joined([table.labels(column) for column in columns])
+
+
+def _joined(cells: Sequence[pa.ChunkedArray]) -> Iterator[str]:
+    """A slice at a time: Python strings are large."""
+    for start in range(0, len(cells[0]), 1 << 14):
         parts = [column[start : start + (1 << 14)].to_pylist() for column in cells]
         for row in zip(*parts, strict=True):
             yield "\n".join(cell for cell in row if cell)
+        memory.keep()
 
 
 def _categories(table: Rows, column: str) -> tuple[str, ...]:
@@ -254,10 +274,19 @@ def _categories(table: Rows, column: str) -> tuple[str, ...]:
     return tuple(sorted(values.to_pylist()))
 
 
-def _one_hot(cells: pa.ChunkedArray, values: Sequence[str]) -> tuple[sp.csr_array, int]:
+def _column(values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
+    return values[rows, None]
+
+
+def _one_hot(codes: NDArray[np.int32], width: int, rows: slice) -> sp.csr_array:
     """A 1 in the column of the row's category; a row without one, or with one never seen before, has none."""
-    column = pc.fill_null(pc.index_in(cells, value_set=pa.array(values, TEXT)), -1).to_numpy()
+    column = codes[rows]
     known = column >= 0
     ends = np.append(0, np.cumsum(known))
-    ones = np.ones(int(ends[-1]), np.float32)
-    return sp.csr_array((ones, column[known], ends), shape=(len(cells), len(values))), int((~known).sum())
+    return sp.csr_array((np.ones(int(ends[-1]), np.float32), column[known], ends), shape=(len(column), width))
+
+
+def _side_by_side(blocks: Sequence[Any], sparse: bool) -> Attributes:
+    if sparse:
+        return sp.hstack([sp.csr_array(block) for block in blocks], format="csr")
+    return np.concatenate(blocks, axis=1)

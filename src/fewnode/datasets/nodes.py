@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from fewnode.datasets.arrow import Dialect, NamedTable, Source, need_columns, read_table
 from fewnode.datasets.rows import NodeRows, NodeTable
+from fewnode.datasets.scratch import Scratch
 from fewnode.errors import FewnodeError
 
 NodeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
@@ -26,6 +27,7 @@ def read_nodes(
     dialect: Dialect,
     optional: Sequence[str] | None = None,
     kind: str | None = None,
+    disk: Scratch | None = None,
 ) -> NodeRows:
     """All tables with the given columns or, if there are none, with all columns.
 
@@ -33,7 +35,7 @@ def read_nodes(
 
     The first of `ids` and of `labels` was asked for if it is not None; the others are guesses. An id must be in every
     table, a label and a column in one of them. `optional` are columns that may be in none; if it is given, only
-    `columns` are read.
+    `columns` are read. With `disk` columns lie there.
     """
     tables = named_tables(sources)
     if not tables:
@@ -47,7 +49,7 @@ def read_nodes(
         )
     wanted = [*columns, kind] if kind is not None and columns and not named and kind not in columns else columns
     parts = tuple(
-        _read(source, name, ids, labels, wanted, dialect, strict)
+        _read(source, name, ids, labels, wanted, dialect, strict, disk)
         for (_, source), name in zip(tables, names, strict=True)
     )
     if named:
@@ -106,6 +108,7 @@ def _read(
     columns: Sequence[str],
     dialect: Dialect,
     strict: bool,
+    disk: Scratch | None,
 ) -> NodeTable:
     found: dict[str, str | None] = {}
 
@@ -116,7 +119,7 @@ def _read(
         wanted = [column for column in columns if column in header] if columns or strict else header
         return need_columns(title(source, name), header, [node_id, *filter(None, [label]), *wanted])
 
-    table = read_table(source, name, choose, dialect)
+    table = read_table(source, name, choose, dialect, disk)
     return NodeTable(table, str(found["id"]), found["label"])
 
 

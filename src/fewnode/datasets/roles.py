@@ -81,7 +81,7 @@ def guess_role(rows: NodeRows, column: str) -> tuple[str | None, str]:
     if cells.null_count == len(cells):
         return None, "empty"
     count, word = rows.not_numbers(column)
-    distinct = len(pc.unique(cells).drop_null())
+    distinct = rows.distinct(column)
     if pc.sum(pc.equal(cells, word)).as_py() == count and distinct > max(MANY_NUMBERS, 2):
         return None, f"numbers, but {word[:20]!r} in {count:,} cells; --missing {word[:20]!r} says that it is none"
     if distinct <= FEW and 2 * distinct <= len(cells) - cells.null_count:

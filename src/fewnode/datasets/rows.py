@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fewnode import memory
 from fewnode.datasets.arrow import TEXT, Table
 from fewnode.datasets.columns import is_list
+from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
 
@@ -163,12 +165,28 @@ class NodeRows:
                 f"and of {other:,} in {self.parts[j].table.name}, expected equal lengths"
             )
         width = next(iter(widths), 0)
-        return np.concatenate(
-            [
-                np.full((len(part.table), width), np.nan, np.float32) if block is None or not block.shape[1] else block
-                for part, block in zip(self.parts, found, strict=True)
-            ]
-        )
+        if len(found) == 1 and found[0] is not None:
+            return found[0]
+        out = np.empty((len(self), width), np.float32) if self.disk is None else self.disk.array((len(self), width))
+        low = 0
+        for part, block in zip(self.parts, found, strict=True):
+            out[low : low + len(part.table)] = np.nan if block is None or not block.shape[1] else block
+            low += len(part.table)
+            memory.keep()
+        return out
+
+    @property
+    def disk(self) -> Scratch | None:
+        """Where columns are that do not fit into memory."""
+        return self.parts[0].table.disk
+
+    def distinct(self, column: str) -> int:
+        """How many different texts there are in a column."""
+        cells = self.labels(column)
+        if self.disk is None or cells.nbytes < self.disk.limit // 16:
+            return len(pc.unique(cells).drop_null())
+        found = np.concatenate([_hashes(cells[piece]) for piece in self.disk.pieces(len(cells))])
+        return len(np.unique(found))
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -216,7 +234,16 @@ def written_ids(table: Table, column: str) -> pa.ChunkedArray:
     texts = table.texts(column)
     if not _is_text(table, column):
         return texts
-    return pc.if_else(pc.is_valid(texts), pc.cast(table.data.column(column), TEXT), None)
+    written = table.data.column(column)
+    return table.each_piece(
+        lambda texts, cells: pc.if_else(pc.is_valid(texts), pc.cast(cells, TEXT), None), texts, written
+    )
+
+
+def _hashes(cells: pa.ChunkedArray) -> NDArray[np.int64]:
+    """64 bits each: that two of a hundred million texts have the same ones happens once in four thousand tables."""
+    texts = cells.drop_null().to_pylist()
+    return np.fromiter(map(hash, texts), np.int64, len(texts))
 
 
 def _is_text(table: Table, column: str) -> bool:
@@ -241,7 +268,8 @@ def _vectors(table: Table, column: str) -> Vectors:
     if pc.all(missing).as_py():
         return np.zeros((len(table), 0), np.float32)
     some = cells[int(pc.index(missing, False).as_py())]  # stands in where none is, so that rows keep their number
-    data = table.data.set_column(table.data.column_names.index(column), column, pc.if_else(missing, some, cells))
+    filled = table.each_piece(lambda missing, cells: pc.if_else(missing, some, cells), missing, cells)
+    data = table.data.set_column(table.data.column_names.index(column), column, filled)
     vectors = replace(table, data=data).vectors(column)
     vectors[missing.to_numpy()] = np.nan
     return vectors

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fewnode import memory
 from fewnode.errors import FewnodeError
 
 Vectors: TypeAlias = NDArray[np.float32]
 """A row each; NaN where there is none."""
+
+ALL = slice(0, None)
 
 MAX_LENGTH = 65_536
 """Of a vector: more numbers than this in a cell are no embedding."""
@@ -72,25 +77,38 @@ def vector_scale(table: Rows, column: str, vectors: Vectors) -> VectorScale:
         raise FewnodeError(
             f"{table.name}: column {column!r} has vectors of {length:,} numbers, expected 1 to {MAX_LENGTH:,}"
         )
-    known = vectors[~missing_rows(vectors)].astype(np.float64)
-    mean = known.mean(axis=0)
-    deviation = float(np.sqrt(np.square(known - mean).mean()))
-    rounding = 1e-6 * float(np.abs(known).max())  # single precision differs by that much where nothing varies
+    total, squares, count, largest = np.zeros(length), 0.0, 0, 0.0
+    for known in _known(vectors):
+        total += known.sum(axis=0)
+        count += len(known)
+        largest = max(largest, float(np.abs(known).max(initial=0)))
+    mean = total / count
+    for known in _known(vectors):
+        squares += float(np.square(known - mean).sum())
+    deviation = math.sqrt(squares / (count * length))
+    rounding = 1e-6 * largest  # single precision differs by that much where nothing varies
     return VectorScale(tuple(mean.tolist()), deviation if deviation > rounding else 0.0)
 
 
-def scale_vectors(table: Rows, column: str, vectors: Vectors, scale: VectorScale) -> Vectors:
+def _known(vectors: Vectors) -> Iterator[NDArray[np.float64]]:
+    """Those that are there, some rows at a time: in double precision all of them would take twice the room."""
+    for rows in memory.chunks(vectors):
+        yield rows[~missing_rows(rows)].astype(np.float64)
+
+
+def scale_vectors(table: Rows, column: str, vectors: Vectors, scale: VectorScale, rows: slice = ALL) -> Vectors:
     """(vector - mean) / deviation, one deviation for all its numbers; a missing vector counts as the mean."""
-    missing = missing_rows(vectors)
-    if not missing.all() and vectors.shape[1] != len(scale.mean):
-        row = int((~missing).argmax())
-        raise table.fault(row, column, f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}")
+    chosen = vectors[rows]
+    missing = missing_rows(chosen)
+    if not missing.all() and chosen.shape[1] != len(scale.mean):
+        row = rows.start + int((~missing).argmax())
+        raise table.fault(row, column, f"a vector of {chosen.shape[1]:,} numbers, expected {len(scale.mean):,}")
     if missing.all() or scale.deviation == 0:
-        return np.zeros((len(vectors), len(scale.mean)), np.float32)
+        return np.zeros((len(chosen), len(scale.mean)), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled: Vectors = ((vectors - np.array(scale.mean)) / scale.deviation).astype(np.float32)
+        scaled: Vectors = ((chosen - np.array(scale.mean)) / scale.deviation).astype(np.float32)
     scaled[missing] = 0
     if not np.isfinite(scaled).all():
-        row = int(np.argmin(np.isfinite(scaled).all(axis=1)))
+        row = rows.start + int(np.argmin(np.isfinite(scaled).all(axis=1)))
         raise table.fault(row, column, "the vector is too far from the mean to be scaled")
     return scaled

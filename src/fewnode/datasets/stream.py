@@ -1,7 +1,6 @@
 """An `.npz` network larger than memory, imported piece by piece: every array is read in order, none is held whole.
 
-Rows of the adjacency matrix are made in ranges that fit: each range is one reading of the edges. A range is sorted and
-freed of repetitions, and its columns wait in a file until all of them are known.
+Rows of the adjacency matrix are made in ranges that fit: each range is one reading of the edges (`arc_rows`).
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 from fewnode import memory
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.datasets.arc_rows import write_rows
 from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
-from fewnode.engine import loops
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
 from fewnode.io import Stream, load_dataset, stored_blocks, write_record
@@ -195,33 +194,15 @@ def _rows(edges: Column, n: int, limit: int, directed: bool, waiting: Any) -> ND
     """The columns of each row go to the file `waiting`; the starts of the rows are returned."""
     if len(edges.shape) != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise FewnodeError(f"{edges.path}: edges are {edges.dtype} {edges.shape}, expected integers of shape (2, E)")
-    count = np.zeros(n, np.int64)
-    for source, target in _arcs(edges, directed):
-        _check_ends(edges, source, target, n)
-        loops.count_arcs(source, target, count)
-    starts = np.concatenate([[0], np.cumsum(count)])
-    indptr = np.zeros(n + 1, np.int64)
-    room = max(1, limit // 4 // 4)  # a quarter of the memory, in 32-bit numbers
-    low = 0
-    while low < n:
-        high = max(low + 1, int(np.searchsorted(starts, starts[low] + room, side="right")) - 1)
-        own = starts[low : high + 1] - starts[low]
-        indices, at = np.empty(int(own[-1]), np.int32), own[:-1].copy()
-        for source, target in _arcs(edges, directed):
-            loops.place_arcs(source, target, at, low, indices)
-        kept = loops.sort_rows(own, indices)
-        indptr[low + 1 : high + 1] = indptr[low] + kept[1:]
-        waiting.write(indices[: kept[-1]].data)
-        low = high
-    waiting.flush()
-    return indptr
+    return write_rows(lambda: _arcs(edges, n, directed), n, limit, waiting)
 
 
-def _arcs(edges: Column, directed: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _arcs(edges: Column, n: int, directed: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Sources and targets; unless `directed`, every edge both ways."""
     e = edges.shape[1]
     for one, other in zip(edges.pieces(0, e), edges.pieces(e, e), strict=True):
         source, target = one.astype(np.int64), other.astype(np.int64)
+        _check_ends(edges, source, target, n)
         yield source, target
         if not directed:
             yield target, source

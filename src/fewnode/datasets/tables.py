@@ -22,10 +22,12 @@ from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
 from fewnode.datasets.remarks import about_missing, class_warnings, table_warnings
 from fewnode.datasets.roles import NOT_USED, ColumnUse, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
+from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.datasets.times import TimeRules
 from fewnode.errors import FewnodeError
-from fewnode.relations import Directed, EdgeRules, edges_info, read_relations
+from fewnode.graph import Graph
+from fewnode.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
 
 
 def read_tables(
@@ -63,6 +65,7 @@ def read_tables(
     edge_dialect: Dialect | None = None,
     name: str | None = None,
     progress: Progress = lambda done, total: None,
+    disk: Scratch | None = None,
 ) -> Dataset:
     """A dataset from tables of nodes and of edges: files, pandas frames, mappings of columns, or any Arrow stream.
 
@@ -87,7 +90,8 @@ def read_tables(
 
     `split` is shares `50/20/30`, class counts `40,17,20`, or lists of class names under `train`, `valid` and `test`.
     `dialect` says how files of text are written, `edge_dialect` if those of edges are written in another way. What
-    became of each column, and what was not used, is in the result's `info`.
+    became of each column, and what was not used, is in the result's `info`. With `disk`, files that are larger than
+    memory are read into that room, and the arrays of the result are mapped from it.
 
     >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
     >>> print(data.graph)
@@ -95,10 +99,17 @@ def read_tables(
     """
     given = given_roles(text=text, numeric=numeric, category=category, vector=vector)
     own = (label,) if labels is not None else (label, *LABELS)
+    if disk is not None and (vectors is not None or encoder is not None):
+        raise FewnodeError(
+            "vectors of a file or of an encoder are held in memory; make them a column of the Parquet table, or "
+            "leave out --memory"
+        )
     beside = read_vectors(vectors)
-    rows = attach(read_nodes(nodes, (id, *IDS), own, list(given), dialect, kind=kind), beside)
+    rows = attach(read_nodes(nodes, (id, *IDS), own, list(given), dialect, kind=kind, disk=disk), beside)
+    if disk is not None:
+        disk.check_names(len(rows), rows.name)
     when = _time_rules(time, half_life, before)
-    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect, weight, relation, when)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect, weight, relation, when, disk=disk)
     linked = read_edges(edges, rows.ids, rows.name, rows.headers, options)
     if not any(table["rows"] for table in linked.tables):
         raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
@@ -113,8 +124,12 @@ def read_tables(
         rows, uses[COLUMN] = _encoded(rows, uses, through, progress)
     roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
     encoding = Encoding.learn(rows, roles, words or Words())
-    x, missing = encoding.encode(rows)
-    graph, facts = read_relations(linked.rows, len(rows), x, EdgeRules(directed, weight_scale, repeated))
+    x, missing = encoding.encode(rows, disk)
+    edge_rules = EdgeRules(directed, weight_scale, repeated)
+    if disk is not None and not is_plain(linked.rows, edge_rules):
+        disk.check_edges(len(linked.rows))
+    from_edges = Graph.from_edges if disk is None else disk.graph
+    graph, facts = read_relations(linked.rows, len(rows), x, edge_rules, from_edges)
     graph = replace(graph, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]

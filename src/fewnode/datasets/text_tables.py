@@ -14,6 +14,7 @@ import pyarrow.csv
 
 from fewnode.datasets.columns import TEXT, Choose
 from fewnode.datasets.decoding import Watched, encoding_of, lines_of, open_bytes
+from fewnode.datasets.scratch import Scratch
 from fewnode.delimited import Dialect, check_width, column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
@@ -25,8 +26,11 @@ BLOCK = 16 << 20
 """Arrow parses so much of a CSV file at a time; one row must fit."""
 
 
-def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
-    """The chosen columns, read by Arrow; where it fails, or sees fewer rows than lines, Python finds the place."""
+def read_csv(path: Path, choose: Choose, dialect: Dialect, disk: Scratch | None = None) -> pa.Table:
+    """The chosen columns, read by Arrow; where it fails, or sees fewer rows than lines, Python finds the place.
+
+    With `disk` they are written there, block by block.
+    """
     encoding = encoding_of(path, dialect.encoding)
     first = first_lines(lines_of(path, encoding))
     separator = dialect.delimiter or recognise_separator(str(path), first)
@@ -35,7 +39,7 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
     with open_bytes(path) as stream:
         watched = Watched(stream, encoding)
         try:
-            data = pyarrow.csv.read_csv(
+            options = (
                 io.BufferedReader(watched, 1 << 20),
                 pyarrow.csv.ReadOptions(
                     use_threads=False,  # one that still holds our stream when Python ends would abort the process
@@ -46,6 +50,7 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
                 pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=dialect.multiline),
                 pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(chosen, TEXT), include_columns=chosen),
             )
+            data = pyarrow.csv.read_csv(*options) if disk is None else _on_disk(disk, *options)
         except (pa.ArrowInvalid, UnicodeError) as error:
             _check_rows(path, encoding, separator, dialect)
             raise FewnodeError(f"{path}: not a readable table ({one_line(error)})") from None
@@ -55,6 +60,11 @@ def read_csv(path: Path, choose: Choose, dialect: Dialect) -> pa.Table:
         if swallowed and not dialect.multiline:
             raise FewnodeError(f"{path}: {data.num_rows:,} rows on {watched.lines:,} lines; is a quote missing?")
     return data
+
+
+def _on_disk(disk: Scratch, *options: Any) -> pa.Table:
+    with pyarrow.csv.open_csv(*options) as reader:
+        return disk.table(reader.schema, reader)
 
 
 def _header(path: Path, first: Sequence[str], separator: str, dialect: Dialect) -> list[str]:

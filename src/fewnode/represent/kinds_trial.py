@@ -21,6 +21,8 @@ FEWEST = 4
 """Known classes that a trial needs: two to weigh views by, two to judge by."""
 SURE = 2.0
 """Standard errors that accuracy must gain by: there are many such views, and one of them always looks good."""
+ROUGHLY = 1e-5
+"""How well weights are fitted for it: which class is nearest hardly depends on more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def _weights(
     close = torch.stack([stacked([part[..., view] for part in closeness]) for view in views], dim=2)
     label = torch.cat([each.query_y.flatten() for each in tasks])
     tau = np.zeros(chosen.size)
-    tau[chosen] = mix_weights(close, label, prior[chosen], penalty)
+    tau[chosen] = mix_weights(close, label, prior[chosen], penalty, ROUGHLY)
     return tau
 
 

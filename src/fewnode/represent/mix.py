@@ -18,6 +18,8 @@ from fewnode.represent.views import sampled
 
 SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5
 """The tasks of training and validation classes that weights are learned from: shots, queries a class, how many."""
+TOLERANCE = 2.220446049250313e-09
+"""That of SciPy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +81,11 @@ def mix_weights(
     label: Int[Tensor, " q"],
     prior: NDArray[np.float64] | None = None,
     penalty: float = 1e-4,
+    tolerance: float = TOLERANCE,
 ) -> NDArray[np.float64]:
     """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of |τ - prior|².
 
-    Without a prior that is of τ².
+    Without a prior that is of τ². The search ends where a step gains less than `tolerance`, as a share.
     """
     expects = torch.zeros(closeness.shape[2]) if prior is None else torch.from_numpy(prior).float()
     row, flat = torch.arange(label.numel()), closeness.flatten(0, 1)
@@ -100,7 +103,8 @@ def mix_weights(
     start, bounds = np.full(m, 10 / m), [(0, 100)] * m
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    options = {"ftol": tolerance}
+    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     return found
 
 

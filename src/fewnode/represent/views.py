@@ -32,6 +32,8 @@ AS_IT_IS = 0
 RANKS = (AS_IT_IS, 64, 32, 16, 8)
 """A view as it is, or with its leading axes stressed until its effective rank is this."""
 LEAST_POWER, MOST_POWER = -0.4, 2.0
+SIDE = 256
+"""Columns whose products with others are computed at a time."""
 SAMPLE = 12_000
 """Rows, or up to twice as many, that tell how a view is to be looked at."""
 
@@ -44,7 +46,7 @@ class ViewProjection:
     axes: Float[Tensor, "d d"]
     variance: Float[Tensor, " d"]
     """Of each axis, as a share of the largest."""
-    _stretched: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
+    _stretch: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, h: Float[Tensor, "n d"]) -> ViewProjection:
@@ -61,15 +63,16 @@ class ViewProjection:
         return self.read_all(h, [rank])[0]
 
     def read_all(self, h: Float[Tensor, "k d"], ranks: Sequence[int]) -> list[Float[Tensor, "k d"]]:
-        """At several ranks."""
+        """At several ranks: turned to the axes once, then stretched for each."""
         z = centred(h, self.mean)
-        return [z if rank == AS_IT_IS else F.normalize(z @ self.stretched(rank)) for rank in ranks]
+        turned = z @ self.axes if any(rank != AS_IT_IS for rank in ranks) else z
+        return [z if rank == AS_IT_IS else F.normalize(turned * self.stretch(rank)) for rank in ranks]
 
-    def stretched(self, rank: int) -> Float[Tensor, "d d"]:
-        """The axes, each by its variance to a power; computed once."""
-        if rank not in self._stretched:
-            self._stretched[rank] = self.axes * self.variance ** self.power(rank)
-        return self._stretched[rank]
+    def stretch(self, rank: int) -> Float[Tensor, " d"]:
+        """What each axis is multiplied by: its variance to a power; computed once."""
+        if rank not in self._stretch:
+            self._stretch[rank] = self.variance ** self.power(rank)
+        return self._stretch[rank]
 
     def power(self, rank: int) -> float:
         """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""
@@ -99,14 +102,32 @@ class ViewFusion:
         """From rows that are read part by part."""
         count, total, products = 0, torch.zeros(()).double(), torch.zeros(()).double()
         for e in parts:
-            count, total, products = count + len(e), total + e.sum(dim=0).double(), products + (e.T @ e).double()
+            count, total, products = count + len(e), total + e.sum(dim=0).double(), products + _upper_products(e)
         mean = total / max(1, count)
-        _, axes = axes_of(products / max(1, count) - mean[:, None] * mean)
-        return cls(mean.float(), axes[:, -rank:].float().contiguous())
+        scatter = (products + products.triu(1).T) / max(1, count) - mean[:, None] * mean
+        return cls(mean.float(), _leading_axes(scatter, rank).float().contiguous())
 
     def read(self, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
         z = F.normalize((e - self.mean) @ self.projection)
         return z if self.metric is None else F.normalize(z @ self.metric)
+
+
+def _upper_products(e: Float[Tensor, "n e"]) -> Float[Tensor, "e e"]:
+    """eᵀ e, what is below the diagonal left out: it says the same again."""
+    found = torch.zeros(e.shape[1], e.shape[1], dtype=torch.float64)
+    for low in range(0, e.shape[1], SIDE):
+        found[low : low + SIDE, low:] = e[:, low : low + SIDE].T @ e[:, low:]
+    return found.triu()
+
+
+def _leading_axes(scatter: Float[Tensor, "e e"], rank: int) -> Float[Tensor, "e d"]:
+    """The last `rank` of `axes_of`. Where they are few, the others are not computed."""
+    size = scatter.shape[0]
+    if 2 * rank >= size:
+        return axes_of(scatter)[1][:, -rank:]
+    from scipy.linalg import eigh
+
+    return torch.from_numpy(eigh(scatter.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)[1])
 
 
 def sampled(n: int) -> Ints:

@@ -50,6 +50,23 @@ class BaseDataset:
         source, target = (-1 if name in state.removed else self.row.get(name, -1) for name in edge)
         return min(source, target) >= 0 and linked(self.data.graph, source, target)
 
+    def joined(self, edge: Edge, state: State) -> bool:
+        """Whether two nodes are joined in a state, by an edge of whatever kind."""
+        turned = [edge] if self.directed else [edge, edge[::-1]]
+        kinds = {
+            (*pair, each.name): each
+            for each in self.data.graph.relations
+            for pair in (turned if each.directed else [(min(edge), max(edge))])
+        }
+        said = {tie: state.ties[tie] for tie in kinds if tie in state.ties}
+        if any(amount > 0 for amount in said.values()):
+            return True
+        usual = self.has_edge(edge, state)
+        if not said or edge in state.edges:
+            return state.edges.get(edge, usual)
+        left = {tie: each for tie, each in kinds.items() if tie not in said}
+        return usual and any(_has(each.adj, self.row[s], self.row[t]) for (s, t, _), each in left.items())
+
     def changed(self, state: State) -> Dataset:
         """The dataset with all changes of a state; what they contradict is an error."""
         data = self.data
@@ -123,7 +140,10 @@ def _with_new(fields: Mapping[str, Any], new: EncodedNodes, source: NDArray[np.i
 
 
 def linked(graph: Graph, source: int, target: int) -> bool:
-    adj = graph.adj
+    return _has(graph.adj, source, target)
+
+
+def _has(adj: sp.csr_array, source: int, target: int) -> bool:
     return bool(np.isin(source, adj.indices[adj.indptr[target] : adj.indptr[target + 1]]))
 
 

@@ -29,6 +29,7 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.kinds import both_ways
 from fewnode.represent.new_rows import StoredViews, can_be_updated
+from fewnode.serve.anchors import recall_views
 from fewnode.serve.edge_kinds import edges_between
 from fewnode.serve.overlay import EmbeddedNetwork
 from fewnode.serve.state import GivenClass
@@ -48,9 +49,18 @@ class ServedNetwork:
     """
 
     def __init__(
-        self, model: Estimator, data: Dataset, home: Path, z: Tensor | None = None, of_all: ServedNetwork | None = None
+        self,
+        model: Estimator,
+        data: Dataset,
+        home: Path,
+        z: Tensor | None = None,
+        of_all: ServedNetwork | None = None,
+        views: StoredViews | None = None,
     ) -> None:
-        """With `z`, nothing is embedded: it has changed a little since that of the network `of_all`."""
+        """With `z`, nothing is embedded: it has changed a little since that of the network `of_all`.
+
+        `views` is what rows of new nodes are made from, if that was kept.
+        """
         self.data, self.home, self._of_all = data, home, of_all
         self.model = copy.copy(model)
         self.model.method_ = copy.copy(model.method_)
@@ -64,7 +74,9 @@ class ServedNetwork:
         elif self.embeds and not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
             keep(home, self.model, data)
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes
-        self._making = threading.Lock()
+        self._making, self._views = threading.Lock(), views
+        self.views_are_kept = False
+        """Whether what rows of new nodes are made from is on the disk."""
 
     @cached_property
     def projection(self) -> MapProjection:
@@ -79,7 +91,10 @@ class ServedNetwork:
             return None
         if not can_be_updated(method.mixture_):
             return None
-        views = StoredViews.of(method.mixture_, graph, partial(memory.scratch, self.home.parent))
+        views = self._views or recall_views(self.home, self.model, self.data)
+        self.views_are_kept = views is not None
+        if views is None:
+            views = StoredViews.of(method.mixture_, graph, partial(memory.scratch, self.home.parent))
         return EmbeddedNetwork(both_ways(graph), method.embedding(graph)[0], views)
 
     def embedded(self) -> EmbeddedNetwork | None:

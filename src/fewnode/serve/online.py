@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,19 @@ import scipy.sparse as sp
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
 from fewnode.predictions import Answerer
+from fewnode.serve.anchors import keep_anchor, recall_state, recall_views
 from fewnode.serve.changes import BaseDataset
+from fewnode.serve.layered import Layered
 from fewnode.serve.network import KEPT, ServedNetwork
 from fewnode.serve.overlay import Change, Overlay
 from fewnode.serve.state import Edge, GivenClass, Key, State
 
 NO_SPLIT = ClassSplit((), (), ())
+NETWORK = ("nodes", "removed", "edges", "ties")
+"""Tables of the state that the network depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +45,9 @@ class OnlineNetwork:
     state: State
     overlay: Overlay | None = None
     """None if nothing has changed since all nodes were embedded."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: Layered[str, int] = field(default_factory=Layered)
     """Of nodes that came since."""
-    names: Mapping[int, str] = field(default_factory=dict)
+    names: Layered[int, str] = field(default_factory=Layered)
     _ready: dict[Any, tuple[Answerer, list[Any]]] = field(default_factory=dict)
     """Answerers of support sets, and the rows that they were made from."""
     _making: Any = field(default_factory=threading.Lock)
@@ -48,6 +55,29 @@ class OnlineNetwork:
     @classmethod
     def of(cls, anchor: ServedNetwork, base: BaseDataset, state: State) -> OnlineNetwork:
         return cls(anchor, base, state)
+
+    @classmethod
+    def opened(cls, model: Estimator, base: BaseDataset, home: Path, state: State) -> OnlineNetwork:
+        """The network of a state at a start: what was embedded last, and new rows of what has changed since.
+
+        Where nothing was kept, or it cannot be gone on with, all nodes are embedded.
+        """
+        whole, before = base.changed(state), recall_state(home)
+        keys = [] if before is None else [key for key in state.differs(before) if key[0] in NETWORK]
+        if before is not None and keys:
+            with suppress(FewnodeError):
+                data = base.changed(before)
+                if (views := recall_views(home, model, data)) is not None:
+                    return cls.of(ServedNetwork(model, data, home, views=views), base, before).changed(state, keys)
+        return cls.of(ServedNetwork(model, whole, home), base, state)
+
+    def settle(self) -> None:
+        """Make what rows of new nodes need, and keep it for the next start, if it is not there yet."""
+        anchor = self.anchor
+        embedded = anchor.embedded()
+        if embedded is not None and not anchor.views_are_kept and self.overlay is None:
+            keep_anchor(anchor.home, anchor.model, anchor.data, embedded.views, self.state)
+            anchor.views_are_kept = True
 
     # --- nodes ---
 
@@ -78,8 +108,7 @@ class OnlineNetwork:
 
     def _leads(self, source: str, target: str) -> bool:
         """Whether an edge of a direction is there now."""
-        edge = self.base.edge(source, target)
-        return self.state.edges.get(edge, self.base.has_edge(edge, self.state))
+        return self.base.joined(self.base.edge(source, target), self.state)
 
     def _name(self, number: int) -> str:
         return self.names[number] if number in self.names else self.anchor.data.node_name(number)
@@ -110,8 +139,7 @@ class OnlineNetwork:
     def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
         """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
         touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
-        tied = touched["ties"] or (self.base.directed and state.ties)
-        embedded = None if tied else self.anchor.embedded()
+        embedded = self.anchor.embedded()
         if embedded is None:
             return OnlineNetwork.of(
                 ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
@@ -120,12 +148,13 @@ class OnlineNetwork:
         gone = self._gone(state, touched)
         names = [name for name in touched["nodes"] if name in state.nodes]
         fresh = [name for name in names if self.number(name) is None or self.number(name) in gone]
-        numbers = {**self.numbers, **{name: before.end + i for i, name in enumerate(fresh)}}
+        numbers = self.numbers.updated({name: before.end + i for i, name in enumerate(fresh)})
         there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
         said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
-        added, removed = there._arcs(touched["edges"], gone)
+        tied = [self.base.edge(source, target) for source, target, _ in touched["ties"]]
+        added, removed = there._arcs(list(dict.fromkeys([*touched["edges"], *tied])), gone)
         overlay = before.changed(Change(gone, said, added, removed))
-        later = {**self.names, **{numbers[name]: name for name in fresh}}
+        later = self.names.updated({numbers[name]: name for name in fresh})
         return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
 
     def _gone(self, state: State, touched: Mapping[str, list[Any]]) -> list[int]:

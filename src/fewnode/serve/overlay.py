@@ -18,6 +18,7 @@ from torch import Tensor
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.represent.new_rows import Kept, Neighbourhood, Rows, StoredViews
 from fewnode.represent.sources import STRUCTURE
+from fewnode.serve.layered import Layered
 
 Arcs: TypeAlias = Mapping[int, Ints]
 HUB = 64
@@ -64,7 +65,7 @@ class Overlay:
     """Nodes that differ from those of an embedded network."""
 
     network: EmbeddedNetwork
-    nodes: Mapping[int, ChangedNode] = field(default_factory=dict)
+    nodes: Layered[int, ChangedNode] = field(default_factory=Layered)
     gone: frozenset[int] = frozenset()
     size: int = 0
     """Numbers of nodes that came later."""
@@ -93,7 +94,7 @@ class Overlay:
         """The overlay after a change; nodes that it touches, and their neighbours, get new rows."""
         near, count = self._rewired(change)
         new = [node for node in change.said if node >= self.end]
-        nodes = {**self.nodes, **{node: self._as_it_was(node, near.get(node)) for node in near}}
+        nodes = self.nodes.updated({node: self._as_it_was(node, near.get(node)) for node in near})
         after = replace(self, nodes=nodes, gone=self.gone | set(change.gone), size=self.size + len(new))
         around = {int(v) for node in change.said for v in after.near(node)}
         affected = [node for node in {*change.said, *near, *around} if node not in after.gone]
@@ -133,7 +134,7 @@ class Overlay:
         place = {node: i for i, node in enumerate(every)}
         near = [np.array([place[v] for v in self.near(node).tolist()], np.int64) for node in affected]
         degree = np.array([self.near(node).size for node in every], np.int64)
-        rows = {name: self._kept(name, every) for name in views.kept}
+        rows = self._kept(every)
         for node, x in change.said.items():
             for name, said in views.said(x).items():
                 rows[name][place[node]] = said[0]
@@ -146,18 +147,20 @@ class Overlay:
             node: ChangedNode(self.near(node), {name: h[i] for name, h in kept.items()}, z[i])
             for i, node in enumerate(affected)
         }
-        return replace(self, nodes={**self.nodes, **made})
+        return replace(self, nodes=self.nodes.updated(made))
 
     def _known(self, change: Change) -> set[int]:
         """Nodes that are replaced, and not new: they keep their place in the structure."""
         return {node for node in change.said if node < self.network.graph.n or bool(self.nodes[node].z.any())}
 
-    def _kept(self, name: Kept, nodes: list[int]) -> Rows:
-        own = self.nodes
-        found = self.network.views.kept[name][[0 if node in own else node for node in nodes]]
-        for i, node in enumerate(nodes):
-            if node in own:
-                found[i] = own[node].kept[name]
+    def _kept(self, nodes: list[int]) -> dict[Kept, Rows]:
+        """What is kept of these nodes, a row each."""
+        own = {i: self.nodes[node] for i, node in enumerate(nodes) if node in self.nodes}
+        old = np.array([0 if i in own else node for i, node in enumerate(nodes)], np.int64)
+        found = {name: rows[old] for name, rows in self.network.views.kept.items()}
+        for name, rows in found.items():
+            for i, node in own.items():
+                rows[i] = node.kept[name]
         return found
 
 

@@ -38,7 +38,7 @@ class BackgroundRefresh:
 
     def prepare(self, online: OnlineNetwork) -> None:
         """Make what rows of new nodes need, so that the first change does not wait for it."""
-        self._start(online.anchor.embedded)
+        self._start(online.settle)
 
     def look(self, online: OnlineNetwork, state: State) -> None:
         """Begin with the network of this state if its drift has passed the bound, unless it was begun already."""
@@ -75,7 +75,7 @@ class BackgroundRefresh:
 
     def _again(self, state: State) -> None:
         made = self._embed(state)
-        made.anchor.embedded()
+        made.settle()
         made = self._catch_up(made)  # most of what has changed since, while others may go on changing
         with self.changing:
             self._swap(self._catch_up(made))

@@ -43,7 +43,7 @@ from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
 from fewnode.serve.network import ServedNetwork
-from fewnode.serve.online import OnlineNetwork
+from fewnode.serve.online import NETWORK, OnlineNetwork
 from fewnode.serve.refresh import DRIFT_BOUND, BackgroundRefresh
 from fewnode.serve.rendering import class_list, labels, rendered, words_of
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
@@ -52,8 +52,6 @@ from fewnode.serve.store import Store, Unusable
 from fewnode.sheets import csv_text
 
 LOG = logging.getLogger("fewnode.serve")
-NETWORK = ("nodes", "removed", "edges", "ties")
-"""Tables of the state that the network depends on."""
 PAIRS = 5_000_000
 """Nodes times support nodes that an explained answer may compare at most."""
 
@@ -100,7 +98,7 @@ class Session:
     def _snapshot(self, state: State, before: Snapshot | None = None) -> Snapshot:
         """The state with its network and its support set, each of them made: what cannot be made is no state."""
         if before is None:
-            online = self._embedded(state)
+            online = OnlineNetwork.opened(self.model, self.base, self.store.embedding_path, state)
         elif state.same_network(before.state):
             online = before.online
         else:
