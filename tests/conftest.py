@@ -13,6 +13,7 @@ import torch  # noqa: E402
 
 from fewnode import bulk, memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
+from fewnode.estimator import Estimator  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.represent import blocks  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
@@ -41,6 +42,12 @@ def _planted() -> Dataset:
 @pytest.fixture(name="worded", scope="session")
 def _worded() -> Dataset:
     return worded()
+
+
+@pytest.fixture(scope="session")
+def fitted_plus(planted: Dataset) -> Estimator:
+    """The default method, fitted to `planted` once for all who only ask it."""
+    return Estimator("gpn-plus", way=3, shot=3).fit(planted)
 
 
 @pytest.fixture

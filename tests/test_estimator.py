@@ -41,7 +41,7 @@ def test_beta_sums_to_one_a_class_and_the_nearest_support_node_of_a_support_node
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_saved_model_gives_the_same_answers(method: str, planted: Dataset, tmp_path: Path) -> None:
-    options = {"episodes": 10} if has_option(method, "episodes") else {}
+    options = {name: 10 for name in ("episodes", "epochs") if has_option(method, name)}
     model = Estimator(method, way=3, shot=2, **options).fit(planted)
     model.save(tmp_path / "run")
     again = load_model(tmp_path / "run")

@@ -227,12 +227,30 @@ def test_networkx_weights_and_kinds() -> None:
     assert [r.name for r in Dataset.from_networkx(keyed, None).graph.relations] == ["pays", "owns"]
 
 
+def test_to_networkx_and_back(planted: Dataset) -> None:
+    g = planted.to_networkx(attributes=True)
+    assert type(g) is nx.Graph
+    back = Dataset.from_networkx(g, attributes=["x"])
+    assert (back.graph.adj != planted.graph.adj).nnz == 0
+    assert np.array_equal(back.graph.x, planted.graph.x.toarray())
+    assert [back.class_names[c] for c in back.y] == [planted.class_names[c] for c in planted.y]
+    assert back.node_names == planted.node_names
+    kinds = Dataset.from_networkx(network(), None, relation="sort", directed=["pays"])
+    g = kinds.to_networkx()
+    assert type(g) is nx.MultiDiGraph
+    again = Dataset.from_networkx(g, None, directed=["pays"])
+    assert [(r.name, r.directed) for r in again.graph.relations] == [("pays", True), ("owns", False)]
+    for ours, theirs in zip(again.graph.relations, kinds.graph.relations, strict=True):
+        assert np.allclose(ours.adj.toarray(), theirs.adj.toarray())
+
+
 def test_nodes_of_networkx_may_be_in_several_classes() -> None:
     g = nx.path_graph(4)
     nx.set_node_attributes(g, {0: ["x", "y"], 1: "x", 2: {"z"}}, "label")
     data = Dataset.from_networkx(g)
     assert (data.class_names, data.y.tolist()) == (("x", "y", "z"), [-1, 0, 2, -1])
     assert data.class_sizes.tolist() == [2, 1, 1]
+    assert dict(data.to_networkx().nodes(data="label")) == {"0": ["x", "y"], "1": ["x"], "2": ["z"], "3": None}
 
 
 @pytest.mark.parametrize(

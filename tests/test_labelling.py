@@ -122,9 +122,9 @@ def test_strangers_beyond_the_size_of_a_class_are_not_asked_about(
     assert 50 <= asked[1] <= 100  # as many as are wanted, however small classes are
 
 
-@pytest.fixture(name="model", scope="module")
-def _model(planted: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+@pytest.fixture(name="model")
+def _model(fitted_plus: Estimator) -> Estimator:
+    return fitted_plus
 
 
 def test_suggestions_are_mostly_of_the_classes(model: Estimator, planted: Dataset) -> None:

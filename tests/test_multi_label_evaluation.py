@@ -83,12 +83,11 @@ def test_every_class_without_base_classes(data: Dataset) -> None:
     assert (result.provenance["way"], result.provenance["multi_label"]) == (12, True)
 
 
-def test_one_class_a_node_is_a_special_case(planted: Dataset) -> None:
+def test_one_class_a_node_is_a_special_case(planted: Dataset, fitted_plus: Estimator) -> None:
     result = evaluate_all_classes_multi_label(planted, shot=5, draws=2)
     assert result["micro_f1"].mean > 0.5
     assert result.ece < 0.1
-    model = Estimator("gpn-plus", way=3, shot=3).fit(planted)
-    scored = evaluate_multi_label(model, planted, tasks=3)
+    scored = evaluate_multi_label(fitted_plus, planted, tasks=3)
     assert scored["average_precision"].mean > 0.6
     assert {**scored.provenance, "data_sha256": 0}["query"] == 3
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.definitions import read_query, read_support
+from fewnode.definitions import Definitions, read_query, read_support
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns
@@ -279,6 +279,7 @@ def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
     table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
     assert read_support(table, planted) == ([3, 1], ["b", "=a"])
     assert read_query(table, planted) == [3, 1, 3]
+    assert Definitions.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
 
 
 @pytest.mark.parametrize(

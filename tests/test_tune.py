@@ -62,13 +62,13 @@ def test_the_accuracy_is_that_of_a_model_with_these_options(found: Tuned, plante
 
 def test_the_same_seed_finds_the_same(found: Tuned, planted: Dataset) -> None:
     assert without_seconds(tune("propagation", planted, **SMALL)) == without_seconds(found)
-    assert without_seconds(tune("propagation", planted, **SMALL, seed=1)) != without_seconds(found)
+    other = tune("propagation", planted, **{**SMALL, "trials": 2}, seed=1)
+    assert without_seconds(other) != without_seconds(found)[:2]
 
 
 @pytest.mark.parametrize("method", ["propagation", "gpn"])
 def test_no_test_class_is_seen(method: str, planted: Dataset) -> None:
-    fixed = {"episodes": 10} if method == "gpn" else {}
-    sizes = {**SMALL, "trials": 2, **fixed}
+    sizes = {**SMALL, "trials": 2, "episodes": 10} if method == "gpn" else {**SMALL, "trials": 1}
     found = without_seconds(tune(method, planted, **sizes))
     tested = np.isin(planted.y, planted.split.test)
     y = planted.y.copy()
@@ -145,7 +145,7 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], planted: Dataset
 def test_optuna_finds_the_same_again(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     monkeypatch.undo()
-    once, again = (tune("propagation", planted, **SMALL) for _ in range(2))
+    once, again = (tune("propagation", planted, **{**SMALL, "trials": 3}) for _ in range(2))
     assert once.search == "optuna"
     assert without_seconds(once) == without_seconds(again)
 
@@ -181,8 +181,9 @@ def test_the_command_prints_one_object_and_writes_the_file(dataset_dir: Path, fo
 
 
 def test_the_command_says_what_it_found(dataset_dir: Path, found: Tuned) -> None:
-    asked = ("--data", dataset_dir, "--method", "propagation", "--way", 3, "--shot", 3, "--trials", 4, "--tasks", 20)
+    asked = ("--data", dataset_dir, "--method", "propagation", "--way", 3, "--shot", 3, "--trials", 1, "--tasks", 20)
     result = run(*asked, "-q")
     assert result.stderr == ""
-    assert f"validation accuracy {100 * found.accuracy:.1f} %" in result.stdout
-    assert "4 trials (random), 0 failed" in result.stdout
+    assert found.trials[0].accuracy is not None
+    assert f"validation accuracy {100 * found.trials[0].accuracy:.1f} %" in result.stdout
+    assert "1 trials (random), 0 failed" in result.stdout

@@ -17,7 +17,7 @@ from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
 from fewnode.column_blocks import Block, dense_blocks
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
-from fewnode.interchange import NAMES, PARTS, NetworkParts, read_networkx, read_pyg, read_scipy
+from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
 from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
 from fewnode.representation import Shown
 
@@ -266,6 +266,21 @@ class Dataset(Shown):
             edges |= {"node_type": torch.from_numpy(self.kind.copy()), "kind_names": list(self.kind_names)}
         edge_index, y = torch.from_numpy(arcs), torch.from_numpy(self.y.copy())
         return Data(x=tensor, edge_index=edge_index, y=y, **parts, **names, **edges)
+
+    def to_networkx(self, attributes: bool = False) -> Any:
+        """A NetworkX graph. Nodes carry `label` and `kind`, edges `weight`; kinds of edges are keys of a multigraph.
+
+        With `attributes`, a node also carries its row of numbers under `x`.
+        """
+        nodes: list[tuple[Any, dict[str, Any]]] = [(name, {}) for name in self.node_names or range(self.graph.n)]
+        for c, name in enumerate(self.class_names):
+            for _, held in (nodes[i] for i in self.members(c).tolist()):
+                held["label"] = name if self.labels is None else [*held.get("label", ()), name]
+        x = self.graph.x
+        for i, (_, held) in enumerate(nodes):
+            held |= {} if self.kind is None else {"kind": self.kind_names[self.kind[i]]}
+            held |= {"x": (x[[i]].toarray() if is_sparse(x) else x[[i]])[0]} if attributes else {}
+        return as_networkx(nodes, *pyg_edges(self.graph), self.graph.directed)
 
     @cached_property
     def node_id(self) -> dict[str, int]:

@@ -72,6 +72,7 @@ class Definitions:
         found = cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
         tables = ((support, ["node", "class"]), (classes, ["class", "description"]))
         more = [_unused(path, columns) for path, columns in tables if path is not None]
+        more += [_repeated(support, len(nodes))] if support is not None else []
         return replace(found, remarks=(*found.remarks, *filter(None, more)))
 
     @classmethod
@@ -96,6 +97,13 @@ def _unused(path: Path, columns: list[str]) -> str:
     """Columns of a table that nothing is made of, in a sentence."""
     others = other_columns(path, columns)
     return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns)}" if others else ""
+
+
+def _repeated(path: Path, kept: int) -> str:
+    """How many rows say what another row says, in a sentence."""
+    count = len(read_table(path, ["node"])) - kept
+    rows = "1 row repeats another one and counts" if count == 1 else f"{count:,} rows repeat another one and count"
+    return f"{path}: {rows} once" if count else ""
 
 
 def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str]]:

@@ -119,6 +119,30 @@ def read_networkx(
     )
 
 
+def as_networkx(
+    nodes: Sequence[tuple[Any, dict[str, Any]]], arcs: NDArray[np.int64], held: Mapping[str, Any], directed: bool
+) -> Any:
+    """A NetworkX graph of named nodes and what each carries; kinds of edges are keys of a multigraph."""
+    try:
+        import networkx
+    except ModuleNotFoundError:
+        raise FewnodeError("to_networkx needs NetworkX: pip install networkx") from None
+    directed = directed or bool(held.get("directed_relations"))
+    names = held.get("relation_names")
+    if names is None:
+        graph = networkx.DiGraph() if directed else networkx.Graph()
+    else:
+        graph = networkx.MultiDiGraph() if directed else networkx.MultiGraph()
+    graph.add_nodes_from(nodes)
+    ends: list[Sequence[Any]] = [[nodes[i][0] for i in side.tolist()] for side in arcs]
+    if names is not None:
+        ends.append([names[kind] for kind in held["edge_type"].tolist()])
+    weight = held.get("edge_weight")
+    told = [{}] * arcs.shape[1] if weight is None else [{"weight": value} for value in weight.tolist()]
+    graph.add_edges_from(zip(*ends, told, strict=True))
+    return graph
+
+
 def _several(y: Sequence[Any]) -> dict[str, Any]:
     """Class names and memberships of nodes, of which some carry a list or a set of classes."""
     own = [each if isinstance(each, SEVERAL) else () if each is None else (each,) for each in y]

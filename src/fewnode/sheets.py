@@ -16,7 +16,8 @@ def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]
     """The named columns of a CSV file as (line number, values), blank lines left out."""
     header, table = _opened(path)
     if missing := [name for name in columns if name not in header]:
-        raise FewnodeError(f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}")
+        told = f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}"
+        raise FewnodeError(f"{told}, expected {','.join(columns)!r}")
     places = [header.index(name) for name in columns]
     return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from fewnode.with_base import evaluate_with_base
 
 
 @pytest.fixture(scope="module")
-def run(dataset_dir: Path, planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(dataset_dir: Path, fitted_plus: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "plus"
-    model = Estimator("gpn-plus", way=3, shot=3).fit(planted)
+    model = deepcopy(fitted_plus)
     model.trained_["data"]["path"] = str(dataset_dir)
     model.save(directory)
     return directory

@@ -18,10 +18,12 @@ def _data() -> Dataset:
     return planted_multi_label()
 
 
-@pytest.fixture(name="home")
-def _home(data: Dataset, tmp_path: Path) -> Path:
-    save_dataset(data, tmp_path / "data")
-    return tmp_path / "data"
+@pytest.fixture(name="home", scope="module")
+def _home(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the model that the first command makes and keeps there."""
+    home = tmp_path_factory.mktemp("multi") / "data"
+    save_dataset(data, home)
+    return home
 
 
 @pytest.fixture(name="support")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
@@ -20,30 +20,43 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def own_network(planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A CSV pair and a support table in the current directory, as a reader of the README has them."""
-    rng = np.random.default_rng(0)
-    words = [" ".join(f"word{c}" for c in planted.graph.x[[v]].indices) for v in range(planted.graph.n)]
-    kinds = [planted.class_names[c] for c in planted.y]
-    names = planted.node_names or ()
-    rows = [f"{n},{k},{w},{rng.random():.3f}\n" for n, k, w in zip(names, kinds, words, strict=True)]
-    (tmp_path / "nodes.csv").write_text("name,kind,summary,size\n" + "".join(rows))
+def tables(planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables in the current directory, in place of those that examples/tables.py makes."""
+    x, names = planted.graph.x, list(planted.node_names or ())
+    for c, pair in ((0, ("openvpn", "tinc")), (1, ("postfix", "mutt"))):
+        for node, name in zip(planted.members(c), pair, strict=False):
+            names[node] = name
+    words = ["".join(chr(97 + int(digit)) for digit in f"{c:04}") for c in range(x.shape[1])]
+    texts = [
+        " ".join(words[c] for c in x[[i]].indices) + (" send receive mail" if y == 1 else "")
+        for i, y in enumerate(planted.y)
+    ]
+    sections = [planted.class_names[c] for c in planted.y]
+    rows = [f"{name},{section},{text}\n" for name, section, text in zip(names, sections, texts, strict=True)]
+    (tmp_path / "nodes.csv").write_text("package,section,words\n" + "".join(rows))
     edges = [f"{names[a]},{names[b]}\n" for a, b in planted.graph.edge_index().T]
     (tmp_path / "edges.csv").write_text("from,to\n" + "".join(edges))
-    (tmp_path / "support.csv").write_text(f"node,class\n{names[0]},new\n{names[1]},other\n")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
-def test_the_commands_for_ones_own_network(fewnode, own_network: Path) -> None:
+@pytest.mark.usefixtures("tables")
+def test_the_commands_for_ones_own_network(fewnode) -> None:
+    """From two tables to a ranked list, as they stand there."""
     commands = [line[2:] for line in blocks("console")[1].splitlines() if line.startswith("$ ")]
-    assert len(commands) == 2
+    assert commands.pop(0) == "python examples/tables.py"
+    shown = ""
     for command in commands:
         program, *arguments = shlex.split(command)
-        assert program == "fewnode"
-        done = fewnode(*arguments)
-        assert done.code == 0, done.err
-    assert len((own_network / "predictions.csv").read_text().splitlines()) == 361
+        if program == "fewnode":
+            done = fewnode(*arguments)
+            assert done.code == 0, done.err
+        else:
+            shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    first = [line.split(",") for line in shown.splitlines()]
+    assert len(first) == 10
+    assert {label for _, label, *_ in first} == {"vpn", "mail"}
+    member = [float(row[-1]) for row in first]
+    assert member == sorted(member, reverse=True)
     namespace: dict[str, object] = {}
     exec(blocks("python")[0], namespace)  # noqa: S102 - the README is ours
 

@@ -189,6 +189,8 @@ FIFTY = [f"word{i}" for i in range(50)]
         (pa.array([1], pa.date32()), None, "dates or times, date32[day]"),
         ([{"b": 1}], None, "nested, struct<b: int64>"),
         (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), None, "nested, map<string, int64>"),
+        (["31.01.2024", "1.2.2024 12:30", None], None, "dates"),
+        (["01/31/2024", "2024-01-31T12:00"], None, "dates"),
         (["", None, " "], None, "empty"),
         ([*FIFTY, *FIFTY], "category", "50 distinct values"),
         ([*FIFTY, *FIFTY, None], "category", "50 distinct values"),

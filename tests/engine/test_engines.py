@@ -23,18 +23,26 @@ from fewnode.methods.gpn import GPN
 from graphs import random_graph, weighted_graph
 from test_gpn import random_episode, random_networks
 
-GRAPHS = 1000
+FEW, MANY = 200, 1000
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
-@pytest.mark.parametrize(("drawn", "graphs"), [(random_graph, GRAPHS), (weighted_graph, GRAPHS // 5)])
+@pytest.mark.parametrize(
+    ("drawn", "graphs"),
+    [
+        (random_graph, range(FEW)),
+        (weighted_graph, range(FEW // 5)),
+        pytest.param(random_graph, range(FEW, MANY), marks=pytest.mark.check),
+        pytest.param(weighted_graph, range(FEW // 5, MANY // 5), marks=pytest.mark.check),
+    ],
+)
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 def test_compiled_equals_the_reference_in_values_and_gradients(
-    dtype: torch.dtype, drawn: Callable[[int], Graph], graphs: int
+    dtype: torch.dtype, drawn: Callable[[int], Graph], graphs: range
 ) -> None:
     """On random graphs: GCN and MLP, with and without a valuator, with and without dropout, some nodes and all."""
     worst = 0.0
-    for seed in range(graphs):
+    for seed in graphs:
         graph, rng = drawn(seed), np.random.default_rng(seed)
         networks = random_networks(graph, seed, dtype, mlp=seed % 5 == 0)
         if seed % 4 == 0:

@@ -101,9 +101,9 @@ def test_the_metric_is_the_identity_where_within_is_as_total(rng: np.random.Gene
     assert torch.allclose(metric / metric[0, 0], torch.eye(3), atol=0.05)
 
 
-@pytest.fixture(name="fitted", scope="module")
-def _fitted(planted: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+@pytest.fixture(name="fitted")
+def _fitted(fitted_plus: Estimator) -> Estimator:
+    return fitted_plus
 
 
 def test_parts_can_be_taken_out(fitted: Estimator, planted: Dataset) -> None:

@@ -151,9 +151,9 @@ def test_the_more_it_costs_the_nearer_a_temperature_stays_to_its_prior(rng: np.r
     assert level[2] == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.fixture(name="model", scope="module")
-def _model(planted: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+@pytest.fixture(name="model")
+def _model(fitted_plus: Estimator) -> Estimator:
+    return fitted_plus
 
 
 def test_labelled_nodes_predicted_from_the_others_revise_how_sure_to_be() -> None:

@@ -56,15 +56,20 @@ def test_without_known_classes_all_relations_are_alike() -> None:
     assert not learned.in_structure
 
 
-def test_a_model_of_other_relations_says_so() -> None:
-    model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(with_useless(planted(), 3))
-    with pytest.raises(FewnodeError, match="knows 4 kinds of edges, this network has 3"):
-        model.predict_proba(with_useless(planted(), 2).graph, [0, 50], ["a", "b"], [1])
+@pytest.fixture(name="of_three", scope="module")
+def _of_three() -> tuple[Dataset, Estimator]:
+    """A network with three kinds of edges, and a model of it."""
+    data = with_useless(planted(), 2)
+    return data, Estimator("gpn-plus", way=5, shot=5, query=5).fit(data)
 
 
-def test_a_kind_of_edge_that_came_later_is_a_usual_one() -> None:
-    data = with_useless(planted(), 1)
-    model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(data)
+def test_a_model_of_other_relations_says_so(of_three: tuple[Dataset, Estimator]) -> None:
+    with pytest.raises(FewnodeError, match="knows 3 kinds of edges, this network has 2"):
+        of_three[1].predict_proba(with_useless(planted(), 1).graph, [0, 50], ["a", "b"], [1])
+
+
+def test_a_kind_of_edge_that_came_later_is_a_usual_one(of_three: tuple[Dataset, Estimator]) -> None:
+    data, model = of_three
     later = Relation("later", Graph.from_edges([[0], [1]], data.graph.n).adj)
     graph = Graph.from_relations([*data.graph.relations, later], data.graph.x)
     assert np.isfinite(model.predict_proba(graph, [0, 50], ["a", "b"], [1])).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,8 @@ from service import InProcess
 
 
 @pytest.fixture(scope="module")
-def model(planted: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3).fit(planted)
+def model(fitted_plus: Estimator) -> Estimator:
+    return deepcopy(fitted_plus)  # nodes are attached to it
 
 
 @pytest.fixture

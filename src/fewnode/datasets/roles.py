@@ -18,6 +18,8 @@ NOT_USED = "not used"
 FEW = 100
 """A column of text with at most so many distinct values, each there twice on average, is taken for categories."""
 
+DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?$"
+
 MANY_NUMBERS = 20
 """A column with more distinct numbers than this, and one word besides, is one of numbers with a word for "missing"."""
 
@@ -86,6 +88,8 @@ def guess_role(rows: NodeRows, column: str) -> tuple[str | None, str]:
         return None, f"numbers, but {word[:20]!r} in {count:,} cells; --missing {word[:20]!r} says that it is none"
     if distinct <= FEW and 2 * distinct <= len(cells) - cells.null_count:
         return "category", f"{distinct} distinct values"
+    if pc.all(pc.match_substring_regex(cells, DATE)).as_py():
+        return None, "dates"
     length = 1 + pc.mean(pc.count_substring_regex(cells, r"\s+")).as_py()
     if length >= 2:
         return "text", f"{length:.1f} words a cell"

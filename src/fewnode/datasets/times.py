@@ -17,7 +17,9 @@ from fewnode.errors import FewnodeError
 Seconds = NDArray[np.float64]
 
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365.25 * 86400}
-AS_DATES = "a date such as 2024-01-31 or 2024-01-31T12:00, or Unix seconds"
+AS_DATES = "a date such as 2024-01-31, 2024-01-31T12:00 or 31.01.2024, or Unix seconds"
+DAY_FIRST = r"(\d{1,2})\.(\d{1,2})\.(\d{4})"
+"""With dots the day comes first, everywhere. With slashes it depends on the country, so those are refused."""
 MILLISECONDS = 1e11
 """Numbers beyond this are no seconds: as such they are after the year 5000."""
 
@@ -40,7 +42,8 @@ class TimeRules(NamedTuple):
     def checked(self) -> TimeRules:
         if self.half_life is None and self.before is None:
             raise FewnodeError(
-                f"column {self.column!r} says when, but not what for: give a half-life such as 30d, or a date before"
+                f"column {self.column!r} says when, but not what for: "
+                "give a half-life such as 30d (--half-life), or a date (--before)"
             )
         if self.half_life is not None:
             half_life_seconds(self.half_life)
@@ -62,7 +65,11 @@ def half_life_seconds(text: str) -> float:
 
 
 def moment(text: str, what: str) -> float:
-    """A date or a time as seconds; without a zone it is UTC."""
+    """A date or a time as seconds; without a zone it is UTC.
+
+    >>> moment("31.01.2024 12:00", "before") == moment("2024-01-31T12:00Z", "before")
+    True
+    """
     try:
         return _seconds_of(text)
     except ValueError:
@@ -70,6 +77,8 @@ def moment(text: str, what: str) -> float:
 
 
 def _seconds_of(text: str) -> float:
+    if match := re.match(DAY_FIRST, text):
+        text = f"{match[3]}-{match[2]:>02}-{match[1]:>02}{text[match.end() :]}"
     found = datetime.fromisoformat(text) if not re.fullmatch(r"-?\d+(\.\d+)?", text) else None
     if found is None:
         if not abs(float(text)) < LATEST:
