@@ -56,7 +56,7 @@ from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection, sampled
 from fewnode.represent.workspace import Place, Workspace
 
 KEPT = 8
-"""Views that a mix keeps at most, the heaviest."""
+"""Views of the plain union that a mix keeps at most, the heaviest, and as many over kinds of edges."""
 DOUBTED = 10
 """So many known classes, or fewer, are not trusted to weigh views without the prior."""
 FEW = (1, 3, 5)
@@ -208,8 +208,7 @@ class GPNPlus(Prototypical):
         label = torch.cat([tasks.query_y.flatten() for tasks in practice])
         close = [stacked(closeness[view][: len(practice)]) for view in views]
         tau = mix_weights(torch.stack(close, dim=2), label, start, penalty)
-        least = max(0.01 * tau.sum(), np.sort(tau)[-KEPT:][0])
-        kept = {view: weight for view, weight in zip(views, tau, strict=True) if weight >= least}
+        kept = _heaviest({view: weight for view, weight in zip(views, tau, strict=True) if weight >= 0.01 * tau.sum()})
         return replace(every, weight=_as_saved(kept), projections=projections)
 
     # --- what a node looks like ---
@@ -347,6 +346,16 @@ class GPNPlus(Prototypical):
         self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
         self._cache = self._echoes = None
         return self
+
+
+def _heaviest(weight: Mapping[View, float]) -> dict[View, float]:
+    """Without the lightest views, where there are more than are kept."""
+    found: dict[View, float] = {}
+    for of_kinds in (False, True):
+        own = {view: tau for view, tau in weight.items() if on_trial(view) == of_kinds}
+        least = sorted(own.values())[-KEPT:][:1]
+        found |= {view: tau for view, tau in own.items() if tau >= least[0]}
+    return {view: weight[view] for view in weight if view in found}
 
 
 def _as_saved(weight: Mapping[View, float]) -> dict[View, float]:

@@ -12,7 +12,7 @@ from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, NARROW, LearnedRelations
+from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, NARROW, LearnedRelations, is_narrow
 from fewnode.represent.mixture import MixedViews, View, diffusions
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, ViewFusion, ViewProjection
@@ -127,7 +127,7 @@ def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:
 
 def _width(source: AttributeSource, diffusion: Diffusion) -> int:
     """Columns of a view."""
-    return min(source.mean.numel(), NARROW) if diffusion.over else source.mean.numel()
+    return min(source.mean.numel(), NARROW) if is_narrow(diffusion) else source.mean.numel()
 
 
 def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:

@@ -1,7 +1,7 @@
 """Views over weights, kinds and directions of edges, beside those of the plain union.
 
 The most alike relation need not be the useful one, and most often none is: nothing is expected of these views before
-known classes show what they are worth. They are read along the leading directions only, so that they cost little.
+known classes show what they are worth. Most are read along the leading directions only, so that they cost little.
 """
 
 from __future__ import annotations
@@ -203,9 +203,14 @@ def _odds(same: int, known: int, chance: float) -> float:
 # --- width --------------------------------------------------------------------------------------------------------
 
 
+def is_narrow(diffusion: Diffusion) -> bool:
+    """Whether it is read along the leading directions alone: one of many such views. By odds there are two."""
+    return bool(diffusion.over) and diffusion.over != ("odds",)
+
+
 def narrowed(z: Float[Tensor, "n d"], diffusion: Diffusion) -> Float[Tensor, "n d"]:
     """What a view is made from: all directions, or the leading ones where it is one beside the plain ones."""
-    return z[:, :NARROW].contiguous() if diffusion.over and z.shape[1] > NARROW else z
+    return z[:, :NARROW].contiguous() if is_narrow(diffusion) and z.shape[1] > NARROW else z
 
 
 def without_edges(h: Float[Tensor, "k d"], diffusion: Diffusion) -> Float[Tensor, "k d"]:

@@ -25,6 +25,7 @@ from fewnode.represent.kinds import (
     NARROW,
     NOTHING_LEARNED,
     LearnedRelations,
+    is_narrow,
     kind_views,
     narrowed,
     operators_of,
@@ -282,11 +283,11 @@ def _side(source: str) -> str:
 def diffused_tiles(
     operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None
 ) -> dict[Place, TiledMatrix]:
-    """Several diffusions of one source, tile by tile. Views over kinds of edges are of its first columns alone."""
+    """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
     tiles: dict[Place, list[Tile]] = {place: [] for place in wanted}
     low = 0
     for tile in z.tiles:
-        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not diffusion.over}
+        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
         for place, h in diffused(operators, tile, own, nodes).items():
             tiles[place].append(h)
         low += tile.shape[1]

@@ -22,7 +22,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
-from fewnode.represent.kinds import NARROW, LearnedRelations, operators_of
+from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
 from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
 
 Place: TypeAlias = tuple[str, str]
@@ -187,7 +187,7 @@ class DiffusedTiles:
     def make(self, key: tuple[int, ...]) -> None:
         widths = [map_safetensors(path)["h"].shape[1] for path in self.sources[: key[0]]]
         tile = map_safetensors(self.sources[key[0]])["h"]
-        own = {str(i): each for i, each in enumerate(self.wanted) if sum(widths) < NARROW or not each.over}
+        own = {str(i): each for i, each in enumerate(self.wanted) if sum(widths) < NARROW or not is_narrow(each)}
         nodes = None if self.rows is None else map_safetensors(self.rows)["nodes"]
         _write(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
 
