@@ -55,7 +55,7 @@ class Scratch:
 
     def _file(self) -> BinaryIO:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=self.folder)  # type: ignore[return-value]
+        return tempfile.TemporaryFile(dir=self.folder)
 
     def table(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         with self._file() as file:

@@ -135,7 +135,8 @@ class MixedViews:
             if self.workspace is not None:
                 yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
             else:
-                yield from diffused_tiles(operators, made[source], own, nodes).items()
+                for group in [own] if nodes is None else _by_matrices(own):
+                    yield from diffused_tiles(operators, made[source], group, nodes).items()
 
     @property
     def diffused_sources(self) -> list[str]:
@@ -277,6 +278,14 @@ class MixedViews:
 
 def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
+
+
+def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
+    """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
+    groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
+    for place, diffusion in wanted.items():
+        groups.setdefault(diffusion.matrices, {})[place] = diffusion
+    return list(groups.values())
 
 
 def diffused_tiles(
