@@ -27,7 +27,7 @@ ROWS = 1 << 16
 """Of a table in one piece."""
 NAME_BYTES = 300
 """Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
-EDGE_BYTES = 100
+EDGE_BYTES = 150
 """Of memory for an edge with a weight or a kind while edges that are there twice are joined."""
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode import memory
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
@@ -130,6 +131,7 @@ class MixedViews:
         operators = operators_of(graph, self.relations)
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
+            memory.give_back()  # what the last source took
             if source not in made:
                 made[source] = self.source(graph, source)
             if self.workspace is not None:
