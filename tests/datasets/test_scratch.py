@@ -78,7 +78,7 @@ KINDS = {"relation": "kind", "directed": ["pays"]}
 )
 def test_many_pieces_give_the_same_bytes(options: dict[str, object], tmp_path: Path) -> None:
     nodes, edges = tables(tmp_path)
-    whole, mapped = (read(nodes, edges, disk, **options) for disk in (None, Scratch(tmp_path, 330_000, rows=64)))
+    whole, mapped = (read(nodes, edges, disk, **options) for disk in (None, Scratch(tmp_path, 500_000, rows=64)))
     assert isinstance(whole, Dataset)
     assert isinstance(mapped, Dataset)
     assert same_bytes(whole, mapped, tmp_path)

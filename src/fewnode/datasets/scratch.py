@@ -27,7 +27,7 @@ ROWS = 1 << 16
 """Of a table in one piece."""
 NAME_BYTES = 300
 """Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
-EDGE_BYTES = 100
+EDGE_BYTES = 150
 """Of memory for an edge with a weight or a kind while edges that are there twice are joined."""
 
 
@@ -55,7 +55,7 @@ class Scratch:
 
     def _file(self) -> BinaryIO:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=self.folder)  # type: ignore[return-value]
+        return tempfile.TemporaryFile(dir=self.folder)
 
     def table(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         with self._file() as file:

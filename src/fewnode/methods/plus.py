@@ -144,7 +144,8 @@ class GPNPlus(Prototypical):
             nodes = np.unique(tasks.nodes)
             before = {side: block[torch.from_numpy(nodes)] for side, block in blocks.items()}
             after = {**before, "attributes": F.normalize(before["attributes"] @ metric)}
-            gain += tasks.accuracy(mixture.joined(after), nodes) - tasks.accuracy(mixture.joined(before), nodes)
+            own = tasks.among(nodes)
+            gain += own.accuracy(mixture.joined(after)) - own.accuracy(mixture.joined(before))
         return gain > 0
 
     def _trust(self, graph: Graph, members: Sequence[Ints]) -> bool:
@@ -193,12 +194,15 @@ class GPNPlus(Prototypical):
         nodes = np.union1d(asked, some)
         found: dict[View, list[Tensor]] = {}
         projections: dict[Place, ViewProjection] = {}
+        placed, rows = [each.among(asked) for each in tasks], np.searchsorted(nodes, asked)
         for place, h in every.diffused(graph, nodes, made=made):
             projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
             own = [view for view in views if (view.source, view.name) == place]
-            read = projections[place].read_all(h[np.searchsorted(nodes, asked)], [view.rank for view in own])
+            read = projections[place].read_all(h[rows], [view.rank for view in own])
             for view, z in zip(own, read, strict=True):
-                found[view] = [each.closeness(z, asked) for each in tasks]
+                found[view] = [each.closeness(z) for each in placed]
+        del h, read
+        memory.give_back()
         closeness = {view: found[view] for view in views}
         start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
         tried = {view: close[len(practice) :] for view, close in closeness.items()}

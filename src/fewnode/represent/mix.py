@@ -41,15 +41,19 @@ class PracticeTasks:
     def nodes(self) -> Ints:
         return np.concatenate([self.support.ravel(), self.query.ravel()])
 
-    def closeness(self, z: Float[Tensor, "k d"], nodes: Ints) -> Float[Tensor, "t q n"]:
-        """Cosine of each query node to each class mean; row i of z is node nodes[i], and nodes are sorted."""
-        support, query = (torch.from_numpy(np.searchsorted(nodes, part)) for part in (self.support, self.query))
+    def among(self, nodes: Ints) -> PracticeTasks:
+        """The same tasks, where each node is its place among these, which are sorted."""
+        support, query = (np.searchsorted(nodes, part) for part in (self.support, self.query))
+        return PracticeTasks(support, query, self.query_y)
+
+    def closeness(self, z: Float[Tensor, "k d"]) -> Float[Tensor, "t q n"]:
+        """Cosine of each query node to each class mean; row i of z is that of node i."""
+        support, query = (torch.from_numpy(part) for part in (self.support, self.query))
         p = F.normalize(z[support].mean(dim=2), dim=2)
         return torch.einsum("tqd,tnd->tqn", z[query], p)
 
-    def accuracy(self, z: Float[Tensor, "k d"], nodes: Ints) -> float:
-        """The same rows."""
-        found = self.closeness(z, nodes).argmax(dim=2)
+    def accuracy(self, z: Float[Tensor, "k d"]) -> float:
+        found = self.closeness(z).argmax(dim=2)
         return float((found == self.query_y).float().mean())
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fewnode import memory
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
@@ -131,12 +132,14 @@ class MixedViews:
         operators = operators_of(graph, self.relations)
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
+            memory.give_back()  # what the last source took
             if source not in made:
                 made[source] = self.source(graph, source)
             if self.workspace is not None:
                 yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
             else:
-                yield from diffused_tiles(operators, made[source], own, nodes).items()
+                for group in [own] if nodes is None else _by_matrices(own):
+                    yield from diffused_tiles(operators, made[source], group, nodes).items()
 
     @property
     def diffused_sources(self) -> list[str]:
@@ -278,6 +281,14 @@ class MixedViews:
 
 def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
+
+
+def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
+    """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
+    groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
+    for place, diffusion in wanted.items():
+        groups.setdefault(diffusion.matrices, {})[place] = diffusion
+    return list(groups.values())
 
 
 def diffused_tiles(

@@ -29,7 +29,7 @@ def structure(graph: Graph, rank: int, seed: int, thorough: bool = False, room: 
     if thorough and graph.n <= WALKED:
         near = walked(graph, seed)
         row, column = (np.asarray(near.sum(axis=axis), np.float64) for axis in (1, 0))
-        ppmi = _informative([near], row, column, near.shape)
+        ppmi = _informative([near], row, column, near.nnz)
         return leading_rows(ppmi, rank, seed, symmetric=True, room=room)
     return leading_rows(two_step_information(graph), rank, seed, room=room)
 
@@ -49,7 +49,8 @@ def two_step_information(graph: Graph, entries: int = ENTRIES) -> sp.csr_array:
     leaves = np.diff(second.indptr) > 0
     row = np.concatenate([(linked[low:high] + walk @ leaves) / 2 for low, high, walk in _walk_blocks(graph)])
     near = ((walk + walk @ second) * np.float32(0.5) for _, _, walk in _walk_blocks(graph))
-    return _informative(near, row, column, (graph.n, graph.n))
+    steps = np.bincount(graph.adj.indices, minlength=graph.n) @ np.diff(second.indptr).astype(np.int64)
+    return _informative(near, row, column, int(graph.adj.nnz + steps))
 
 
 def _walk_blocks(graph: Graph) -> Iterator[tuple[int, int, sp.csr_array]]:
@@ -81,28 +82,30 @@ def _informative(
     blocks: Iterator[sp.csr_array] | list[sp.csr_array],
     row: NDArray[np.float64],
     column: NDArray[np.float64],
-    shape: tuple[int, int],
+    most: int,
 ) -> sp.csr_array:
-    """Positive pointwise mutual information of blocks of rows; row and column are the sums of the whole matrix."""
-    total, log_column, low = row.sum(), np.log(np.maximum(column, 1e-30)).astype(np.float32), 0
-    indices, values, counts = [], [], []
+    """Positive pointwise mutual information of blocks of rows; row and column are the sums of the whole matrix.
+
+    There are at most so many entries in it.
+    """
+    shape = row.size, column.size
+    total, log_column, low, end = row.sum(), np.log(np.maximum(column, 1e-30)).astype(np.float32), 0, 0
+    index = np.int32 if max(most, *shape) < 2**31 else np.int64
+    indices, values = np.empty(most, index), np.empty(most, np.float32)  # what is not filled takes no memory
+    starts = np.zeros(shape[0] + 1, np.int64)
     for near in blocks:
         high = low + near.shape[0]
         log_row = np.log(np.maximum(row[low:high], 1e-30) / max(total, 1e-30)).astype(np.float32)
         with np.errstate(divide="ignore"):
             found = np.log(near.data) - np.repeat(log_row, np.diff(near.indptr)) - log_column[near.indices]
         positive = found > 0
-        indices.append(near.indices[positive])
-        values.append(found[positive].astype(np.float32))
-        counts.append(np.add.reduceat(np.append(positive, False), near.indptr[:-1]) * (np.diff(near.indptr) > 0))
-        low = high
-    starts = np.concatenate([[0], *counts]).cumsum()
-    if not indices:
-        return sp.csr_array(shape, dtype=np.float32)
-    index = np.int32 if max(starts[-1], *shape) < 2**31 else np.int64
-    column = np.concatenate(indices, dtype=index, casting="same_kind")
-    indices.clear()
-    return sp.csr_array((np.concatenate(values), column, starts.astype(index)), shape)
+        upto = np.concatenate([[0], np.cumsum(positive)])
+        count = int(upto[-1])
+        indices[end : end + count] = near.indices[positive]
+        values[end : end + count] = found[positive]
+        starts[low + 1 : high + 1] = end + upto[near.indptr[1:]]
+        low, end = high, end + count
+    return sp.csr_array((values[:end], indices[:end], starts.astype(index)), shape)
 
 
 def walked(graph: Graph, seed: int, walks: int = 5, length: int = 40, window: int = 10) -> sp.csr_array:

@@ -46,7 +46,7 @@ class ViewProjection:
     axes: Float[Tensor, "d d"]
     variance: Float[Tensor, " d"]
     """Of each axis, as a share of the largest."""
-    _stretch: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
+    _stretched: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, h: Float[Tensor, "n d"]) -> ViewProjection:
@@ -63,16 +63,15 @@ class ViewProjection:
         return self.read_all(h, [rank])[0]
 
     def read_all(self, h: Float[Tensor, "k d"], ranks: Sequence[int]) -> list[Float[Tensor, "k d"]]:
-        """At several ranks: turned to the axes once, then stretched for each."""
+        """At several ranks."""
         z = centred(h, self.mean)
-        turned = z @ self.axes if any(rank != AS_IT_IS for rank in ranks) else z
-        return [z if rank == AS_IT_IS else F.normalize(turned * self.stretch(rank)) for rank in ranks]
+        return [z if rank == AS_IT_IS else F.normalize(z @ self.stretched(rank)) for rank in ranks]
 
-    def stretch(self, rank: int) -> Float[Tensor, " d"]:
-        """What each axis is multiplied by: its variance to a power; computed once."""
-        if rank not in self._stretch:
-            self._stretch[rank] = self.variance ** self.power(rank)
-        return self._stretch[rank]
+    def stretched(self, rank: int) -> Float[Tensor, "d d"]:
+        """The axes, each by its variance to a power; computed once."""
+        if rank not in self._stretched:
+            self._stretched[rank] = self.axes * self.variance ** self.power(rank)
+        return self._stretched[rank]
 
     def power(self, rank: int) -> float:
         """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""
