@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint browser versions docs dist reproduce clean
+.PHONY: demo test check soak audit coverage lint loops browser versions docs dist reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,8 +37,13 @@ browser:
 	@command -v chromium >/dev/null || ( $(APT) update && $(APT) install -y --no-install-recommends chromium ) >/dev/null 2>&1 \
 	  || echo 'SKIPPED: tests of the page in a browser. There is no chromium, and it could not be installed (apt-get install chromium).'
 
-test: lint browser
+# Lint and types on one core, while the other compiles what both workers of the tests need.
+test: $(VENV)/.dev browser
+	$(MAKE) --no-print-directory -j2 lint loops
 	$(BIN)/pytest -n 2 --dist worksteal -r s
+
+loops: $(VENV)/.dev
+	$(BIN)/python tests/compile_loops.py
 
 $(VENV)/.check: $(VENV)/.dev
 	$(INSTALL) -e '.[check]'
@@ -50,7 +55,7 @@ export FEWNODE_FIGURES := $(abspath $(FIGURES))
 check: $(VENV)/.check lint browser audit
 	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
 	@command -v nginx >/dev/null || $(APT) install -y --no-install-recommends nginx-light >/dev/null 2>&1 || true
-	$(BIN)/pytest tests/reliability tests/serve/test_model.py tests/serve/test_proxy.py tests/cli/test_demo.py tests/test_cluster.py tests/test_shown.py tests/test_notebooks.py tests/test_dist.py -n 2 --dist worksteal -m 'check and not soak' -r s
+	$(BIN)/pytest -n 2 --dist worksteal -m 'check and not soak' -r s
 	$(MAKE) coverage
 	$(BIN)/python tests/figures.py $(FIGURES) docs/reliability.md
 

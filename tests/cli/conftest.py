@@ -45,9 +45,9 @@ def fewnode(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def small_debian(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In place of the embedded network, sixty packages of each of its sections: seconds instead of a minute."""
+    """In place of the embedded network, forty packages of each of its sections: seconds instead of a minute."""
     data = load_debian()
-    kept = np.sort(np.concatenate([np.flatnonzero(data.y == c)[:60] for c in range(len(data.class_names))]))
+    kept = np.sort(np.concatenate([np.flatnonzero(data.y == c)[:40] for c in range(len(data.class_names))]))
     graph = Graph(data.graph.adj[kept][:, kept], data.graph.x[kept])
     names = tuple(data.node_name(i) for i in kept.tolist())
     small = replace(data, graph=graph, y=data.y[kept], node_names=names)

@@ -28,9 +28,11 @@ class _Outside(HTMLParser):
 def _demo(fewnode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
     """What it prints, on a part of the network or on the whole of it."""
     monkeypatch.chdir(tmp_path)
+    sizes: tuple[object, ...] = ()
     if request.param == "quick":
         request.getfixturevalue("small_debian")
-    done = fewnode("demo", "--out", "demo")
+        sizes = ("--episodes", 60, "--tasks", 40)
+    done = fewnode("demo", "--out", "demo", *sizes)
     assert done.code == 0
     if request.param == "whole":
         the_demos_output_is_the_readmes(done.out)
@@ -65,6 +67,6 @@ def the_demos_output_is_the_readmes(demo: str) -> None:
 
 
 def test_a_demo_takes_the_place_of_the_last_one(planted: Dataset, tmp_path: Path) -> None:
-    for rank in (8, 16):
-        replace_run(Estimator("gpn-plus", 3, 3, rank=rank).fit(planted), tmp_path / "run")
-    assert '"rank": 16' in (tmp_path / "run" / "model.json").read_text()
+    for episodes in (2, 3):
+        replace_run(Estimator("gpn", 3, 3, episodes=episodes).fit(planted), tmp_path / "run")
+    assert '"episodes": 3' in (tmp_path / "run" / "model.json").read_text()

@@ -22,6 +22,7 @@ from fewnode.represent.mix import mix_weights, within_class_metric
 from fewnode.represent.mixture import MixedViews, View
 from fewnode.represent.sources import STRUCTURE, read_along
 from fewnode.represent.views import AS_IT_IS
+from graphs import fitted_method
 
 
 def test_ridge_prototypes_are_scikit_learns(rng: np.random.Generator) -> None:
@@ -109,12 +110,12 @@ def _fitted(fitted_plus: Estimator) -> Estimator:
 def test_parts_can_be_taken_out(fitted: Estimator, planted: Dataset) -> None:
     whole = evaluate(fitted, planted, 5, 1, 5).accuracy.mean
     for part in ({"views": "structure"}, {"mix": False}, {"sharpen": False}, {"metric": False}, {"ridge": False}):
-        model = Estimator("gpn-plus", way=3, shot=3, rank=32, **part).fit(planted)
+        model = fitted_method(plus.GPNPlus(rank=32, **part), planted, 3, 3)
         assert 0.5 < evaluate(model, planted, 5, 1, 5).accuracy.mean <= whole + 0.05, part
         if "views" in part:
-            assert {view.source for view in model.method_.mixture_.weight} == {STRUCTURE}
+            assert {view.source for view in model.mixture_.weight} == {STRUCTURE}
         if "sharpen" in part:
-            assert {view.rank for view in model.method_.mixture_.weight} == {AS_IT_IS}
+            assert {view.rank for view in model.mixture_.weight} == {AS_IT_IS}
 
 
 def test_no_label_of_validation_or_training_is_read_by_the_embedding_of_structure(planted: Dataset) -> None:
@@ -130,7 +131,7 @@ def test_weights_follow_the_network(planted: Dataset) -> None:
     noise = Graph.from_edges(rng.integers(0, planted.graph.n, (2, 1500)), planted.graph.n, planted.graph.x)
     share = []
     for graph in (planted.graph, noise):
-        weight = Estimator("gpn-plus", 3, 3, rank=32).fit(replace(planted, graph=graph)).method_.mixture_.weight
+        weight = fitted_method(plus.GPNPlus(rank=32), replace(planted, graph=graph), 3, 3).mixture_.weight
         plain = sum(tau for view, tau in weight.items() if (view.source, view.name) == ("attributes", "itself"))
         share.append(plain / sum(weight.values()))
     assert share[1] > share[0] + 0.2

@@ -13,9 +13,10 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.methods.plus import GPNPlus
 from fewnode.represent.kinds import LearnedRelations
 from fewnode.represent.kinds_trial import unused_kinds
-from graphs import planted, planted_edges, planted_kinds
+from graphs import fitted_method, planted, planted_edges, planted_kinds
 
 
 def with_useless(data: Dataset, count: int) -> Dataset:
@@ -28,14 +29,15 @@ def with_useless(data: Dataset, count: int) -> Dataset:
     return replace(data, graph=Graph.from_relations([*useless, Relation("own", graph.adj)], graph.x))
 
 
+@pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.check)])
 @pytest.mark.parametrize("attributes", [True, False])
-def test_ten_useless_relations_cost_nothing(attributes: bool) -> None:
+def test_useless_relations_cost_nothing(attributes: bool, count: int) -> None:
     data = planted()
     if not attributes:
         data = replace(data, graph=Graph(data.graph.adj, data.graph.x[:, :0]))
     scores = []
-    for network in (data, with_useless(data, 10)):
-        model = Estimator("gpn-plus", way=5, shot=5, query=5).fit(network)
+    for network in (data, with_useless(data, count)):
+        model = fitted_method(GPNPlus(), network, 5, 5)
         scores.append(evaluate(model, network, 5, 5, 5, tasks=40).accuracy.mean)
     assert scores[1] > scores[0] - 0.02
 
@@ -78,8 +80,8 @@ def test_a_kind_of_edge_that_came_later_is_a_usual_one(of_three: tuple[Dataset, 
 @pytest.mark.parametrize(("signal", "said"), [("relation", False), (None, True)])
 def test_kinds_that_known_classes_do_not_gain_by_are_named(signal: str | None, said: bool) -> None:
     data = planted_kinds() if signal is None else planted_edges(signal)
-    model = Estimator("gpn-plus").fit(data)
-    assert bool(unused_kinds(model.method_, data.graph)) == said
+    method = fitted_method(GPNPlus(), data, 5, 5)
+    assert bool(unused_kinds(method, data.graph)) == said
 
 
 def test_without_known_classes_directions_change_nothing() -> None:
