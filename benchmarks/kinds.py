@@ -127,13 +127,13 @@ def _debian(networks: list[str]) -> Iterator[tuple[str, Iterator[Variant]]]:
 
 
 def _kinds_of(data: Dataset) -> Iterator[Variant]:
-    graph = data.graph
-    yield "alike", replace(data, graph=graph.unweighted)
-    one_way = Relation("any", sp.csr_array(sum(r.adj for r in graph.relations)).sign(), directed=True)
-    yield "with directions", replace(data, graph=Graph.from_relations([one_way], graph.x, directed=False))
-    both = [replace(r, adj=r.both_ways.sign(), directed=False) for r in graph.relations]
-    yield "with kinds", replace(data, graph=Graph.from_relations(both, graph.x))
-    yield "with both", data
+    one_way = Relation("any", sp.csr_array(sum(r.adj for r in data.graph.relations)).sign(), directed=True)
+    alike = Relation("any", one_way.both_ways.sign(), directed=False)
+    both = [replace(r, adj=r.both_ways.sign(), directed=False) for r in data.graph.relations]
+    variants = {"alike": [alike], "with directions": [one_way], "with kinds": both, "with both": data.graph.relations}
+    for name, relations in variants.items():
+        graph = Graph.from_relations(relations, data.graph.x, directed=False)
+        yield name, replace(data, graph=replace(graph, blocks=data.graph.blocks))
 
 
 _CASES: dict[str, Callable[[list[str]], Iterator[tuple[str, Iterator[Variant]]]]] = {

@@ -127,9 +127,9 @@ class MixedViews:
         """
         made = {} if made is None else made
         wanted = {(view.source, view.name): view.diffusion for view in self.weight}
+        operators = operators_of(graph, self.relations)
         if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
             raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
-        operators = operators_of(graph, self.relations)
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
             memory.give_back()  # what the last source took
