@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import shutil
 import tempfile
 import threading
 import time
@@ -79,7 +80,7 @@ def close(folder: Path, data: Dataset, names: list[str], part: Dataset) -> None:
     """Attached one after another in this process; then everything is embedded again, and the answers compared."""
     model, state = load_model(folder / "run"), folder / "close.sqlite"
     for old in folder.glob("close.sqlite*"):
-        old.unlink() if old.is_file() else None
+        old.unlink() if old.is_file() else shutil.rmtree(old)
     session = Session(model, part, Store(state, part.sha256), drift_bound=1.0)
     session.refresh.wait()
     for name, nodes in supports(part, 0).items():
@@ -119,6 +120,12 @@ def close(folder: Path, data: Dataset, names: list[str], part: Dataset) -> None:
                 f"{100 * np.mean(same):.2f} % of labels the same; the probability that differs most differs by "
                 f"{off.mean():.4f} on average, by {np.percentile(off, 95):.4f} in 1 of 20"
             )
+    session.store.close()
+    start = time.process_time()
+    session = Session(model, part, Store(state, part.sha256), drift_bound=1.0)
+    rows = 0 if session.now.online.overlay is None else len(session.now.online.overlay.nodes)
+    print(f"a restart: {time.process_time() - start:.1f} s of processor time, {rows:,} new rows")
+    session.refresh.wait()
     session.store.close()
 
 

@@ -157,3 +157,12 @@ def test_columns_outside_of_blocks_are_a_source_of_their_own() -> None:
         ("attributes 2", 6, 7),
         ("vector 2", 7, 9),
     ]
+
+
+def test_the_fusion_sees_along_the_leading_axes_of_all_products() -> None:
+    """Of few axes among many columns only those are computed, and of products only one half."""
+    e = torch.randn(400, 600, generator=torch.Generator().manual_seed(0)) * torch.linspace(0.1, 2, 600)
+    found = ViewFusion.of([e[:150], e[150:]], 32)
+    centred_rows = e.double() - e.double().mean(dim=0)
+    axes = np.linalg.eigh((centred_rows.T @ centred_rows).numpy())[1][:, -32:]
+    assert np.allclose(found.projection @ found.projection.T, axes @ axes.T, atol=1e-4)
