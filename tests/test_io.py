@@ -503,9 +503,9 @@ def test_a_small_table_may_have_other_separators(tmp_path: Path, mark: str) -> N
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"nodes, class\n", "line 1: column 'node' is missing; the header is 'nodes,class'"),
-        (b"node\n", "line 1: column 'class' is missing; the header is 'node'"),
-        (b"", "line 1: column 'node' is missing; the header is ''"),
+        (b"nodes, class\n", "line 1: column 'node' is missing; the header is 'nodes,class', expected 'node,class'"),
+        (b"node\n", "line 1: column 'class' is missing; the header is 'node', expected 'node,class'"),
+        (b"", "line 1: column 'node' is missing; the header is '', expected 'node,class'"),
         (b"node,class,more\nx\n", "line 2: 1 cells, expected 3"),
         (b"node,class,more\nx,y,z\n\nz\n", "line 4: 1 cells, expected 3"),
         (b"node,class\nx,a, b\n", "line 2: 3 cells, expected 2"),

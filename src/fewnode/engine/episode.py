@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from fewnode.engine.lanes import compiled
+from fewnode.engine.lanes import compiled, inlined
 from fewnode.engine.loops import Sparse, hashed, multiply, multiply_transposed
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ def convolve(hop: Sparse | None, hw: Array, bias: Array) -> Array:
     return rectify(multiply(*hop, hw), bias)  # type: ignore[no-any-return]
 
 
-@compiled
+@inlined
 def rectify(h: Array, bias: Array) -> Array:
     """ReLU(h + b), in the same memory."""
     for i in range(h.shape[0]):
@@ -88,7 +88,7 @@ def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> t
     return by_h, by_weight
 
 
-@compiled
+@inlined
 def column_sums(matrix: Array) -> Array:
     out = np.zeros(matrix.shape[1], matrix.dtype)
     for i in range(matrix.shape[0]):
@@ -173,7 +173,7 @@ def squashed(x: Array, bias: float) -> Array:
     return x
 
 
-@compiled
+@inlined
 def largest(x: Array) -> Any:
     """The largest magnitude."""
     found = x.dtype.type(0)

@@ -140,7 +140,8 @@ class ReceptiveFields:
         own = np.diff(rows.indptr)
         many = np.flatnonzero(np.diff(normal.indptr) * own.max(initial=0) >= 2 * self.n_features)
         near = normal[many]
-        hubs = many[loops.sums(near.indptr, near.indices, own) >= 2 * self.n_features]
+        seen = sp.csr_array((own[near.indices], near.indices, near.indptr), shape=near.shape).sum(axis=1)
+        hubs = many[seen >= 2 * self.n_features]
         if hubs.size == 0:
             return self.x, self.adj  # type: ignore[return-value]
         x = CSR.of(sp.vstack([rows, normal[hubs] @ rows], format="csr"))

@@ -41,11 +41,21 @@ def compiled(function: Callable[..., Any]) -> Any:
     be reordered to be vectorised: by the compiler, hence the same every time. A division by zero gives what NumPy says:
     Python's error for it would be asked about at every single division, and none would be vectorised.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "fastmath": {"reassoc", "contract"},
+    }
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to write to, as in a read-only container: every process compiles for itself
         return njit(**options)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """For small functions that compiled ones call: part of each caller, or each would be compiled and kept alone."""
+    return njit(inline="always")(function)
 
 
 def _ask_for(builder: Any, place: Any) -> None:
@@ -187,7 +197,7 @@ def ladder(what: Callable[[_Lanes], None]) -> Any:
     by_32 = _in_lanes(what, LANES, 2)
     by_16, by_8, by_4, by_2, by_1 = (_in_lanes(what, lanes) for lanes in (16, 8, 4, 2, 1))
 
-    @njit(inline="always")
+    @inlined
     def row(first: int, last: int, indices: Array, values: Array, dense: Array, out: Array, i: int) -> None:
         c, width = 0, dense.shape[1]
         while c + 32 <= width:

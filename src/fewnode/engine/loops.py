@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.engine.lanes import AHEAD, LINE, compiled, gather, prefetch, scatter, total
+from fewnode.engine.lanes import AHEAD, LINE, compiled, gather, inlined, prefetch, scatter, total
 
 Array = NDArray[Any]
 Sparse = tuple[Array, Array, Array, Array]
@@ -22,7 +22,7 @@ FAR = 1 << 23
 """Numbers of a dense matrix beyond which no cache is taken to hold it."""
 
 
-@compiled
+@inlined
 def fetch(indices: Array, values: Array, first: int, last: int) -> None:
     """Ask for the entries of a row that is needed soon: rows lie scattered, and to wait for each would take longest."""
     for place in range(first, last, LINE):
@@ -30,7 +30,7 @@ def fetch(indices: Array, values: Array, first: int, last: int) -> None:
         prefetch(values, place)
 
 
-@compiled
+@inlined
 def need_rows(dense: Array) -> None:
     """Vectors are loaded from where the columns of a row lie side by side."""
     if dense.shape[1] > 1 and dense.strides[1] != dense.itemsize:
@@ -194,16 +194,6 @@ def sort_rows(indptr: Array, indices: Array) -> Array:
 
 
 @compiled
-def sums(indptr: Array, indices: Array, amount: Array) -> Array:
-    """For each row, the sum of the amounts of its columns."""
-    out = np.zeros(indptr.size - 1, np.int64)
-    for i in range(out.size):
-        for e in range(indptr[i], indptr[i + 1]):
-            out[i] += amount[np.uint64(indices[e])]
-    return out
-
-
-@compiled
 def count(start: Array, stop: Array, nodes: Array) -> int:
     """How many entries there are in the rows of the nodes."""
     total = 0
@@ -234,7 +224,7 @@ def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array)
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@compiled
+@inlined
 def word(counter: np.uint64) -> np.uint64:
     """64 random bits (SplitMix64); a stream is the words of counter, counter + STEP, counter + 2 STEP …"""
     bits = (counter ^ (counter >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -242,7 +232,7 @@ def word(counter: np.uint64) -> np.uint64:
     return bits ^ (bits >> np.uint64(31))
 
 
-@compiled
+@inlined
 def hashed(key: np.uint64) -> np.uint64:
     """64 bits that look random: the first word of the stream that starts at the key, as in `gpn.splitmix`."""
     return np.uint64(word(key + STEP))

@@ -44,10 +44,10 @@ class CSR:
         shape = (sum(p.shape[0] for p in parts), parts[0].shape[1])
         return cls((start + shift).astype(start.dtype), (stop + shift).astype(stop.dtype), indices, values, shape)
 
-    @property
+    @cached_property
     def arrays(self) -> loops.Sparse:
-        """As `loops` takes them."""
-        return self.start, self.stop, self.indices, self.values
+        """As `loops` takes them: all read-only, or each loop would be compiled once more for those that are not."""
+        return _fixed(self.start), _fixed(self.stop), _fixed(self.indices), _fixed(self.values)
 
     def rows(self, nodes: NDArray[Any]) -> CSR:
         """Those rows, where they are."""
@@ -95,6 +95,12 @@ class CSR:
         if dense.shape[1] == 1:
             return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
         return loops.multiply_transposed(*self.arrays, dense, self.shape[1])  # type: ignore[no-any-return]
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class _Product(torch.autograd.Function):
