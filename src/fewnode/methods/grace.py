@@ -91,8 +91,8 @@ class ContrastiveGCN(nn.Module):
         self.encoder = TwoLayers(n_features, hidden)
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ELU(), nn.Linear(hidden, hidden))
 
-    def forward(self, read: ReadGraph) -> Tensor:
-        found: Tensor = self.encoder(read)
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
+        found: Tensor = self.encoder(read, nodes)
         return found
 
     def projected(self, read: ReadGraph, nodes: Tensor, kept: Tensor) -> Tensor:
