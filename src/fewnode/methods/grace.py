@@ -39,16 +39,18 @@ class Grace(LinearProbe):
         drop_columns: Sequence[float] = (0.3, 0.4),
         tau: float = 0.7,
         batch: int = 1024,
-        epochs: int = 100,
-        lr: float = 5e-4,
+        epochs: int = 60,
+        lr: float = 1e-3,
         weight_decay: float = 1e-5,
+        patience: int = 4,
         scaling: str = "l2",
         c: float = 100.0,
         seed: int = 0,
     ) -> None:
         self.hidden, self.drop_edges, self.drop_columns = hidden, tuple(drop_edges), tuple(drop_columns)
         self.tau, self.batch, self.epochs, self.lr = tau, batch, epochs, lr
-        self.weight_decay, self.scaling, self.c, self.seed = weight_decay, scaling, c, seed
+        self.weight_decay, self.patience = weight_decay, patience
+        self.scaling, self.c, self.seed = scaling, c, seed
 
     def build(self, n_features: int) -> ContrastiveGCN:
         return ContrastiveGCN(n_features, self.hidden)
@@ -60,8 +62,11 @@ class Grace(LinearProbe):
             rates = getattr(self, name)
             if len(rates) != 2 or not all(0 <= rate < 1 for rate in rates):
                 raise FewnodeError(f"{name} is {list(rates)}, expected two rates from 0 to below 1")
-        if not (0 < self.tau < 1000 and self.batch >= MIN_BATCH):
-            raise FewnodeError(f"tau is {self.tau} and batch {self.batch}, expected above 0 and at least {MIN_BATCH}")
+        if not (0 < self.tau < 1000 and self.batch >= MIN_BATCH and self.patience >= 1):
+            raise FewnodeError(
+                f"tau is {self.tau}, batch {self.batch} and patience {self.patience}, "
+                f"expected above 0, at least {MIN_BATCH} and at least 1"
+            )
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Grace:
         """Learn from the graph; training classes are not looked at."""
@@ -78,7 +83,7 @@ class Grace(LinearProbe):
                 views.append(module.projected(view, nodes, kept))
             return info_nce(views[0], views[1], self.tau)
 
-        schedule = Schedule(self.epochs, self.lr, self.weight_decay, validate_every=5)
+        schedule = Schedule(self.epochs, self.lr, self.weight_decay, validate_every=5, patience=self.patience)
         self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
         return self
 
