@@ -23,7 +23,7 @@ demo: $(VENV)/.core
 DATA ?= data
 OUT ?= reproduced
 reproduce: $(VENV)/.core
-	$(BIN)/fewnode experiment paper/at_hand.toml paper/since.toml --data-dir $(DATA) --out $(OUT) --workers 2
+	$(BIN)/fewnode experiment paper/since.toml paper/at_hand.toml --data-dir $(DATA) --out $(OUT) --workers 2
 	$(BIN)/fewnode report $(OUT) --out $(OUT)/report.html
 
 lint: $(VENV)/.dev

@@ -8,10 +8,9 @@ import re
 import tomllib
 from pathlib import Path
 
-import numpy as np
-
-from fewnode.experiment.results import compare, read_results
+from fewnode.experiment.results import compare, difference, read_results
 from fewnode.report.names import written
+from fewnode.report.tables import seeds_text, signed
 
 HERE = Path(__file__).parent
 PAGES = [HERE.parent / "README.md", *sorted(HERE.glob("*.md"))]
@@ -48,43 +47,52 @@ def marked(entry, verdicts, interval):
     return {"best": "**{}**", "level": "{}†", "unsure": "{} ?", "worse": "{}"}[verdicts.mark(entry)].format(text)
 
 
-def five_by_five(interval):
-    """Accuracy of 5-way 5-shot tasks: (network, method) -> text with its mark."""
-    found = {}
+def five_way(shot, interval):
+    """Accuracy of 5-way tasks: (network, method) -> text with its mark; and method -> its numbers of trainings."""
+    found, seeds = {}, {}
     for section in grid():
         verdicts = compare(section)
         for dataset in section.datasets:
-            for entry in section.of(dataset, setting="5-way 5-shot"):
-                found[dataset, entry.label] = marked(entry, verdicts, interval)
-    return found
+            for entry in section.of(dataset, setting=f"5-way {shot}-shot"):
+                if entry["accuracy"]:
+                    found[dataset, entry.label] = marked(entry, verdicts, interval)
+                    seeds.setdefault(entry.label, []).append(entry)
+    return found, {label: seeds_text(entries, "accuracy") for label, entries in seeds.items()}
 
 
 def measured():
-    cells = five_by_five(interval=False)
-    methods = ("gpn", "maml", "meta-gnn", "sgc", "deepwalk", "propagation", "gpn-plus")
+    cells = five_way(5, interval=False)[0]
+    methods = ("gpn", "maml", "meta-gnn", "deepwalk", "logistic", "grace", "naq", "propagation", "gpn-plus")
     names = {"debian": "Debian", "amazon_clothing_test20": "Amazon-Clothing, 20 classes"}
-    names |= {"coauthor_cs": "Coauthor-CS", "nell_partial": "NELL, in part"}
-    rows = [[name, *(cells[network, method] for method in methods)] for network, name in names.items()]
+    names |= {"coauthor_cs": "Coauthor-CS", "nell_partial": "NELL, in part", "wikispeedia": "Wikispeedia"}
+    rows = [[name, *(cells.get((network, method), "") for method in methods)] for network, name in names.items()]
     return made(["5-way 5-shot, %", *map(written, methods)], rows)
 
 
-def methods():
-    cells = five_by_five(interval=True)
+def methods(shot):
+    cells, seeds = five_way(shot, interval=True)
     networks = list(dict.fromkeys(network for network, _ in cells))
-    labels = list(dict.fromkeys(label for _, label in cells))
-    return made(["", *networks], [[written(label), *(cells.get((n, label), "") for n in networks)] for label in labels])
+    rows = [[written(label), seeds[label], *(cells.get((n, label), "") for n in networks)] for label in seeds]
+    return made([f"{shot}-shot", "seeds", *networks], rows)
 
 
-def overview():
-    section = grid()[0]
-    scores = {
-        (label, dataset): 100 * np.mean([e["accuracy"].mean for e in section.of(dataset, label) if e["accuracy"]])
-        for label in section.labels
-        for dataset in section.datasets
-    }
-    best = sorted(section.labels, key=lambda label: -np.mean([scores[label, d] for d in section.datasets]))
-    rows = [[written(label), *(f"{scores[label, d]:.1f}" for d in section.datasets)] for label in best]
-    return made(["", *section.datasets], rows)
+def rivals():
+    """GPN+ beside the best other method of each cell."""
+    rows, ahead = [], []
+    for section in grid():
+        for dataset in section.datasets:
+            for setting in section.settings:
+                entries = {e.label: e for e in section.of(dataset, setting=setting) if e["accuracy"]}
+                if "5-way" not in setting or "gpn-plus" not in entries:
+                    continue
+                own = entries.pop("gpn-plus").scores["accuracy"]
+                label = max(entries, key=lambda name: entries[name]["accuracy"].mean)
+                gap = difference(own, entries[label].scores["accuracy"])
+                ahead.append(100 * gap.mean)
+                text = f"{100 * own.mean():.1f}", written(label), f"{100 * entries[label]['accuracy'].mean:.1f}"
+                rows.append([dataset, setting, *text, f"{signed(ahead[-1])} ± {100 * gap.ci95:.1f}"])
+    rows.append([f"mean of {len(rows)}", "", "", "", "", f"**{signed(sum(ahead) / len(ahead))}**"])
+    return made(["network", "tasks", written("gpn-plus"), "best other", "its accuracy", "ahead by"], rows)
 
 
 # --- three class splits -------------------------------------------------------------------------------------------
@@ -137,6 +145,21 @@ def labels():
     return made(["shots", *five], [[str(shot), *(accuracy(rows[shot]) for rows in five.values())] for shot in SHOTS])
 
 
+def transfer():
+    header = ["network", "encoder", "training classes", "untrained: training classes", "new classes"]
+    header += ["trained: training classes", "new classes", "seeds"]
+    return made(header, [[str(cell) for cell in row.values()] for row in study("transfer")])
+
+
+def dropout():
+    rates = ("0", "0.2", "0.5")
+    rows = [
+        [row["network"], row["scaling"], *(f"{row[rate]:.1f} ({row['range ' + rate]:.1f})" for rate in rates)]
+        for row in study("dropout")
+    ]
+    return made(["network", "scaling", *(f"dropout {rate}" for rate in rates)], rows)
+
+
 def without_attributes():
     rows = study("without attributes")
     best = {row["network"]: max(r["accuracy"] for r in rows if r["network"] == row["network"]) for row in rows}
@@ -151,8 +174,11 @@ def without_attributes():
 
 TABLES = {
     "measured": measured,
-    "methods": methods,
-    "overview": overview,
+    "methods-1": lambda: methods(1),
+    "methods-5": lambda: methods(5),
+    "rivals": rivals,
+    "transfer": transfer,
+    "dropout": dropout,
     "balanced": lambda: both_modes("balanced", ("inductive", "transductive"), "balanced queries"),
     "long-tailed": lambda: both_modes("long-tailed", ("transductive",), "long-tailed queries"),
     "start-here": start_here,

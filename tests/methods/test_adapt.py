@@ -149,7 +149,9 @@ def test_unequal_shots_count_classes_equally() -> None:
     assert support_loss(logits, y, Support(None, y).share) == pytest.approx(float(expected))
 
 
-def test_sgc_is_two_steps_of_propagation_and_one_product() -> None:
+@pytest.mark.parametrize("small", [0, 1 << 26], ids=["rows that are read", "all rows once"])
+def test_sgc_is_two_steps_of_propagation_and_one_product(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fewnode.methods.adapt.SMALL", small)
     g, graph = prepared(), small_graph()
     sgc = SGC(g.n_features, 4).double()
     sgc.bias.data.uniform_()

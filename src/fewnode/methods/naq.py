@@ -48,7 +48,7 @@ class NaQ(LinearProbe):
         alpha: float = 0.1,
         hidden: int = 256,
         batch: int = 16,
-        episodes: int = 200,
+        episodes: int = 100,
         lr: float = 3e-4,
         weight_decay: float = 0.0,
         scaling: str = "l2",

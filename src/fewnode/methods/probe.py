@@ -11,24 +11,31 @@ from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fewnode.checkpoint import adopt
+from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import convolve
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
-from fewnode.methods.linear import Floats, ScaledAttributes, logistic_head
+from fewnode.methods.linear import ScaledAttributes, logistic_head
 from fewnode.metrics import score_answers
+from fewnode.recognition.prototypes import NumberedTasks
 from fewnode.represent.diffusion import centred, mean_direction
 from fewnode.team import Gradients
 from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
 Module = TypeVar("Module", bound=nn.Module)
 MAX_WIDTH, MAX_STEPS = 4096, 1_000_000
+SAMPLE = 4096
+"""Nodes whose mean rows are centred by: of all, if there are no more."""
+WAY, SHOTS, QUERIES = 5, (1, 5), 5
+"""Of the tasks that training is stopped by."""
+Vectors = NDArray[np.float32]
 
 
 class ReadGraph(NamedTuple):
@@ -41,13 +48,13 @@ class ReadGraph(NamedTuple):
 class LinearProbe:
     """z of every node by an encoder, brought to unit length, and logistic regression on the support.
 
-    Whoever inherits has `build(n_features)`, a module whose forward maps a `ReadGraph` to z of every node, and trains
-    it by `_train`. Rows are brought to unit length and centred, as in `logistic`. The sources leave them, or
-    scale columns to [0, 1], which is worse at one shot (docs/methods.md). Where there are no validation classes, the
-    last weights are kept.
+    Whoever inherits has `build(n_features)`, a module whose forward maps a `ReadGraph` to z of some nodes or of all,
+    and trains it by `_train`. Rows are brought to unit length and centred, as in `logistic`. The sources leave them, or
+    scale columns to [0, 1], which is worse at one shot (docs/methods.md). The step to stop at is chosen on tasks of
+    one shot and of five, so that one training serves all shots. Without validation classes the last weights are kept.
     """
 
-    _seen: tuple[Graph, Floats] | None = None
+    _seen: tuple[Graph, Vectors] | None = None
     module_: nn.Module
 
     scaling: str
@@ -84,27 +91,36 @@ class LinearProbe:
         journal: Journal,
     ) -> History:
         """Step after step; the weights that are best on tasks of the validation classes are kept."""
-        pool: Sequence[Episode] = valid.take(VALID_TASKS) if valid.members else []
-        read = self._read(graph)
+        pool = validation_tasks(valid.members)
+        read, self._seen = self._read(graph), None
 
         def validate() -> float:
-            z = self._embed(read)
-            answers = [logistic_head(z, episode.task, self.c) for episode in pool]
-            return float(score_answers(answers, pool)["accuracy"].mean()) if pool else 0.0
+            asked = NumberedTasks.of([episode.task for episode in pool])
+            z = self._embed(read, asked.nodes)
+            return float(
+                score_answers([logistic_head(z, task, self.c) for task in asked.tasks], pool)["accuracy"].mean()
+            )
 
         if not pool:
             schedule = Schedule(schedule.episodes, schedule.lr, schedule.weight_decay, patience=MAX_STEPS, keep="last")
-        self._seen = None
-        return meta_train(self.module_, gradients, validate, schedule, journal)
+        return meta_train(self.module_, gradients, validate if pool else lambda: 0.0, schedule, journal)
 
-    def _embed(self, read: ReadGraph) -> Floats:
+    def _embed(self, read: ReadGraph, nodes: Ints | None = None) -> Vectors:
+        """z of the nodes or of all, centred by the mean of some that are the same every time."""
         self.module_.eval()
+        some = np.random.default_rng(0).permutation(read.x.shape[0])[:SAMPLE]
         with torch.no_grad():
-            z = F.normalize(self.module_(read).double())
-            found: Floats = centred(z, mean_direction(z)).numpy()
+            if nodes is None:
+                z = self.module_(read)
+                typical = z[torch.from_numpy(some)]
+            else:
+                z, typical = self.module_(read, torch.from_numpy(np.concatenate([nodes, some]))).tensor_split(
+                    [nodes.size]
+                )
+            found: Vectors = centred(z, mean_direction(typical)).numpy()
         return found
 
-    def embedding(self, graph: Graph) -> Floats:
+    def embedding(self, graph: Graph) -> Vectors:
         """z of every node; computed once for a graph."""
         if self._seen is None or self._seen[0] is not graph:
             self._seen = (graph, self._embed(self._read(graph)))
@@ -141,9 +157,24 @@ class TwoLayers(nn.Module):
     def forward(self, read: ReadGraph, nodes: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
         """`kept` are the attributes that are not masked: 0 or 1 for each column of X."""
         first = self.weight[0] if kept is None else self.weight[0] * kept[:, None]
-        h = convolve(read.adj, read.x @ first, self.bias[0])
-        rows = read.adj if nodes is None else read.adj.rows(nodes.numpy())
-        return convolve(None, (rows @ h) @ self.weight[1], self.bias[1])
+        g = ReceptiveFields(read.adj, read.x, NO_DEGREE)
+        outer = g.reach(None if nodes is None else nodes.numpy())
+        inner = g.reach(outer.around)
+        h = convolve(inner.matrix, g.features(inner.around) @ first, self.bias[0])
+        return convolve(None, (outer.matrix @ h) @ self.weight[1], self.bias[1])
+
+
+NO_DEGREE: NDArray[np.float32] = np.empty(0, np.float32)
+
+
+def validation_tasks(members: Sequence[Ints]) -> list[Episode]:
+    """Tasks of the validation classes, as many of one shot as of five; none where there are not two classes."""
+    found: list[Episode] = []
+    for shots in SHOTS:
+        large = [nodes for nodes in members if nodes.size >= shots + QUERIES]
+        if len(large) > 1:
+            found += EpisodeSampler.among(large, min(WAY, len(large)), shots, QUERIES).take(VALID_TASKS // len(SHOTS))
+    return found
 
 
 def check_training(width: int, steps: int, lr: float, weight_decay: float) -> None:

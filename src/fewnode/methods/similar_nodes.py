@@ -18,8 +18,8 @@ Similarities: TypeAlias = NDArray[np.float32]
 def cosines(x: Attributes, nodes: Ints) -> Similarities:
     """Of these nodes' rows of X with all rows."""
     rows = unit_rows(x)
-    found = rows[nodes] @ rows.T
-    return np.asarray(found.todense() if is_sparse(found) else found, np.float32)
+    few = rows[nodes].toarray() if is_sparse(rows) else rows[nodes]
+    return np.ascontiguousarray((rows @ few.T).T, np.float32)
 
 
 def personalised_pagerank(matrix: sp.csr_array, nodes: Ints, alpha: float, terms: int) -> Similarities:

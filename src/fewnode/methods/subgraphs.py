@@ -13,15 +13,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.engine.sparse import CSR, taken
+from fewnode.engine.visits import most_visited
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import undirected
-from fewnode.methods.similar_nodes import most_similar, personalised_pagerank
 from fewnode.represent.diffusion import random_walk
 
-RETURN, TERMS = 0.15, 10
+RETURN = 0.15
 """Of personalised PageRank, by which the nodes of a subgraph are chosen."""
+TOLERANCE = 1e-4
+"""Of visits over degree: how far walks are followed."""
 ROWS = 512
-"""Nodes whose similarities to all are in memory at a time."""
+"""Subgraphs whose edges are in memory at a time, densely."""
 CONCENTRATION = 10.0
 """Of the Beta distribution that shares of a mixture are drawn from."""
 
@@ -63,15 +65,9 @@ class Subgraphs:
     def __init__(self, graph: Graph, size: int) -> None:
         both = undirected(graph)
         self.adj, self.n, count = both.adj, graph.n, min(size, graph.n) - 1
-        self.place = np.full((graph.n, count + 1), -1)
-        self.place[:, 0] = np.arange(graph.n)
-        walk = random_walk(both).astype(np.float32)
-        for first in range(0, graph.n if count else 0, ROWS):
-            nodes = self.place[first : first + ROWS, 0]
-            visits = personalised_pagerank(walk, nodes, RETURN, TERMS)
-            found = most_similar(visits, nodes, count)
-            reached = np.take_along_axis(visits, found, axis=1) > 0
-            self.place[nodes, 1:] = np.where(reached, found, -1)
+        walk, degree = random_walk(both), both.strength.astype(np.float64)
+        others = most_visited(walk.indptr, walk.indices, walk.data, degree, RETURN, TOLERANCE, count)
+        self.place = np.column_stack([np.arange(graph.n), others])
 
     def edges(self, place: Ints) -> Float[Tensor, "b s s"]:
         """Of the nodes at these places among each other, densely."""

@@ -70,14 +70,21 @@ def _compared(results: Results, section: Section, metric: str) -> list[ReportTab
             continue
         rows = []
         for label in section.labels:
-            cells = [TableCell(names.written(label))]
-            for setting in settings:
-                entry = section.entry(dataset, label, setting)
+            found_here = [section.entry(dataset, label, setting) for setting in settings]
+            cells = [TableCell(names.written(label)), TableCell(seeds_text(found_here, metric))]
+            for entry in found_here:
                 cells.append(TableCell(_number(results, entry, metric), verdicts.mark(entry) if entry else ""))
             rows.append(tuple(cells))
         caption = f"{section.title}: {dataset}, {names.METRICS[metric]}"
-        found.append(ReportTable(caption, ("method", *settings), tuple(rows), note))
+        found.append(ReportTable(caption, ("method", "seeds", *settings), tuple(rows), note))
     return found
+
+
+def seeds_text(entries: Sequence[ResultRow | None], metric: str) -> str:
+    """How many trainings stand behind a row, or from how many to how many."""
+    counts = [len(entry.scores[metric]) for entry in entries if entry and entry.scores[metric].size]
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low} to {high}" if low < high else str(high) if high else "–"
 
 
 def _number(results: Results, entry: ResultRow | None, metric: str) -> str:
