@@ -514,7 +514,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in a description",
-        "serve/bodies.py",
+        "serve/naming.py",
         "    if CONTROL.search(text):",
         "    if False:",
         "serve/test_bodies.py::test_nothing_is_guessed",
@@ -647,7 +647,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in names of classes",
-        "serve/bodies.py",
+        "serve/naming.py",
         "    if not name.isprintable():",
         "    if False:",
         "serve/test_safety.py::test_what_is_too_much_or_wrong_is_refused_in_a_sentence",

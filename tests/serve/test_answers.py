@@ -114,8 +114,9 @@ def test_the_map_has_every_node_or_a_sample(local: Local, planted: Dataset) -> N
     local.ask("/api/classes/one", {"support": ["node-7"]}, "PUT")
     place = whole["nodes"].index("node-7")
     only = local.ask("/api/classes/one").json
-    assert only["support"] == [{"node": "node-7", "beta": 1.0}]
-    assert only["position"] == pytest.approx([whole["x"][place], whole["y"][place]], abs=1e-3)
+    own = [whole["x"][place], whole["y"][place]]
+    assert only["support"] == [{"node": "node-7", "beta": 1.0, "position": pytest.approx(own, abs=1e-3)}]
+    assert only["position"] == pytest.approx(own, abs=1e-3)
 
 
 def test_a_long_answer_is_packed_for_those_who_can_unpack(local: Local) -> None:

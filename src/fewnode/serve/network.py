@@ -30,6 +30,7 @@ from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.serve.edge_kinds import edges_between
 from fewnode.serve.overlay import EmbeddedNetwork
+from fewnode.serve.search import NodeSearch
 from fewnode.serve.state import GivenClass
 
 WORDS, NEIGHBOURS = 12, 30
@@ -65,6 +66,13 @@ class ServedNetwork:
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes
         self._making = threading.Lock()
 
+    def relabelled(self, data: Dataset) -> ServedNetwork:
+        """The same network where some labels are other ones: nothing is embedded or indexed again."""
+        other = copy.copy(self)
+        other.data, other._making = data, threading.Lock()
+        other.answerer = lru_cache(maxsize=KEPT)(other._answerer)
+        return other
+
     @cached_property
     def projection(self) -> MapProjection:
         """The map of all nodes: it stays as it is until they are embedded again."""
@@ -91,8 +99,9 @@ class ServedNetwork:
         if not classes:
             raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
         seen: dict[int, str] = {}
-        for label, nodes, _ in classes:
-            for name in nodes:
+        for each in classes:
+            label = each.name
+            for name in each.nodes:
                 node = self.data.node(name)
                 if seen.setdefault(node, label) != label:
                     raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
@@ -142,16 +151,8 @@ class ServedNetwork:
     # --- names ---
 
     @cached_property
-    def _lower(self) -> list[str]:
-        return [self.data.node_name(i).lower() for i in range(self.data.graph.n)]
-
-    def search(self, text: str) -> list[int]:
-        """Nodes whose name holds the text, whatever the case; those that begin with it first."""
-        wanted = text.strip().lower()
-        if not wanted:
-            return list(range(self.data.graph.n))
-        hits = [i for i, name in enumerate(self._lower) if wanted in name]
-        return sorted(hits, key=lambda i: (not self._lower[i].startswith(wanted), len(self._lower[i]) if wanted else 0))
+    def search(self) -> NodeSearch:
+        return NodeSearch(self.data)
 
     def class_of(self, node: int) -> str | None:
         label = int(self.data.y[node])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import KEPT, ServedNetwork
 from fewnode.serve.overlay import Change, Overlay
-from fewnode.serve.state import Edge, GivenClass, Key, State
+from fewnode.serve.state import NETWORK, Edge, GivenClass, Key, State
 
 NO_SPLIT = ClassSplit((), (), ())
 
@@ -41,13 +41,15 @@ class OnlineNetwork:
     numbers: Mapping[str, int] = field(default_factory=dict)
     """Of nodes that came since."""
     names: Mapping[int, str] = field(default_factory=dict)
+    anchor_labels: Mapping[str, str | None] = field(default_factory=dict)
+    """Corrected labels of the network that was embedded."""
     _ready: dict[Any, tuple[Answerer, list[Any]]] = field(default_factory=dict)
     """Answerers of support sets, and the rows that they were made from."""
     _making: Any = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, anchor: ServedNetwork, base: BaseDataset, state: State) -> OnlineNetwork:
-        return cls(anchor, base, state)
+        return cls(anchor, base, state, anchor_labels=state.labels)
 
     # --- nodes ---
 
@@ -87,7 +89,11 @@ class OnlineNetwork:
     @property
     def is_whole(self) -> bool:
         """Whether `whole` need not be made."""
-        return self.overlay is None or "_whole" in self.__dict__
+        return self._is_anchor or "_whole" in self.__dict__
+
+    @property
+    def _is_anchor(self) -> bool:
+        return self.overlay is None and self.state.labels == self.anchor_labels
 
     @property
     def whole(self) -> ServedNetwork:
@@ -96,9 +102,11 @@ class OnlineNetwork:
 
     @cached_property
     def _whole(self) -> ServedNetwork:
-        if self.overlay is None:
+        if self._is_anchor:
             return self.anchor
         data = self.base.changed(self.state)
+        if self.overlay is None:
+            return self.anchor.relabelled(data)
         numbers = [self.number(name) for name in data.node_names or map(str, range(data.graph.n))]
         z = self.overlay.rows(number for number in numbers if number is not None)
         return ServedNetwork(self.anchor.model, data, self.anchor.home, z, self.anchor)
@@ -107,8 +115,10 @@ class OnlineNetwork:
 
     def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
         """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
-        touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
-        embedded = None if touched["ties"] else self.anchor.embedded()
+        touched = {table: [key for at, key in keys if at == table] for table in NETWORK}
+        if not any(touched[table] for table in NETWORK if table != "labels"):
+            return replace(self, state=state, _making=threading.Lock())
+        embedded = None if touched["ties"] or self._returns(state, touched) else self.anchor.embedded()
         if embedded is None:
             return OnlineNetwork.of(
                 ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
@@ -118,12 +128,18 @@ class OnlineNetwork:
         names = [name for name in touched["nodes"] if name in state.nodes]
         fresh = [name for name in names if self.number(name) is None or self.number(name) in gone]
         numbers = {**self.numbers, **{name: before.end + i for i, name in enumerate(fresh)}}
-        there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
+        there = OnlineNetwork(self.anchor, self.base, state, before, numbers, anchor_labels=self.anchor_labels)
         said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
         added, removed = there._arcs(touched["edges"], gone)
         overlay = before.changed(Change(gone, said, added, removed))
         later = {**self.names, **{numbers[name]: name for name in fresh}}
-        return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
+        return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self.anchor_labels, self._ready)
+
+    def _returns(self, state: State, touched: Mapping[str, list[Any]]) -> bool:
+        """Whether a node of the dataset is to be again as the dataset has it, with edges that nobody named."""
+        back = [name for name in touched["removed"] if name in self.state.removed]
+        back += [name for name in touched["nodes"] if name in self.base.row and name in self.state.nodes]
+        return any(name not in state.removed and name not in state.nodes for name in back)
 
     def _gone(self, state: State, touched: Mapping[str, list[Any]]) -> list[int]:
         """Nodes that are deleted; one of the dataset may have come back as another."""
@@ -219,8 +235,9 @@ def _labels(given: Sequence[GivenClass]) -> dict[str, str]:
     if not given:
         raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
     found: dict[str, str] = {}
-    for label, nodes, _ in given:
-        for name in nodes:
+    for each in given:
+        label = each.name
+        for name in each.nodes:
             if found.setdefault(name, label) != label:
                 raise FewnodeError(f"node {name!r} is in two classes, {found[name]!r} and {label!r}")
     return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
@@ -61,6 +62,13 @@ class Snapshot:
     def has(self, name: str) -> bool:
         """Whether there is a node of that name, in its one form."""
         return self.online.number(name) is not None
+
+    def without_corrections(self, name: str) -> str | None:
+        """The label of a node that is there, as the data or whoever attached it has it."""
+        labels = {other: label for other, label in self.state.labels.items() if other != name}
+        data = self.base.changed(replace(self.state, labels=labels))
+        label = int(data.y[data.node(name)])
+        return None if label == UNKNOWN else data.class_names[label]
 
     def linked(self, edge: Edge) -> bool:
         """Whether there is that edge, of nodes that are there."""
