@@ -128,10 +128,14 @@ class Predictions(Shown):
         """
         if self.multi_label:
             return joined_labels(self.classes, self.probabilities, self.threshold)
-        best = [self.classes[c] for c in self.probabilities.argmax(axis=1)]
-        if self.closed_set or self.member is None:
-            return best
-        return [NONE if m < self.threshold else name for m, name in zip(self.member, best, strict=True)]
+        names = [*self.classes, NONE]
+        return [names[place] for place in self.places.tolist()]
+
+    @cached_property
+    def places(self) -> Ints:
+        """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
+        best: Ints = self.probabilities.argmax(axis=1)
+        return best if self.closed_set or self.member is None else np.where(self.member < self.threshold, -1, best)
 
     @property
     def probability(self) -> NDArray[np.float64]:

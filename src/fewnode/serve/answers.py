@@ -8,15 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.serve.bodies import (
-    ATTACHED_IN_ALL,
-    SHOTS,
-    SHOTS_IN_ALL,
-    VERDICTS_IN_ALL,
-    ClassName,
-    GivenAnswers,
-    PutLabel,
-)
+from fewnode.serve.bodies import ATTACHED_IN_ALL, SHOTS, SHOTS_IN_ALL, VERDICTS_IN_ALL, ClassName
+from fewnode.serve.dialogue_bodies import GivenAnswers, PutLabel
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
 from fewnode.serve.snapshot import Condition, Conflict, NotFound, Snapshot

@@ -27,13 +27,14 @@ from fewnode.serve.bodies import (
     PutClass,
     PutNode,
     Suggest,
-    Wanted,
     Who,
 )
+from fewnode.serve.catalogue import Catalogue
 from fewnode.serve.dialogue import Dialogue
-from fewnode.serve.dialogue_routes import Conditional, Limit, Text, add_dialogue
+from fewnode.serve.dialogue_bodies import Wanted
+from fewnode.serve.dialogue_routes import Conditional, Limit, Text, add_dialogue, add_map
 from fewnode.serve.metrics import Metrics
-from fewnode.serve.replies import CSV, as_file, as_json
+from fewnode.serve.replies import CSV, KINDS, as_file, as_json
 from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, PreconditionFailed
 
@@ -67,7 +68,7 @@ class Service:
         return self._session
 
     def open(self, session: Session) -> None:
-        self._session, self.dialogue = session, Dialogue(session)
+        self._session, self.dialogue, self.catalogue = session, Dialogue(session), Catalogue(session)
         self.health.ready = True
 
     async def aside(self, work: Callable[..., Any], *args: Any) -> Response:
@@ -77,6 +78,9 @@ class Service:
     async def looked(self, work: Callable[..., Any], *args: Any) -> Response:
         """What needs all of the network, which after a change takes a moment to make."""
         return as_json(work(*args)) if self.session.now.online.is_whole else await self.aside(work, *args)
+
+    async def file(self, name: str, work: Callable[..., bytes], *args: Any) -> Response:
+        return as_file(await self.admission.aside(work, *args), name, KINDS[name.rsplit(".", 1)[-1]])
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         now = self.session.now
@@ -122,19 +126,19 @@ def _routes(service: Service) -> FastAPI:
 
     @app.get("/api/model", summary="The model, its network, and what it can do")
     async def model() -> Response:
-        return await looked(service.session.about)
+        return await looked(service.catalogue.about)
 
     @app.get("/api/nodes", summary="Search nodes by name, by words, by an attribute, or near another node")
     async def nodes(wanted: Annotated[Wanted, Query()]) -> Response:
-        return await (looked if wanted.is_quick else aside)(service.session.nodes, wanted)
+        return await (looked if wanted.is_quick else aside)(service.catalogue.nodes, wanted)
 
     @app.get("/api/attributes", summary="The attributes that nodes can be searched by")
     async def attributes(search: Text = "", limit: Limit = 50) -> Response:
-        return await aside(service.session.attributes, search, limit)
+        return await aside(service.catalogue.attributes, search, limit)
 
     @app.get("/api/nodes/{node:path}", summary="One node: class, telling attributes, neighbours, place on the map")
     async def node(node: str) -> Response:
-        return await looked(service.session.node, node)
+        return await looked(service.catalogue.node, node)
 
     @app.post("/api/nodes", summary="Attach new nodes and classify them; nothing is trained")
     async def attach(body: Annotated[Attach, Body()]) -> Response:
@@ -196,6 +200,7 @@ def _routes(service: Service) -> FastAPI:
         return as_file(await admission.aside(service.session.labels_csv, how), "labels.csv", CSV)
 
     add_dialogue(app, service)
+    add_map(app, service)
 
     @app.get("/metrics", summary="Counts and times for Prometheus")
     async def metrics() -> Response:

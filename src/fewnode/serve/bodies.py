@@ -26,6 +26,8 @@ CLASSES, SHOTS, NODES = 200, 1_000, 10_000
 """At most so many classes, support nodes a class, and nodes a request."""
 ANSWERS = 1_000
 """Answers a request."""
+LISTED = 10_000
+"""Nodes of a list that somebody pastes."""
 SHOTS_IN_ALL, VERDICTS_IN_ALL = 20_000, 200_000
 """Support nodes of all classes together, and answers that are kept."""
 NAME = 200
@@ -85,39 +87,6 @@ class PutClass(Signed):
         if not self.support and self.description is None:
             raise ValueError('give "support", "description" or both')
         return self
-
-
-class OneAnswer(Body):
-    """Whether a node is in a class: an example, a counter-example or, with null, no longer answered for."""
-
-    node: NodeName
-    label: ClassName = Field(alias="class")
-    verdict: Literal["yes", "no"] | None
-
-
-class GivenAnswers(Signed):
-    """Answers, all or none. `check`: they were asked as a sample of what the classes claim, and not to learn from."""
-
-    answers: Annotated[list[OneAnswer], Field(min_length=1, max_length=ANSWERS)]
-    check: bool = False
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"answers": [{"node": "strongswan", "class": "vpn", "verdict": "yes"}], "by": "Ann"}
-        }
-    )
-
-
-class PutLabel(Signed):
-    """What the data should say of a node: a class, or null if it is not known."""
-
-    label: ClassName | None = Field(alias="class")
-
-    model_config = ConfigDict(json_schema_extra={"example": {"class": "mail", "by": "Ann"}})
-
-
-class TakeBack(Signed):
-    """Who undoes or redoes a change."""
 
 
 class GivenClasses(Body):
@@ -186,16 +155,6 @@ class Suggest(GivenClasses):
     known: bool = False
 
     model_config = ConfigDict(json_schema_extra={"example": {"count": 5}})
-
-
-class NextQuestion(Judging):
-    """How many questions, for one class or for all of them; `exclude`: nodes that are not to be asked about."""
-
-    label: ClassName | None = Field(default=None, alias="class")
-    count: Annotated[int, Field(ge=1, le=100)] = 5
-    exclude: Asked = []
-
-    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "count": 5}})
 
 
 def cell(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -312,22 +271,3 @@ class MeasureProgress(Judging):
     truth: Annotated[dict[ClassName, Asked], Field(max_length=CLASSES)] = {}
 
     model_config = ConfigDict(json_schema_extra={"example": {}})
-
-
-class Wanted(Body):
-    """Which nodes are searched for: all that is given must hold. A number is wanted as `12`, `>12` or `10..20`."""
-
-    search: Annotated[str, Field(max_length=200)] = ""
-    where: Literal["name", "text", "all"] = Field(default="name", alias="in")
-    attribute: Annotated[str, Field(max_length=4 * NAME)] = ""
-    value: Annotated[str, Field(max_length=200)] = ""
-    near: Annotated[str, Field(max_length=4 * NAME)] = ""
-    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
-    limit: Annotated[int, Field(ge=1, le=1000)] = 50
-
-    model_config = ConfigDict(strict=False)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether it is only names that are looked through."""
-        return self.where == "name" and not self.attribute and not self.near

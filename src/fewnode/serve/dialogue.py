@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import orjson
+
+import fewnode
+from fewnode.errors import FewnodeError
 from fewnode.serve import answers
-from fewnode.serve.bodies import GivenAnswers, NextQuestion, PutLabel, Suggest
+from fewnode.serve.bodies import Judging, Suggest
+from fewnode.serve.claim_list import ClaimList, as_cell
+from fewnode.serve.dialogue_bodies import AskAlerts, GivenAnswers, GivenList, ListClaims, NextQuestion, PutLabel
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
+from fewnode.serve.lists import read_list
+from fewnode.serve.projection import claims_file
 from fewnode.serve.rendering import class_list
 from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
+from fewnode.serve.state_rows import as_moment
+from fewnode.sheets import csv_text
 
 
 class Dialogue:
@@ -19,6 +32,7 @@ class Dialogue:
 
     def __init__(self, session: Session) -> None:
         self.session, self.store = session, session.store
+        self._claim_list = lru_cache(maxsize=1)(ClaimList.of)
 
     # --- answers ---
 
@@ -47,21 +61,76 @@ class Dialogue:
         history = self.store.history
         return {"undo": bool(history.undoable), "redo": bool(history.redoable)}
 
+    # --- the list of claims ---
+
+    def claims(self, body: ListClaims) -> dict[str, Any]:
+        if not self.session.now.state.classes:
+            return {"version": self.session.now.version, "total": 0, "rows": []}
+        return self._listed(body).page(body)
+
+    def _listed(self, how: Judging) -> ClaimList:
+        now = self.session.now
+        return self._claim_list(now, self.session.judged(now.answerer(), how))
+
+    def claims_file(self, body: ListClaims, kind: str) -> bytes:
+        found = self._listed(body)
+        answer = found.answer
+        about = {
+            "threshold": None if answer.closed_set else answer.threshold,
+            "closed_set": answer.closed_set,
+            "mode": body.mode or self.session.mode,
+            "model": f"{found.network.model.method.rsplit('/', 1)[-1]}, fewnode {fewnode.__version__}",
+            "data": found.network.data.name,
+            "version": found.now.version,
+        }
+        return found.file(body, kind, about)
+
+    def alerts(self, wanted: AskAlerts) -> dict[str, Any]:
+        """Nodes that were attached since then, and that some class claims."""
+        when, now = _moment(wanted.since), self.session.now
+        if not now.state.classes:
+            return {"since": as_moment(when), "version": now.version, "nodes": []}
+        found = self._listed(wanted)
+        late = [name for name, came in found.now.state.arrivals.items() if datetime.fromisoformat(came) >= when]
+        rows = np.array([found.network.data.node(name) for name in late], np.int64)
+        claimed = rows[found.place[rows] >= 0]
+        return {"since": as_moment(when), "version": found.now.version, "nodes": found.told(claimed)}
+
+    def map_claims(self, how: Judging) -> bytes:
+        now = self.session.now
+        if not now.state.classes:
+            return claims_file(np.full(now.online.n, -1), [], now.version)
+        found = self._listed(how)
+        return claims_file(found.place, found.answer.classes, found.now.version)
+
+    def read_list(self, body: GivenList) -> dict[str, Any]:
+        return read_list(self.session.now, body.text)
+
     # --- the journal ---
 
     def journal(self, limit: int, offset: int) -> dict[str, Any]:
-        undone, state = self.store.history.undone, self.session.now.state
-        entries = [
-            {
+        state = self.session.now.state
+        entries = list(self._entries(limit, offset))
+        return {"version": state.version, **self._ways(), "total": state.changes, "entries": entries}
+
+    def _entries(self, limit: int, offset: int) -> Iterator[dict[str, Any]]:
+        for each in self.store.entries(limit, offset):
+            yield {
                 "number": each.number,
                 "when": each.when,
                 "by": each.who,
                 "what": sentence(each.change),
-                "undone": each.number in undone,
+                "undone": each.number in self.store.history.undone,
             }
-            for each in self.store.entries(limit, offset)
-        ]
-        return {"version": state.version, **self._ways(), "total": state.changes, "entries": entries}
+
+    def journal_file(self, kind: str) -> bytes:
+        """All of it, and what each answer was."""
+        found = list(self._entries(-1, 0))
+        if kind == "json":
+            return orjson.dumps({"version": self.session.now.version, "entries": found})
+        names = ("number", "when", "by", "what", "undone")
+        rows = [[as_cell(each[name]) for name in names] for each in found]
+        return csv_text([names, *rows]).encode()
 
     # --- what to ask next ---
 
@@ -73,3 +142,11 @@ class Dialogue:
         found = self.session.suggest(Suggest(count=body.count, exclude=[*rejected, *body.exclude]))
         questions = [{**each, "purpose": "learn"} for each in found["nodes"]]
         return {"version": found["version"], "questions": questions}
+
+
+def _moment(text: str) -> datetime:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise FewnodeError(f"{text[:40]!r} is no time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import Body, Depends, FastAPI, Header, Query, Response
 
-from fewnode.serve.bodies import GivenAnswers, NextQuestion, PutLabel, TakeBack
+from fewnode.serve.dialogue_bodies import (
+    AsJudged,
+    AskAlerts,
+    ExportClaims,
+    GivenAnswers,
+    GivenList,
+    ListClaims,
+    NextQuestion,
+    PutLabel,
+    TakeBack,
+)
 from fewnode.serve.snapshot import Condition
 
 if TYPE_CHECKING:
@@ -23,6 +33,9 @@ async def condition(
 Conditional = Annotated[Condition, Depends(condition)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Text = Annotated[str, Query(max_length=200)]
+Kind = Literal["csv", "json", "parquet"]
+Judged = Annotated[AsJudged, Query()]
+ROWS = r"^\d{1,9}(,\d{1,9})*$"
 Offset = Annotated[int, Query(ge=0, le=1 << 40)]
 
 
@@ -52,3 +65,47 @@ def add_dialogue(app: FastAPI, service: Service) -> None:
     @app.post("/api/next", summary="What to ask somebody next, and why")
     async def ask(body: Annotated[NextQuestion, Body()]) -> Response:
         return await service.aside(service.dialogue.ask, body)
+
+    @app.post("/api/lists", summary="Read a pasted list of nodes, or of nodes and classes; nothing is changed")
+    async def read_list(body: Annotated[GivenList, Body()]) -> Response:
+        return await service.aside(service.dialogue.read_list, body)
+
+    @app.post("/api/claims", summary="What the classes claim: sorted, filtered, a page of it")
+    async def claims(body: Annotated[ListClaims, Body()]) -> Response:
+        return await service.aside(service.dialogue.claims, body)
+
+    @app.get("/api/alerts", summary="Nodes that were attached since a time and that a class claims")
+    async def alerts(wanted: Annotated[AskAlerts, Query()]) -> Response:
+        return await service.aside(service.dialogue.alerts, wanted)
+
+    @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")
+    async def claims_file(kind: Kind, wanted: Annotated[ExportClaims, Query()]) -> Response:
+        return await service.file(f"claims.{kind}", service.dialogue.claims_file, wanted.listed, kind)
+
+    @app.get("/api/export/journal.{kind}", summary="Every change with who and when, as csv or json")
+    async def journal_file(kind: Literal["csv", "json"]) -> Response:
+        return await service.file(f"journal.{kind}", service.dialogue.journal_file, kind)
+
+
+def add_map(app: FastAPI, service: Service) -> None:
+    """Routes for who draws all nodes, or asks for new ones."""
+
+    @app.get("/api/map.bin", summary="Every node's place on the map and known class, as numbers")
+    async def map_file() -> Response:
+        return await service.file("map.bin", service.catalogue.map_file)
+
+    @app.get("/api/map/claims.bin", summary="Which class claims each node, a byte a node in the order of map.bin")
+    async def map_claims(how: Judged) -> Response:
+        return await service.file("claims.bin", service.dialogue.map_claims, how)
+
+    @app.get("/api/names", summary="Names of nodes by their rows in map.bin")
+    async def names(rows: Annotated[str, Query(max_length=20_000, pattern=ROWS)]) -> Response:
+        return await service.looked(service.catalogue.names, [int(row) for row in rows.split(",")])
+
+    @app.get("/api/columns", summary="What a new node can be given by")
+    async def columns() -> Response:
+        return await service.looked(service.catalogue.columns)
+
+    @app.get("/api/examples", summary="Classes that the data knows, to try the page with, and a typical node of each")
+    async def examples() -> Response:
+        return await service.aside(service.catalogue.examples)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -30,6 +29,7 @@ from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.serve.edge_kinds import edges_between
 from fewnode.serve.overlay import EmbeddedNetwork
+from fewnode.serve.projection import MapProjection, spread
 from fewnode.serve.search import NodeSearch
 from fewnode.serve.state import GivenClass
 
@@ -173,7 +173,7 @@ class ServedNetwork:
             "degree": int(graph.degree[node]),
             "words": self._words(node),
             "neighbours": [
-                {**self.brief(v), "edges": edges}
+                {**self.brief(v), "edges": edges, "position": self.position(v)}
                 for v, edges in zip(near.tolist(), edges_between(graph, node, near), strict=True)
             ],
             "links": links,
@@ -212,7 +212,7 @@ class ServedNetwork:
     # --- the map ---
 
     def position(self, node: int) -> list[float] | None:
-        return self.projection.place(self.projection.z[node][None]).tolist()[0] if self.embeds else None
+        return [round(float(each), 4) for each in self.projection.xy[node]] if self.embeds else None
 
     def map(self, limit: int) -> dict[str, Any]:
         """Labelled nodes first, then others, spread evenly where there are too many."""
@@ -220,8 +220,8 @@ class ServedNetwork:
             raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map of them")
         y = self.data.y
         labelled, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
-        shown = _spread(labelled, limit)
-        shown = np.concatenate([shown, _spread(others, limit - shown.size)])
+        shown = spread(labelled, limit)
+        shown = np.concatenate([shown, spread(others, limit - shown.size)])
         x, height = self.projection.xy[shown].T
         return {
             "nodes": [self.data.node_name(i) for i in shown.tolist()],
@@ -232,40 +232,3 @@ class ServedNetwork:
             "shown": int(shown.size),
             "total": self.data.graph.n,
         }
-
-
-class MapProjection:
-    """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
-
-    def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
-        """With the axes and borders of another map, if there is one."""
-        self.z = z
-        self.mean: Tensor = z.mean(dim=0) if like is None else like.mean
-        self.axes: Tensor = self._main_axes() if like is None else like.axes
-        self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
-        self.xy = self.place(z).numpy()
-
-    def _main_axes(self) -> Tensor:
-        centred = (self.z - self.mean).double()
-        axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
-        axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
-        return axes.float() if self.z.shape[1] > 1 else torch.ones(1, 2)
-
-    def _borders(self) -> tuple[Tensor, Tensor]:
-        flat = (self.z - self.mean) @ self.axes
-        if flat.shape[0] < 1e6:
-            return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
-        return flat.amin(dim=0), flat.amax(dim=0)
-
-    def place(self, z: Tensor) -> Tensor:
-        """Coordinates in [0, 1]; the farthest hundredth of the nodes is drawn at the border."""
-        low, high = self.borders
-        flat = (z - self.mean) @ self.axes
-        return ((flat - low) / (high - low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
-
-
-def _spread(nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """At most so many of the nodes, evenly."""
-    if nodes.size <= count:
-        return nodes
-    return nodes[np.linspace(0, nodes.size - 1, max(0, count)).round().astype(np.int64)]

@@ -8,6 +8,12 @@ import orjson
 from fastapi import Response
 
 CSV = "text/csv"
+KINDS = {
+    "csv": CSV,
+    "json": "application/json",
+    "parquet": "application/vnd.apache.parquet",
+    "bin": "application/octet-stream",
+}
 
 
 def as_json(value: Any, status: int = 200) -> Response:

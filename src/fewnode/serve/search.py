@@ -121,9 +121,9 @@ class NodeSearch:
 
 def nearest(z: Tensor, node: int, among: Hits) -> Hits:
     """The hits that are most like a node, by the angle between their embeddings."""
+    length = torch.linalg.vector_norm(z, dim=1)
+    like = (z @ z[node] / (length * length[node]).clamp(min=1e-12)).numpy()
     others = among.rows[among.rows != node]
-    like = torch.nn.functional.cosine_similarity(z[torch.from_numpy(others)], z[node][None])
-    order = torch.argsort(like, descending=True, stable=True)[:NEAR]
-    found = others[order.numpy()]
-    similarity = dict(zip(found.tolist(), like[order].double().round(decimals=4).tolist(), strict=True))
+    found = others[np.argsort(-like[others], kind="stable")[:NEAR]]
+    similarity = {row: round(float(like[row]), 4) for row in found.tolist()}
     return Hits.of(found, "near", columns=among.columns, similarity=similarity)

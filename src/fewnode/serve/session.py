@@ -14,22 +14,16 @@ from typing import Any
 
 import numpy as np
 
-import fewnode
-from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
-from fewnode.description import MAX_LENGTH
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
 from fewnode.predictions import Answerer, Predictions
 from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import (
-    CLASSES,
     NODES,
-    SHOTS,
     Attach,
     ChangeEdges,
     Classify,
@@ -38,7 +32,6 @@ from fewnode.serve.bodies import (
     PutClass,
     PutNode,
     Suggest,
-    Wanted,
 )
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
@@ -47,7 +40,6 @@ from fewnode.serve.network import ServedNetwork
 from fewnode.serve.online import OnlineNetwork
 from fewnode.serve.refresh import DRIFT_BOUND, BackgroundRefresh
 from fewnode.serve.rendering import class_list, labels, rendered, words_of
-from fewnode.serve.search import nearest
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state import NETWORK, State
 from fewnode.serve.store import Store, Unusable
@@ -132,76 +124,6 @@ class Session:
 
     def _swap(self, made: OnlineNetwork) -> None:
         self.now = replace(self.now, online=made)
-
-    # --- what there is ---
-
-    def about(self) -> dict[str, Any]:
-        now = self.now
-        network = now.network
-        model, data = network.model, network.data
-        return {
-            "method": model.method.rsplit("/", 1)[-1],
-            "method_name": written(model.method),
-            "way": model.way,
-            "shot": model.shot,
-            "data": {
-                "name": data.name,
-                "nodes": data.graph.n,
-                "edges": data.graph.n_edges,
-                "features": data.graph.n_features,
-                "labelled": int((data.y != UNKNOWN).sum()),
-                "attached": now.n_attached,
-            },
-            "modes": list(MODES) if network.embeds else [MODES[0]],
-            "mode": self.mode,
-            "open_set": network.open_set,
-            "explains": network.embeds,
-            "suggests": network.embeds,
-            "map": network.embeds,
-            "classes": {
-                part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
-            },
-            "describes": network.describes,
-            "online": self.refresh.told(now.online),
-            "trained": self.trained,
-            "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES, "description": MAX_LENGTH},
-            "fewnode": fewnode.__version__,
-            "version": now.version,
-        }
-
-    def nodes(self, wanted: Wanted) -> dict[str, Any]:
-        now, network = self.now, self.now.network
-        search, degree = network.search, network.data.graph.degree
-        hits = search.find(wanted.search, wanted.where)
-        if wanted.attribute:
-            hits = search.having(hits, wanted.attribute, wanted.value)
-        if wanted.near:
-            if not network.embeds:
-                raise FewnodeError(f"{network.model.method} has no embedding of nodes, so none is near another")
-            hits = nearest(network.projection.z, now.node(wanted.near), hits)
-        page = slice(wanted.offset, wanted.offset + wanted.limit)
-        found = [
-            {
-                **network.brief(row),
-                "degree": int(degree[row]),
-                "matched": matched,
-                "words": search.words(hits, row),
-                **({"similarity": hits.similarity[row]} if wanted.near else {}),
-            }
-            for row, matched in zip(hits.rows[page].tolist(), hits.matched[page].tolist(), strict=True)
-        ]
-        return {"total": int(hits.rows.size), "offset": wanted.offset, "nodes": found}
-
-    def attributes(self, search: str, limit: int) -> dict[str, Any]:
-        return self.now.network.search.attributes.listed(search, limit)
-
-    def node(self, name: str) -> dict[str, Any]:
-        now = self.now
-        try:
-            node = now.node(name)
-        except FewnodeError as error:
-            raise NotFound(str(error)) from None
-        return now.network.about(node)
 
     # --- classes ---
 
