@@ -43,8 +43,8 @@ AT_ONCE = 50_000
 """Pairs of nodes that are compared on the event loop; more of them go to the thread, and nobody waits for them."""
 Name = Annotated[Who | None, Query()]
 """Who asks for a change, where there is no body to say it in."""
-PACKED = 10_000
-"""Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
+PACKED = 1_000
+"""Bytes from which an answer is sent compressed to those who take it: maps, lists of nodes, files of the page."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
     Conflict: (409, "take it out of that class first"),

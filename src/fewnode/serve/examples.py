@@ -15,17 +15,19 @@ CLASSES, SHARE = 3, 0.01
 
 
 def examples(data: Dataset, z: Tensor, trained: bool) -> list[dict[str, Any]]:
-    """The largest classes, each by the node nearest to the mean of its nodes; none where the data knows too few."""
+    """The classes whose nodes are most alike, each by its most typical node; none where the data knows too few."""
     sizes = data.class_sizes
     among = data.split.test if trained and data.split.test else range(len(data.class_names))
     least = max(2, SHARE * sizes.sum())
-    large = sorted((c for c in among if sizes[c] >= least), key=lambda c: -int(sizes[c]))
-    if len(large) < CLASSES:
+    found = sorted((_typical(data, z, c) for c in among if sizes[c] >= least), reverse=True)
+    if len(found) < CLASSES:
         return []
-    return [{"class": data.class_names[c], "node": data.node_name(_central(data, z, c))} for c in large[:CLASSES]]
+    return [{"class": data.class_names[c], "node": data.node_name(node)} for _, c, node in found[:CLASSES]]
 
 
-def _central(data: Dataset, z: Tensor, c: int) -> int:
+def _typical(data: Dataset, z: Tensor, c: int) -> tuple[float, int, int]:
+    """How alike the nodes of a class are, the class, and the node nearest to the mean of them."""
     members = data.members(c)
     own = F.normalize(z[torch.from_numpy(members)])
-    return int(members[int((own @ own.mean(dim=0)).argmax())])
+    like = own @ own.mean(dim=0)
+    return float(like.mean()), c, int(members[int(like.argmax())])
