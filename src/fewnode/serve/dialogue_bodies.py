@@ -41,6 +41,8 @@ class PutLabel(Signed):
 class TakeBack(Signed):
     """Who undoes or redoes a change."""
 
+    model_config = ConfigDict(json_schema_extra={"example": {}})
+
 
 class NextQuestion(Judging):
     """How many questions, for one class or for all of them; `exclude`: nodes that are not to be asked about."""
