@@ -27,7 +27,7 @@ from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.prediction_plots import draw
 from fewnode.prediction_tables import COLUMNS as COLUMNS
 from fewnode.prediction_tables import class_columns as class_columns
-from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
+from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
 from fewnode.representation import SHOWN, Shown
@@ -207,10 +207,11 @@ class Answerer:
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
         multi_label: bool = False,
+        rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> None:
-        """`bias` is added to the log-probability of some classes."""
+        """`bias` is added to the log-probability of some classes; `rejected` are nodes that are not in some."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described, bias, several=multi_label)
+        self.recogniser = model.recogniser(data, support, labels, described, bias, multi_label, rejected)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
@@ -341,7 +342,8 @@ def recognise(
     if multi_label and (with_base or proportions):
         raise FewnodeError("several classes a node: each is judged on its own; leave out with_base and proportions")
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
-    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias, multi_label)
+    more = (given.rows, bias, multi_label, given.rejected)
+    answerer = Answerer(model, network, given.support, given.labels, *more)
     if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
         warn_unused(remarks, stacklevel=3)
     found = answerer.predictions(asked, explain, transductive, **mode)

@@ -254,7 +254,7 @@ def test_the_whole_story(
     with page.expect_download() as download:
         seen.press("Download support.csv")
     download.value.save_as(tmp_path / "support.csv")
-    nodes, labels = read_support(tmp_path / "support.csv", planted)
+    nodes, labels, _ = read_support(tmp_path / "support.csv", planted)
     assert len(nodes) == 8
     assert set(labels) == {"class k", "class l"}
     with page.expect_download() as download:

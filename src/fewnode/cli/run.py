@@ -169,6 +169,7 @@ def predict(
             tuple(given.support),
             tuple(given.labels),
             explain,
+            rejected=tuple((str(name), tuple(nodes)) for name, nodes in given.rejected.items()),
             multi_label=multi_label,
             limit=limit,
             **mode,
@@ -177,7 +178,8 @@ def predict(
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
-    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias, multi_label)
+    more = (given.rows, bias, multi_label, given.rejected)
+    answerer = Answerer(model, dataset, given.support, given.labels, *more)
     tell(answerer.remarks, quiet)
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     if explain and given.descriptions:

@@ -191,14 +191,14 @@ class Prototypical(ABC):
     ) -> NDArray[np.float32]:
         """The same, if that share of all nodes is in the classes."""
         near, crowd = self.nearness(graph, prepared, query), self.crowd(graph, query)
-        return self._knows().probability(near, prepared.shots, crowd, share).cpu().numpy()
+        return self.knows().probability(near, prepared.shots, crowd, share).cpu().numpy()
 
     def share_of_members(self, graph: Graph, prepared: PreparedSupport) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         if self.of_all is not None:
             return self.of_all[0].share_of_members(self.of_all[1], prepared)
         some = surveyed(np.arange(graph.n))
-        return self._knows().share(
+        return self.knows().share(
             self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)
         )
 
@@ -217,7 +217,7 @@ class Prototypical(ABC):
             self._surveyed = None if crowd is None else (z, crowd)
         return None if self._surveyed is None else self._surveyed[1]
 
-    def _knows(self) -> MembershipModel:
+    def knows(self) -> MembershipModel:
         if self.membership is None:
             raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
         return self.membership
