@@ -23,6 +23,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, is_sparse
 from fewnode.methods.plus import GPNPlus
+from fewnode.nodes import Nodes
 from fewnode.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
@@ -105,7 +106,10 @@ class ServedNetwork:
                 node = self.data.node(name)
                 if seen.setdefault(node, label) != label:
                     raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
-        return Answerer(self.model, self.data, list(seen), list(seen.values()), self.described(classes))
+        no: dict[Hashable, Nodes] = {
+            each.name: [self.data.node(node) for node in each.rejected] for each in classes if each.rejected
+        }
+        return Answerer(self.model, self.data, list(seen), list(seen.values()), self.described(classes), rejected=no)
 
     # --- descriptions ---
 
@@ -130,8 +134,12 @@ class ServedNetwork:
 
     def described(self, classes: Sequence[GivenClass]) -> dict[Hashable, Attributes]:
         """The rows of attributes that stand for described classes."""
-        read = [self.definition(each) for each in classes if each.description is not None]
+        read = [self.read_definition(each) for each in classes if each.description is not None]
         return {name: row for definition in read for name, row in definition.rows.items()}
+
+    def read_definition(self, given: GivenClass) -> Definitions:
+        """`definition`, whatever was rejected: that changes with every answer, and what the words mean does not."""
+        return self.definition(given._replace(rejected=()))
 
     def _definition(self, given: GivenClass) -> Definitions:
         """What the network makes of the description of a class."""
@@ -140,7 +148,7 @@ class ServedNetwork:
 
     def shared(self, given: GivenClass, nodes: Sequence[int]) -> list[dict[str, Any] | None]:
         """The words that each node shares with the description of a class, its own and those of a neighbour."""
-        found = self.definition(given).descriptions.get(given.name)
+        found = self.read_definition(given).descriptions.get(given.name)
         if found is None:
             return [None] * len(nodes)
         return [

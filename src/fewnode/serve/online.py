@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
+from fewnode.nodes import Nodes
 from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import KEPT, ServedNetwork
@@ -187,24 +188,26 @@ class OnlineNetwork:
 
     def answerer(self, given: Sequence[GivenClass], names: Sequence[str] = ()) -> Answerer:
         """The classes made ready, for a network of what stands for them, then of other nodes of these names."""
-        ready, support = self.ready(given), _labels(given)
-        others = [name for name in dict.fromkeys(names) if name not in support]
-        return ready.elsewhere(*self._part([*support, *others]))
+        first = list(dict.fromkeys([*_labels(given), *_rejected(given)]))
+        others = [name for name in dict.fromkeys(names) if name not in set(first)]
+        return self.ready(given).elsewhere(*self._part([*first, *others]))
 
     def ready(self, given: Sequence[GivenClass]) -> Answerer:
         """The classes made ready, once for the rows that stand for them as they are."""
         overlay, support = self.overlay, _labels(given)
         assert overlay is not None, "else the whole network answers"  # noqa: S101 # nosec B101
-        numbers = [self._known(name) for name in support]
+        first = list(dict.fromkeys([*support, *_rejected(given)]))
+        numbers = [self._known(name) for name in first]
         key = tuple(given), tuple(id(overlay.nodes[i].z) if i in overlay.nodes else i for i in numbers)
         known = self._ready.get(key)  # other threads may ask, too
         if known is not None:
             return known[0]
-        data, method = self._part(list(support))
+        data, method = self._part(first)
         model = copy.copy(self.anchor.model)
         model.method_ = method
         described = self.anchor.described([each._replace(nodes=()) for each in given])
-        found = Answerer(model, data, list(range(len(support))), list(support.values()), described)
+        no: dict[Hashable, Nodes] = {each.name: list(each.rejected) for each in given if each.rejected}
+        found = Answerer(model, data, list(support), list(support.values()), described, rejected=no)
         for old in list(self._ready)[: max(0, len(self._ready) - KEPT + 1)]:
             self._ready.pop(old, None)
         self._ready[key] = found, [overlay.nodes[i].z for i in numbers if i in overlay.nodes]
@@ -228,6 +231,10 @@ class OnlineNetwork:
         z = self.overlay.rows(self._known(name) for name in names)
         method.remember(graph, z, z.new_zeros(len(names)))
         return data, method
+
+
+def _rejected(given: Sequence[GivenClass]) -> list[str]:
+    return [name for each in given for name in each.rejected]
 
 
 def _labels(given: Sequence[GivenClass]) -> dict[str, str]:

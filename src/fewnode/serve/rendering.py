@@ -58,7 +58,7 @@ def remarks(network: ServedNetwork, answerer: Answerer, given: GivenClass) -> li
     if given.description is None:
         return []
     about = f"class {given.name!r}: "
-    told = [*network.definition(given).remarks, *answerer.remarks]
+    told = [*network.read_definition(given).remarks, *answerer.remarks]
     return [remark.removeprefix(about) for remark in told if remark.startswith(about)]
 
 

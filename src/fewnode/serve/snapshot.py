@@ -77,7 +77,7 @@ class Snapshot:
     def answerer(self, given: tuple[GivenClass, ...] | None = None, names: Sequence[str] | None = None) -> Answerer:
         """The given classes, or the registered ones, made ready: for all nodes, or for nodes of some names."""
         classes = self.state.given if given is None else given
-        formed = tuple(each._replace(nodes=tuple(self.base.form(node) for node in each.nodes)) for each in classes)
+        formed = tuple(each._replace(nodes=tuple(map(self.base.form, each.nodes))) for each in classes)
         if names is None or self.online.overlay is None:
             return self.network.answerer(formed)
         for node in (*(node for each in formed for node in each.nodes), *names):
