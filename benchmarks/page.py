@@ -52,9 +52,7 @@ def hour(seen: Visit, server: Running, actions: int, words: list[str]) -> None:
     grown = heap(tools) - before[0], resident(server) - before[1]
     tail = sorted(verdicts)[int(0.95 * len(verdicts))]
     print(f"page {grown[0]:+.1f} MB, service {grown[1]:+.1f} MB in {actions - int(WARM * actions)} actions")
-    print(
-        f"{len(verdicts)} verdicts: median {1000 * median(verdicts):.0f} ms, p95 {1000 * tail:.0f} ms to the next question"
-    )
+    print(f"{len(verdicts)} verdicts: median {1000 * median(verdicts):.0f} ms, p95 {1000 * tail:.0f} ms to the next")
     assert seen.errors == [], seen.errors[:3]
 
 

@@ -104,9 +104,11 @@ const json = async (...asked) => (await request(...asked)).json();
 const bytes = async (path) => (await request("GET", path)).arrayBuffer();
 const named = (kind, name) => `/api/${kind}/${encodeURIComponent(name)}`;
 
-// Only what is given; an empty answer to "which" is no question.
+// Only what is given; of a list, each.
 function query(path, given) {
-  const asked = Object.entries(given).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const asked = Object.entries(given)
+    .flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
+    .filter(([, value]) => value !== null && value !== undefined && value !== "");
   return asked.length ? `${path}?${new URLSearchParams(asked)}` : path;
 }
 

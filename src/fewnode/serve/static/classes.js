@@ -46,8 +46,12 @@ function folded(key, open, title, content) {
   if (!content) return null;
   const fold = el(
     "details",
-    { open: opened.get(key) ?? open, ontoggle: () => opened.set(key, fold.open) },
-    el("summary", { class: "small soft", "data-key": `fold ${key}` }, title),
+    { open: opened.get(key) ?? open },
+    el(
+      "summary",
+      { class: "small soft", "data-key": `fold ${key}`, onclick: () => opened.set(key, !fold.open) },
+      title,
+    ),
     content,
   );
   return fold;
@@ -141,7 +145,7 @@ const chip = (name, node, beta) =>
     {},
     node === null
       ? el("span", { class: "soft" }, "its description")
-      : button(node, lookAt(node), { class: "link name", "data-key": `said ${node}` }),
+      : button(node, lookAt(node), { class: "link name", title: node, "data-key": `said ${node}` }),
     beta === null ? el("span") : bar(beta, slot(name)),
     el("span", { class: "num" }, beta?.toFixed(2) ?? ""),
     node !== null &&

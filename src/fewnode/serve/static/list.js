@@ -7,6 +7,7 @@ import { slot } from "./memory.js";
 import { onClaims } from "./refresh.js";
 import { answered, claimsOf, judging, names, on, state } from "./state.js";
 import { attempt, say } from "./status.js";
+import { completed } from "./search.js";
 import { claimsTable } from "./table.js";
 import { exports } from "./take.js";
 import { shown } from "./views.js";
@@ -34,7 +35,7 @@ export const list = {
 // The filters that the files have too.
 function shared() {
   const { text, attribute, value, attached, sort, descending } = list;
-  return { text, attribute, value, ...(attached ? { attached } : {}), sort, descending };
+  return { text, attribute, value, ...(attached ? { attached } : {}), sort, descending, attributes: list.columns };
 }
 
 const about = () => (list.all ? null : state.active);
@@ -157,6 +158,41 @@ function field(label, key, extra = {}) {
   return input;
 }
 
+// Attributes as columns of the table.
+function columns() {
+  const add = completed(
+    el("input", {
+      id: "list-column",
+      "aria-label": "Show an attribute as a column",
+      placeholder: "Show an attribute",
+      autocomplete: "off",
+      "data-key": "column",
+      onchange: () => {
+        const name = add.value.trim();
+        add.value = "";
+        if (name && !list.columns.includes(name)) widen(name);
+      },
+    }),
+  );
+  const without = (name) => () =>
+    change({ columns: list.columns.filter((other) => other !== name), sort: "probability" });
+  return [
+    add,
+    list.columns.map((name) =>
+      button(`${name} ×`, without(name), { class: "plain small", "aria-label": `${name} ×: hide this column` }),
+    ),
+  ];
+}
+
+// A name that no attribute has is refused by the service, and no column.
+async function widen(name) {
+  const before = list.columns;
+  list.columns = [...before, name];
+  if (await attempt(() => load())) return;
+  list.columns = before;
+  reload();
+}
+
 const YESTERDAY = 24 * 3600 * 1000;
 
 function filters() {
@@ -175,12 +211,13 @@ function filters() {
       "p",
       { class: "row" },
       field("Filter by name or text", "text", { type: "search" }),
-      field("Attribute", "attribute", { list: "attribute-names" }),
+      completed(field("Attribute", "attribute")),
       field("Value", "value"),
     ),
     el(
       "p",
       { class: "row small" },
+      columns(),
       tick("Group near-duplicates", "group"),
       tick("Only unanswered", "unanswered"),
       tick("Only new nodes", "attached"),

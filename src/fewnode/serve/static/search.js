@@ -130,22 +130,28 @@ on("network", () => asked && attempt(() => ask(asked))); // nodes were added: wh
 
 // --- other ways to begin ---
 
-function ways() {
-  const options = el("datalist", { id: "attribute-names" });
-  const attribute = el("input", { id: "attribute", list: "attribute-names", autocomplete: "off", spellcheck: "false" });
-  const value = el("input", { id: "attribute-value", autocomplete: "off", spellcheck: "false", placeholder: "any" });
-  let pause = 0;
-  attribute.addEventListener("input", () => {
+const options = el("datalist", { id: "attribute-names" });
+document.body.append(options);
+let pause = 0;
+
+// A field that completes the names of attributes while they are typed.
+export function completed(field) {
+  field.setAttribute("list", options.id);
+  field.addEventListener("input", () => {
     clearTimeout(pause);
-    pause = setTimeout(
-      () =>
-        attempt(async () => {
-          const { attributes } = await api.attributes(attribute.value.trim());
-          options.replaceChildren(...attributes.map(({ name, nodes }) => el("option", { value: name }, number(nodes))));
-        }),
-      PAUSE,
-    );
+    pause = setTimeout(() => attempt(() => complete(field.value.trim())), PAUSE);
   });
+  return field;
+}
+
+async function complete(text) {
+  const { attributes } = await api.attributes(text);
+  options.replaceChildren(...attributes.map(({ name, nodes }) => el("option", { value: name }, number(nodes))));
+}
+
+function ways() {
+  const attribute = completed(el("input", { id: "attribute", autocomplete: "off", spellcheck: "false" }));
+  const value = el("input", { id: "attribute-value", autocomplete: "off", spellcheck: "false", placeholder: "any" });
   const submit = (event) => {
     event.preventDefault();
     if (attribute.value.trim()) find({ attribute: attribute.value.trim(), value: value.value.trim() });
@@ -159,7 +165,6 @@ function ways() {
       { class: "stack", onsubmit: submit },
       el("label", { for: "attribute" }, "Attribute"),
       attribute,
-      options,
       el("label", { for: "attribute-value" }, "Value"),
       el("span", { class: "row grow" }, value, el("button", { class: "plain" }, "Find")),
     ),
