@@ -67,7 +67,7 @@ class AttributeIndex:
         """The attributes that count words, if there are such."""
         graph, names = self.data.graph, self.data.feature_names
         block = next((block for block in graph.blocks if block.kind == "words"), None)
-        if names is None or (block is None and graph.blocks):
+        if names is None or (block is None and (graph.blocks or not graph.n_features)):
             return None
         found = block or Block("words", 0, graph.n_features)
         return found if vocabulary_of(names[found.start : found.stop]).speaks else None
@@ -196,12 +196,12 @@ class AttributeIndex:
 
     def _singles_told(self, wanted: str) -> list[dict[str, Any]]:
         """Words, and attributes of a network that was not imported from a table."""
-        block = self.words if self.columns else Block("words", 0, self.data.graph.n_features)
-        if block is None:
-            return []
+        start, stop = 0, self.data.graph.n_features
+        if self.columns:
+            start, stop = (self.words.start, self.words.stop) if self.words else (0, 0)
         sizes = np.diff(self._turned.indptr) if is_sparse(self.data.graph.x) else (self.data.graph.x != 0).sum(axis=0)
         names = list(self._single)
-        hits = [i for i in range(block.start, block.stop) if wanted in names[i].lower()]
+        hits = [i for i in range(start, stop) if wanted in names[i].lower()]
         hits.sort(key=lambda i: (not names[i].lower().startswith(wanted), -int(sizes[i])))
         return [{"name": names[i], "nodes": int(sizes[i]), "kind": self._kind(i)} for i in hits]
 
