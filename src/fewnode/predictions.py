@@ -257,6 +257,14 @@ class Answerer:
         found.data, found.recogniser = data, self.recogniser.elsewhere(data, method)
         return found
 
+    def rejecting(self, rejected: Mapping[Hashable, Nodes]) -> Answerer:
+        """The same classes with other rejected nodes, in less time than anew."""
+        found = copy.copy(self)
+        found.recogniser = self.recogniser.rejecting(rejected)
+        if self.independent is not None:
+            found.independent = IndependentClasses(found.recogniser)
+        return found
+
     @property
     def remarks(self) -> list[str]:
         """Descriptions that the labelled nodes of their class disagree with, a sentence each."""
