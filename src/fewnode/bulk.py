@@ -146,7 +146,8 @@ def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
     elif not method.remembers(data.graph) and not recall(bulk.run, model, data):
         method.remember(data.graph, as_tensor(_rows(_own_embedding(bulk))), torch.zeros(bulk.n))
     asked = _asked(bulk, model, data)
-    return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+    found = asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+    return found.with_reasons() if bulk.explain else found
 
 
 def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Answerer:

@@ -20,7 +20,8 @@ from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes
-from fewnode.recogniser import DIGITS, NONE, Recogniser, remaining
+from fewnode.recogniser import DIGITS, NONE, Recogniser
+from fewnode.recognition.evidence import remaining
 from fewnode.recognition.membership import surveyed
 
 SEPARATOR = "|"

@@ -25,7 +25,15 @@ from fewnode.method import Probabilities, predict_tasks
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
-from fewnode.recognition.evidence import IMPOSSIBLE, along, background, learned_direction, left_out_nearness, log_odds
+from fewnode.recognition.evidence import (
+    IMPOSSIBLE,
+    along,
+    background,
+    learned_direction,
+    left_out_nearness,
+    log_odds,
+    remaining,
+)
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
@@ -110,6 +118,7 @@ class Recogniser:
         self._described = self._rows_of(described)
         self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
         self.rejected = self._checked_rejected(rejected)
+        self._remembered: dict[str, Any] = {}
 
     def _checked_rejected(self, rejected: Mapping[Hashable, Nodes]) -> dict[int, Ints]:
         """By the place of the class, the rows of nodes that are not in it."""
@@ -146,8 +155,16 @@ class Recogniser:
             _ = self._share  # computed once, for all copies
         _ = self._directions
         found = copy.copy(self)
+        found._remembered = {}
         found.network, found.graph, found._method = network, network.graph, method
         found.fitted = replace(self.fitted, method=method)
+        return found
+
+    def rejecting(self, rejected: Mapping[Hashable, Nodes]) -> Recogniser:
+        """The same classes with other rejected nodes: what does not depend on these is not computed again."""
+        found = copy.copy(self)
+        found.__dict__.pop("_directions", None)
+        found.rejected = self._checked_rejected(rejected)
         return found
 
     def task(self, query: Ints) -> Task:
@@ -214,21 +231,22 @@ class Recogniser:
         if self._directions is None or not isinstance(self._method, Prototypical):
             return None
         asked = self.rows(query)
+        own, found = list(self.rejected), np.zeros((asked.size, len(self.classes)))
         with torch.inference_mode():
-            found = along(self._method.rows(self.graph, asked), self._directions).cpu().numpy().astype(np.float64)
+            found[:, own] = along(self._method.rows(self.graph, asked), self._directions).cpu().numpy()
         for place, rows in self.rejected.items():
             found[np.isin(asked, rows), place] = IMPOSSIBLE
         return found
 
     @cached_property
     def _directions(self) -> Float[Tensor, "d n"] | None:
-        """Along which nodes become more likely in each class; of one without a rejected node that is none."""
+        """Along which nodes become more likely in each class that has rejected nodes."""
         method, prepared = self._method, self._prepared
         if not self.rejected or not isinstance(method, Prototypical) or prepared is None:
             return None
         there, graph = (method, self.graph) if method.of_all is None else method.of_all
         some = background(graph.n)
-        usual, found = self._before(there, graph, some), torch.zeros(prepared.z.shape[1], len(self.classes))
+        usual, found = self._before(there, graph, some), []
         labels = self.task(some).labels
         with torch.inference_mode():
             for c, no in self.rejected.items():
@@ -237,8 +255,8 @@ class Recogniser:
                 prior = [self._before(method, self.graph, yes, near)[:, c], self._before(method, self.graph, no)[:, c]]
                 target = torch.cat([torch.ones(len(yes)), torch.zeros(len(no)), usual[:, c]])
                 z = [method.rows(self.graph, yes), method.rows(self.graph, no), there.rows(graph, some)]
-                found[:, c] = learned_direction(torch.cat(z).cpu(), log_odds(torch.cat([*prior, usual[:, c]])), target)
-        return found.to(prepared.z.device)
+                found.append(learned_direction(torch.cat(z).cpu(), log_odds(torch.cat([*prior, usual[:, c]])), target))
+        return torch.stack(found, dim=1).to(prepared.z.device)
 
     def _before(
         self, method: Prototypical, graph: Graph, nodes: Ints, near: Float[Tensor, "q n"] | None = None
@@ -284,12 +302,24 @@ class Recogniser:
 
     def _judged(self, asked: Ints, transductive: bool) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """P(class) among the classes, and P(it is in any of them) if that can be told."""
-        found, shift = self._among(asked, transductive), self.shift(asked)
-        member = self._familiar(asked, self._share).astype(np.float64) if self.cannot_tell is None else None
+        found, member = self._judged_before(asked, transductive)
+        shift = self.shift(asked)
         if shift is None:
             return found.astype(np.float64), member
         member = None if member is None else remaining(member, found, shift)
         return biased(found, shift).astype(np.float64), member
+
+    def _judged_before(self, asked: Ints, transductive: bool) -> tuple[Probabilities, NDArray[np.float64] | None]:
+        """The same, whatever was rejected. Of all nodes it is remembered: a rejection asks for it again."""
+        whole = asked.size == self.graph.n and not transductive and np.array_equal(asked, np.arange(asked.size))
+        if whole and self._remembered.get("graph") is self.graph:
+            found, member = self._remembered["answers"]
+            return found, None if member is None else member.copy()
+        found = self._among(asked, transductive)
+        member = self._familiar(asked, self._share).astype(np.float64) if self.cannot_tell is None else None
+        if whole:
+            self._remembered |= {"graph": self.graph, "answers": (found, None if member is None else member.copy())}
+        return found, member
 
     def _in_proportion(
         self, asked: Ints, found: NDArray[np.float64], shares: NDArray[np.float64], weight: NDArray[np.float64]
@@ -355,18 +385,6 @@ class Recogniser:
         if not isinstance(self._method, Prototypical) or self._prepared is None:
             raise FewnodeError(f"{self.fitted.name} has no prototypes to explain its answers by")
         return self._method.explain(self.graph, self._prepared, self.rows(query))
-
-
-def remaining(
-    member: NDArray[np.floating], found: NDArray[np.floating], shift: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """P(a node is in any class) with the log-odds of each class against none of them shifted.
-
-    >>> remaining(np.array([0.5]), np.array([[1.0]]), np.log([[1 / 3]])).round(2).tolist()
-    [0.25]
-    """
-    weight = member * (found * np.exp(shift)).sum(axis=-1)
-    return np.asarray(weight / (1 - member + weight).clip(min=1e-300))
 
 
 def finite(probability: Probabilities) -> Probabilities:

@@ -15,6 +15,7 @@ from fewnode.dataset import Dataset
 from fewnode.definitions import Definitions
 from fewnode.predictions import Answerer
 from fewnode.recognition.evidence import VARIANCE, learned_direction
+from fewnode.untrained import untrained
 from graphs import TOPICS
 
 MAIL, OTHERS = [0, 1], [30, 31, 55]
@@ -60,8 +61,6 @@ def test_a_rejected_node_takes_down_itself_and_what_is_like_it(worded: Dataset, 
 
 
 def _embedding(data: Dataset) -> torch.Tensor:
-    from fewnode.untrained import untrained
-
     return untrained(data).embedding(data.graph)
 
 
@@ -88,6 +87,19 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
         for no in ([], own[1:2])
     )
     assert (after < before).all()
+
+
+@pytest.mark.parametrize("given", [{"mail": MAIL}, {"mail": MAIL, "vpn": OTHERS[:2]}])
+def test_other_rejected_nodes_need_no_new_answerer(worded: Dataset, given: dict[str, list[int]]) -> None:
+    read, model = Definitions.of(worded, given), untrained(worded)
+    asked = Answerer(model, worded, read.support, read.labels)
+    plain = asked.predictions(range(100))
+    for no in ([5], [5, 9], []):
+        anew = Answerer(model, worded, read.support, read.labels, rejected={"mail": no}).predictions(range(100))
+        again = asked.rejecting({"mail": no}).predictions(range(100))
+        assert np.array_equal(anew.probabilities, again.probabilities)
+        assert np.array_equal(np.asarray(anew.member), np.asarray(again.member))
+    assert np.array_equal(asked.predictions(range(100)).probabilities, plain.probabilities)
 
 
 @pytest.mark.parametrize(

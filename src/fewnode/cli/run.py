@@ -184,6 +184,8 @@ def predict(
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     if explain and given.descriptions:
         answer = answer.with_words(dataset, given.descriptions)
+    if explain:
+        answer = answer.with_reasons()
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)

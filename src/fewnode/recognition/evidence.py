@@ -9,14 +9,16 @@ one that was not takes down all that is like it.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.graph import Ints
 from fewnode.recognition.membership import drawn
-from fewnode.recognition.nearness import nearness, split_rows
+from fewnode.recognition.nearness import RESIDENT, nearness
 from fewnode.recognition.prototypes import PreparedSupport
 
 VARIANCE = 4.0
@@ -70,7 +72,7 @@ def learned_direction(
 
 def along(z: Float[Tensor, "q d"], directions: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:
     """f of nodes: how far each lies along each direction."""
-    parts = split_rows(z, 64 * z.shape[1])  # small ones stay in the processor's cache between the two looks at them
+    parts = z.split(RESIDENT)
     return torch.cat([(part @ directions) / part.norm(dim=1, keepdim=True).clamp(min=1e-12) for part in parts])
 
 
@@ -90,3 +92,15 @@ def left_out_nearness(prepared: PreparedSupport, y: Ints, c: int, distance: str)
         left = torch.cat([nearness(z[[i]], others[[i]], distance) for i in range(len(z))])
         near[:, c] = left[:, 0]
     return near
+
+
+def remaining(
+    member: NDArray[np.floating], found: NDArray[np.floating], shift: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """P(a node is in any class) with the log-odds of each class against none of them shifted.
+
+    >>> remaining(np.array([0.5]), np.array([[1.0]]), np.log([[1 / 3]])).round(2).tolist()
+    [0.25]
+    """
+    weight = member * (found * np.exp(shift)).sum(axis=-1)
+    return np.asarray(weight / (1 - member + weight).clip(min=1e-300))
