@@ -23,6 +23,8 @@ import numpy as np
 
 import fewnode
 
+CLASSES = 3
+"""Classes that are there at a time."""
 ROUND = 60
 """Verdicts for a class before the next one begins."""
 
@@ -88,7 +90,7 @@ def run(service: Service, data: fewnode.Dataset, actions: int) -> None:
         name = data.class_names[large[turn % len(large)]]
         node = data.node_name(int(data.members(data.class_names.index(name))[turn]))
         turn += 1
-        for old in client.classes():
+        for old in client.classes()[: 1 - CLASSES or None]:
             client.delete_class(old.name)
         client.put_class(name, [node], description="" if turn % 2 and client.model()["describes"] else None)
         done += label(times, data, name, min(ROUND, actions - done))
@@ -114,8 +116,10 @@ def label(times: Times, data: fewnode.Dataset, name: str, most: int) -> int:
             times.take("undo", client.undo)
             times.take("redo", client.redo)
             times.take("search", lambda: client.search("pipe buffer", where="all"))
+            times.take("why", lambda node=row.node: client.why(node, name))
+            times.take("trust", client.trust)
             times.take("nearest", lambda node=row.node: client.search(near=node))
-            done += 4
+            done += 6
     return max(done, 1)
 
 
@@ -124,7 +128,7 @@ def verdict(times: Times, name: str, yes: list[str], no: list[str], check: bool)
 
     def work() -> None:
         client.answer(name, yes, no, by="Ann", check=check)
-        client.claims(name, group=True)
+        client.claims(name, group=True, limit=20)
 
     times.take("verdict and list", work)
 

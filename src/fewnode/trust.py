@@ -86,14 +86,18 @@ def _expected(probability: Floats, shift: float) -> float:
     return float(np.clip(p.sum() + chance, 0, probability.size))
 
 
-def curve(probability: Floats, thresholds: Sequence[float] = THRESHOLDS) -> list[CurvePoint]:
+def curve(probability: Floats, thresholds: Sequence[float] = THRESHOLDS, by: Floats | None = None) -> list[CurvePoint]:
     """Precision and recall to expect at each threshold, if probabilities are right; answered nodes have 0 or 1.
+
+    `by`: what is compared with the threshold, where that is not the probability itself.
 
     >>> curve(np.array([0.9, 0.7, 0.4]), [0.5])
     [CurvePoint(threshold=0.5, claimed=2, precision=0.8, recall=0.8)]
     """
-    order = np.sort(probability)
-    total, before = float(order.sum()), np.concatenate([[0.0], np.cumsum(order)])
+    score = probability if by is None else by
+    place = np.argsort(score, kind="stable")
+    order, sums = score[place], probability[place]
+    total, before = float(sums.sum()), np.concatenate([[0.0], np.cumsum(sums)])
     found = []
     for threshold in thresholds:
         first = int(np.searchsorted(order, threshold))

@@ -41,6 +41,7 @@ from fewnode.client.dialogue import JournalEntry as JournalEntry
 from fewnode.client.dialogue import Kept as Kept
 from fewnode.client.dialogue import Question as Question
 from fewnode.client.dialogue import ReadList as ReadList
+from fewnode.client.dialogue import Trust as Trust
 from fewnode.client.wire import ServiceError as ServiceError
 from fewnode.client.wire import address, in_address, judging
 

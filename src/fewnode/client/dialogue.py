@@ -84,6 +84,39 @@ class ReadList:
     unused_columns: list[str]
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What the model expects of a class's claims at a threshold."""
+
+    threshold: float
+    claimed: int
+    precision: float | None
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What to trust of a class."""
+
+    claimed: int
+    members: Estimate
+    precision_by_answers: Estimate | None
+    """By the answers to a fair sample of claims; None if nobody was asked."""
+    sampled: int
+    curve: list[CurvePoint]
+    known: dict[str, Any] | None
+    """Precision and recall by the labels of the data; None if it has no name for the class."""
+
+
 class DialogueClient(Connection):
     """What is told to the service about nodes, and what it asks and lists."""
 
@@ -137,6 +170,22 @@ class DialogueClient(Connection):
         return [
             Question(q["node"], q["class"], q["probability"], q["purpose"], q["why"], q.get("known")) for q in found
         ]
+
+    def trust(
+        self,
+        label: str | None = None,
+        mode: str | None = None,
+        closed_set: bool = False,
+        threshold: float | None = None,
+    ) -> dict[str, Trust]:
+        """What to trust of each class, or of one."""
+        query = urlencode(in_address({"class": label, **judging(mode, closed_set, threshold)}))
+        return {name: _trust(each) for name, each in self._ask("GET", f"/api/trust?{query}")["classes"].items()}
+
+    def why(self, node: str, label: str | None = None) -> dict[str, Any]:
+        """What speaks for a node in a class, and what against it, as the service says it."""
+        query = urlencode(in_address({"class": label}))
+        return dict(self._ask("GET", f"{address('why', node)}?{query}"))
 
     # --- lists ---
 
@@ -204,6 +253,13 @@ class DialogueClient(Connection):
 
 def _kept(found: Mapping[str, Any]) -> Kept:
     return Kept(found["version"], found["number"], found["undo"], found["redo"], found.get("what"))
+
+
+def _trust(found: Mapping[str, Any]) -> Trust:
+    said = found["precision_by_answers"]
+    asked = None if said is None else Estimate(said["value"], said["low"], said["high"])
+    curve = [CurvePoint(**point) for point in found["curve"]]
+    return Trust(found["claimed"], Estimate(**found["members"]), asked, found["sampled"], curve, found["known"])
 
 
 def _claim(row: Mapping[str, Any]) -> Claim:

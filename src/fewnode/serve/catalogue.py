@@ -130,8 +130,4 @@ class Catalogue:
 
     def node(self, name: str) -> dict[str, Any]:
         now = self.session.now
-        try:
-            node = now.node(name)
-        except FewnodeError as error:
-            raise NotFound(str(error)) from None
-        return now.network.about(node)
+        return now.network.about(self.session.row(now, name))

@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.predictions import Predictions
+from fewnode.near_duplicates import grouped
+from fewnode.predictions import Answerer, Predictions
+from fewnode.recogniser import Recogniser
 from fewnode.serve.dialogue_bodies import ClaimFilter, ListClaims
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.snapshot import NotFound, Snapshot
 from fewnode.sheets import csv_text
 
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
-ORDERED = ("probability", "member", "degree", "node", "class")
-"""What a list can be sorted by, beside attributes."""
+GROUP, COUNTED = 10, 3_000
+"""Names of a group that are shown, and claims of which all groups are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,18 @@ class ClaimList:
     now: Snapshot
     network: ServedNetwork
     answer: Predictions
+    recogniser: Recogniser
     place: Ints
     """Of each node, the place of the class that claims it, or -1."""
 
     @classmethod
-    def of(cls, now: Snapshot, answer: Predictions) -> ClaimList:
-        return cls(now, now.network, answer, answer.places)
+    def of(cls, now: Snapshot, answerer: Answerer, answer: Predictions) -> ClaimList:
+        """No class claims what somebody said is not in it, not even at a threshold of 0."""
+        place, data = answer.places.copy(), now.network.data
+        for each in now.state.given:
+            no = np.array([data.node(name) for name in each.rejected], np.int64)
+            place[no[place[no] == answer.classes.index(each.name)]] = -1
+        return cls(now, now.network, answer, answerer.recogniser, place)
 
     # --- which ---
 
@@ -75,6 +83,15 @@ class ClaimList:
 
     def _row(self, name: str) -> int:
         return self.network.data.node(name)
+
+    def rows_of(self, names: Sequence[str]) -> Ints:
+        return np.array([self._row(name) for name in names], np.int64)
+
+    def unanswered(self, label: str) -> Ints:
+        """Nodes that the class claims and that nobody has answered for."""
+        claimed = self.place == self.answer.classes.index(label)
+        claimed[[node for name, node in self._answered if name == label]] = False
+        return np.flatnonzero(claimed)
 
     def _order(self, rows: Ints, by: str, descending: bool) -> Ints:
         """Ties by probability, and then as the network has them."""
@@ -141,9 +158,27 @@ class ClaimList:
 
     def page(self, body: ListClaims) -> dict[str, Any]:
         rows = self.rows(body)
-        some = rows[body.offset : body.offset + body.limit]
-        told = [{**each, "group": None} for each in self.told(some, body.attributes)]
-        return {"version": self.now.version, "total": int(rows.size), "rows": told}
+        page = slice(body.offset, body.offset + body.limit)
+        counted: dict[str, Any] = {"version": self.now.version, "total": int(rows.size)}
+        if not body.group:
+            return {**counted, "rows": [{**each, "group": None} for each in self.told(rows[page], body.attributes)]}
+        few = rows.size <= COUNTED
+        group = grouped(self._vectors(rows), None if few else page.stop)
+        first = np.flatnonzero(group == np.arange(rows.size))
+        told = self.told(rows[first[page]], body.attributes)
+        for each, leader in zip(told, first[page].tolist(), strict=True):
+            each["group"] = self._group(rows[group == leader])
+        return {**counted, "groups": int(first.size) if few else None, "rows": told}
+
+    def _vectors(self, rows: Ints) -> NDArray[np.float32]:
+        if not self.network.embeds:
+            raise FewnodeError(f"{self.network.model.method} has no embedding of nodes to group them by")
+        return self.recogniser.embedding(rows)
+
+    def _group(self, rows: Ints) -> dict[str, Any] | None:
+        """Nodes that are nearly the same as the first of them, which is shown."""
+        names = [self.network.data.node_name(row) for row in rows[1 : GROUP + 1].tolist()]
+        return {"count": int(rows.size), "nodes": names} if names else None
 
     # --- files ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -11,20 +11,36 @@ import numpy as np
 import orjson
 
 import fewnode
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
+from fewnode.predictions import Answerer
+from fewnode.reasons import ClassReasons
 from fewnode.serve import answers
 from fewnode.serve.bodies import Judging, Suggest
 from fewnode.serve.claim_list import ClaimList, as_cell
-from fewnode.serve.dialogue_bodies import AskAlerts, GivenAnswers, GivenList, ListClaims, NextQuestion, PutLabel
+from fewnode.serve.dialogue_bodies import (
+    AskAlerts,
+    AskTrust,
+    GivenAnswers,
+    GivenList,
+    ListClaims,
+    NextQuestion,
+    PutLabel,
+)
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
 from fewnode.serve.lists import read_list
+from fewnode.serve.network import ServedNetwork
 from fewnode.serve.projection import claims_file
 from fewnode.serve.rendering import class_list
 from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state_rows import as_moment
+from fewnode.serve.trust_report import trust_report
 from fewnode.sheets import csv_text
+from fewnode.trust import fair_sample
+
+CHECKED = 5
+"""Every so many questions are asked to check the claims."""
 
 
 class Dialogue:
@@ -33,6 +49,7 @@ class Dialogue:
     def __init__(self, session: Session) -> None:
         self.session, self.store = session, session.store
         self._claim_list = lru_cache(maxsize=1)(ClaimList.of)
+        self._reasons = lru_cache(maxsize=4)(_reasons)
 
     # --- answers ---
 
@@ -70,7 +87,8 @@ class Dialogue:
 
     def _listed(self, how: Judging) -> ClaimList:
         now = self.session.now
-        return self._claim_list(now, self.session.judged(now.answerer(), how))
+        answerer = now.answerer()
+        return self._claim_list(now, answerer, self.session.judged(answerer, how))
 
     def claims_file(self, body: ListClaims, kind: str) -> bytes:
         found = self._listed(body)
@@ -132,16 +150,71 @@ class Dialogue:
         rows = [[as_cell(each[name]) for name in names] for each in found]
         return csv_text([names, *rows]).encode()
 
+    # --- what to trust, and why ---
+
+    def trust(self, wanted: AskTrust) -> dict[str, Any]:
+        now = self.session.now
+        self._refuse_unknown(now, wanted.label)
+        if not now.state.classes:
+            return {"version": now.version, "classes": {}, "none": now.online.n}
+        return trust_report(self._listed(wanted), wanted.label)
+
+    def why(self, node: str, label: str | None) -> dict[str, Any]:
+        """What speaks for a node in a class, or in the one that it is most likely in."""
+        now = self.session.now
+        self._refuse_unknown(now, label)
+        answerer, row = now.answerer(), self.session.row(now, node)
+        if label is None:
+            label = answerer.classes[int(answerer.recogniser.judge([row])[0].argmax())]
+        (found,) = self._reasons(answerer, label, now.network).of([row])
+        return {"version": now.version, **found.to_json()}
+
+    def _refuse_unknown(self, now: Snapshot, label: str | None) -> None:
+        if label is not None and label not in now.state.classes:
+            raise NotFound(f"there is no class {label!r}{closest(label, now.state.classes)}")
+
     # --- what to ask next ---
 
     def ask(self, body: NextQuestion) -> dict[str, Any]:
+        """Questions to learn from and, now and then, one of a fair sample of what the class claims."""
         now = self.session.now
-        if body.label is not None and body.label not in now.state.classes:
-            raise NotFound(f"there is no class {body.label!r}")
+        self._refuse_unknown(now, body.label)
+        names = [body.label] if body.label is not None else list(now.state.classes)
+        checks = self._checks(now, names, body)
         rejected = [node for each in now.state.given for node in each.rejected]
-        found = self.session.suggest(Suggest(count=body.count, exclude=[*rejected, *body.exclude]))
-        questions = [{**each, "purpose": "learn"} for each in found["nodes"]]
-        return {"version": found["version"], "questions": questions}
+        skipped = [*rejected, *body.exclude, *(each["node"] for each in checks)]
+        learn = self.session.suggest(Suggest(count=body.count, exclude=skipped))["nodes"]
+        answered, found = len(now.state.verdicts), []
+        for turn in range(body.count):
+            due = (answered + turn) % CHECKED == CHECKED - 1
+            queue = checks if (due and checks) or not learn else learn
+            if queue:
+                found.append(queue.pop(0))
+        network = now.network
+        questions = [
+            {"purpose": "learn", **each, "known": network.class_of(network.data.node(each["node"]))} for each in found
+        ]
+        return {"version": now.version, "questions": questions}
+
+    def _checks(self, now: Snapshot, names: Sequence[str], body: NextQuestion) -> list[dict[str, Any]]:
+        """A fair sample of the claims that nobody has answered for."""
+        if not names:
+            return []
+        listed, skipped = self._listed(body), {now.node(name) for name in body.exclude}
+        found = []
+        for name in names:
+            claimed = listed.unanswered(name)
+            some = fair_sample(np.setdiff1d(claimed, list(skipped)), -(-body.count // CHECKED))
+            why = f"drawn at random from {claimed.size:,} nodes that {name} claims, to measure how many are right"
+            for row in some.tolist():
+                top = float(listed.answer.probability[row])
+                node = listed.network.data.node_name(row)
+                found.append({"node": node, "class": name, "probability": top, "purpose": "check", "why": why})
+        return found
+
+
+def _reasons(answerer: Answerer, label: str, network: ServedNetwork) -> ClassReasons:
+    return ClassReasons(answerer.recogniser, label, network.idf)
 
 
 def _moment(text: str) -> datetime:

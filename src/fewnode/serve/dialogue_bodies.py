@@ -112,6 +112,12 @@ class AsJudged(Judging):
     model_config = ConfigDict(strict=False)
 
 
+class AskTrust(AsJudged):
+    """All classes, or one."""
+
+    label: ClassName | None = Field(default=None, alias="class")
+
+
 class AskAlerts(AsJudged):
     """Since when nodes must have come."""
 

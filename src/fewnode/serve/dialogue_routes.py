@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import Body, Depends, FastAPI, Header, Query, Response
 
+from fewnode.serve.bodies import NAME
 from fewnode.serve.dialogue_bodies import (
     AsJudged,
     AskAlerts,
+    AskTrust,
     ExportClaims,
     GivenAnswers,
     GivenList,
@@ -74,8 +76,16 @@ def add_dialogue(app: FastAPI, service: Service) -> None:
     async def claims(body: Annotated[ListClaims, Body()]) -> Response:
         return await service.aside(service.dialogue.claims, body)
 
+    @app.get("/api/trust", summary="What to trust of the classes: members, precision by answers and by labels, a curve")
+    async def trust(wanted: Annotated[AskTrust, Query()]) -> Response:
+        return await service.aside(service.dialogue.trust, wanted)
+
+    @app.get("/api/why/{node:path}", summary="What speaks for a node in a class, and what against it")
+    async def why(node: str, label: Annotated[str | None, Query(alias="class", max_length=NAME)] = None) -> Response:
+        return await service.aside(service.dialogue.why, node, label)
+
     @app.get("/api/alerts", summary="Nodes that were attached since a time and that a class claims")
-    async def alerts(wanted: Annotated[AskAlerts, Query()]) -> Response:
+    async def alerts(wanted: Annotated[AskAlerts, AskTrust, Query()]) -> Response:
         return await service.aside(service.dialogue.alerts, wanted)
 
     @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")

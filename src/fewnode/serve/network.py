@@ -23,7 +23,6 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, is_sparse
 from fewnode.methods.plus import GPNPlus
-from fewnode.nodes import Nodes
 from fewnode.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
@@ -99,6 +98,11 @@ class ServedNetwork:
         """The classes made ready; asked for the same ones again, they are there already."""
         if not classes:
             raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
+        if any(each.rejected for each in classes):
+            ready = self.answerer(tuple(each._replace(rejected=()) for each in classes))
+            return ready.rejecting(
+                {each.name: [self.data.node(node) for node in each.rejected] for each in classes if each.rejected}
+            )
         seen: dict[int, str] = {}
         for each in classes:
             label = each.name
@@ -106,10 +110,7 @@ class ServedNetwork:
                 node = self.data.node(name)
                 if seen.setdefault(node, label) != label:
                     raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
-        no: dict[Hashable, Nodes] = {
-            each.name: [self.data.node(node) for node in each.rejected] for each in classes if each.rejected
-        }
-        return Answerer(self.model, self.data, list(seen), list(seen.values()), self.described(classes), rejected=no)
+        return Answerer(self.model, self.data, list(seen), list(seen.values()), self.described(classes))
 
     # --- descriptions ---
 
@@ -153,7 +154,7 @@ class ServedNetwork:
             return [None] * len(nodes)
         return [
             {"own": list(own), "near": [{"word": word, "node": self.data.node_name(i)} for word, i in near]}
-            for own, near in shared_words(found, self.data, nodes, idf=self._idf)
+            for own, near in shared_words(found, self.data, nodes, idf=self.idf)
         ]
 
     # --- names ---
@@ -197,7 +198,7 @@ class ServedNetwork:
         return near.size, near[order][:NEIGHBOURS]
 
     @cached_property
-    def _idf(self) -> NDArray[np.float32]:
+    def idf(self) -> NDArray[np.float32]:
         return inverse_document_frequency(self.data.graph.x)
 
     def _words(self, node: int) -> list[dict[str, Any]]:
@@ -209,7 +210,7 @@ class ServedNetwork:
         else:
             columns = np.flatnonzero(x[node])
             values = x[node][columns]
-        weight = values * self._idf[columns]
+        weight = values * self.idf[columns]
         order = np.argsort(-np.abs(weight), kind="stable")[:WORDS]
         names = self.data.feature_names
         return [

@@ -125,6 +125,13 @@ class Session:
     def _swap(self, made: OnlineNetwork) -> None:
         self.now = replace(self.now, online=made)
 
+    def row(self, now: Snapshot, name: str) -> int:
+        """The row of a node that an address names."""
+        try:
+            return now.node(name)
+        except FewnodeError as error:
+            raise NotFound(str(error)) from None
+
     # --- classes ---
 
     def classes(self) -> dict[str, Any]:
