@@ -46,7 +46,8 @@ def _answered(state: State, name: str, node: str, verdict: Verdict | None) -> St
     if verdict is not None and before is not None and (before.yes, before.check) == (verdict.yes, verdict.check):
         return state  # said already; who said it first is kept
     if verdict is not None and verdict.yes:
-        if other := next((other for other, nodes in state.classes.items() if other != name and node in nodes), None):
+        other = next((other for other, nodes in state.classes.items() if other != name and node in nodes), None)
+        if other is not None:
             raise Conflict(f"node {node!r} is in class {other!r} already; a node is in one class at most")
         support = support if node in support else (*support, node)
     else:

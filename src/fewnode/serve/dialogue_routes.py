@@ -85,7 +85,7 @@ def add_dialogue(app: FastAPI, service: Service) -> None:
         return await service.aside(service.dialogue.why, node, label)
 
     @app.get("/api/alerts", summary="Nodes that were attached since a time and that a class claims")
-    async def alerts(wanted: Annotated[AskAlerts, AskTrust, Query()]) -> Response:
+    async def alerts(wanted: Annotated[AskAlerts, Query()]) -> Response:
         return await service.aside(service.dialogue.alerts, wanted)
 
     @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")
