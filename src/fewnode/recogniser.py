@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -20,10 +20,10 @@ from torch import Tensor
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, closest
+from fewnode.fitted_method import FittedMethod, finite
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.method import Probabilities, predict_tasks
+from fewnode.method import Probabilities
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
-from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
 from fewnode.recognition.evidence import (
     IMPOSSIBLE,
@@ -44,48 +44,6 @@ NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
 """Of a probability that is shown."""
-
-
-@dataclass(frozen=True)
-class FittedMethod:
-    """A method, its name, and how sure its answers may be, if that was learned."""
-
-    name: str
-    method: Any
-    temperatures: Mapping[str, Temperature]
-    """Of each of the `MODES`."""
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        """The probabilities of many tasks at once, on the graph as the method reads it."""
-        if transductive and not isinstance(self.method, Prototypical):
-            raise FewnodeError(f"{self.name} answers each query on its own: it has no transductive mode")
-        answers = predict_tasks(self.method, graph, tasks, transductive)
-        return [self.tempered(graph, answer, task, transductive) for answer, task in zip(answers, tasks, strict=True)]
-
-    def tempered(
-        self,
-        graph: Graph,
-        answer: Probabilities,
-        task: Task,
-        transductive: bool = False,
-        prepared: PreparedSupport | None = None,
-    ) -> Probabilities:
-        """An answer, as sure as answers of its kind have been right."""
-        temperature = self.temperatures.get(MODES[transductive])
-        if temperature is None:
-            return finite(answer)
-        temperature = replace(temperature, level=temperature.level + self._revision(graph, task, prepared))
-        near: Any = 0.0
-        if temperature.by_nearness:
-            near = self.method.closest(graph, task, None if prepared is None else prepared.z)
-        return finite(temperature(answer, task, near))
-
-    def _revision(self, graph: Graph, task: Task, prepared: PreparedSupport | None) -> float:
-        """What the labelled nodes themselves say about being sure, where known classes have not."""
-        if not isinstance(self.method, Prototypical):
-            return 0.0
-        left_out = self.method.left_out(graph, task) if prepared is None else prepared.left_out
-        return 0.0 if left_out is None else self.temperatures[MODES[0]].revision(task, left_out)
 
 
 class Recogniser:
@@ -385,16 +343,6 @@ class Recogniser:
         if not isinstance(self._method, Prototypical) or self._prepared is None:
             raise FewnodeError(f"{self.fitted.name} has no prototypes to explain its answers by")
         return self._method.explain(self.graph, self._prepared, self.rows(query))
-
-
-def finite(probability: Probabilities) -> Probabilities:
-    """Probabilities as they leave: one that is no number is never shown as an answer."""
-    if not np.isfinite(probability).all():
-        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
-        raise FewnodeError(
-            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
-        )
-    return probability
 
 
 def task_rows(network: Graph | Dataset, task: Task) -> Task:
