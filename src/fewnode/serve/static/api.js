@@ -1,9 +1,8 @@
 // Requests to the service. Whatever goes wrong is a Trouble: what happened and what to do, in words.
 
 export class Trouble extends Error {
-  constructor(kind, message, hint = "", status = 0) {
+  constructor(kind, message, hint = "") {
     super(message);
-    this.status = status;
     this.kind = kind;
     this.hint = hint;
   }
@@ -85,7 +84,6 @@ async function told(response) {
     kind,
     typeof said.error === "string" ? said.error : message,
     typeof said.hint === "string" ? said.hint : hint,
-    response.status,
   );
 }
 
@@ -129,9 +127,8 @@ export const next = (body) => json("POST", "/api/next", body);
 export const undo = (by) => json("POST", "/api/undo", by);
 export const redo = (by) => json("POST", "/api/redo", by);
 export const journal = (limit, offset = 0) => json("GET", query("/api/journal", { limit, offset }));
-const maybe = (asked) => asked.catch((error) => (error.status === 404 ? null : Promise.reject(error)));
-export const trust = (how) => maybe(json("GET", query("/api/trust", how)));
-export const why = (name, about) => maybe(json("GET", query(named("why", name), { class: about })));
+export const trust = (how) => json("GET", query("/api/trust", how));
+export const why = (name, about) => json("GET", query(named("why", name), { class: about }));
 export const claims = (body) => json("POST", "/api/claims", body);
 export const alerts = (since, how) => json("GET", query("/api/alerts", { since, ...how }));
 export const list = (text) => json("POST", "/api/lists", { text });

@@ -36,7 +36,12 @@ function naming() {
     el("label", { for: "class-name" }, "A new class"),
     el("span", { class: "row grow" }, field, el("button", { class: "plain" }, "Name it")),
     note,
-    folded("new", names().length === 0, "What it is, in a sentence (if you like)", describe.box(null)),
+    folded(
+      "new",
+      names().length === 0 || byId("new-sentence")?.value,
+      "What it is, in a sentence (if you like)",
+      describe.box(null),
+    ),
   );
 }
 
@@ -46,7 +51,7 @@ function folded(key, open, title, content) {
   if (!content) return null;
   const fold = el(
     "details",
-    { open: opened.get(key) ?? open },
+    { open: opened.get(key) ?? Boolean(open) },
     el(
       "summary",
       { class: "small soft", "data-key": `fold ${key}`, onclick: () => opened.set(key, !fold.open) },

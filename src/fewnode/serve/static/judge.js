@@ -5,6 +5,7 @@ import { decide, look, lookAt, skip, step, tryIt } from "./actions.js";
 import { button, byId, el, mark, percent, plural, redraw } from "./dom.js";
 import { slot } from "./memory.js";
 import { words } from "./node.js";
+import { pending } from "./refresh.js";
 import { claimsOf, classNamed, names, on, state } from "./state.js";
 import { attempt } from "./status.js";
 import { shown } from "./views.js";
@@ -162,18 +163,32 @@ function facts(next) {
     .join(" · ");
 }
 
-// What the node is, and why it may be one: fetched for the question on the screen, and for the one after it.
+// What the node is, known before it is asked about; why it may be one changes with every answer.
 const fetched = new Map();
-async function learn(next) {
-  const id = `${state.version} ${next.class} ${next.node}`;
-  if (!fetched.has(id)) {
+function what(node) {
+  if (!fetched.has(node)) {
     if (fetched.size > 20) fetched.clear();
-    fetched.set(id, Promise.all([api.node(next.node), api.why(next.node, next.class)]));
+    const asked = api.node(node);
+    asked.catch(() => fetched.delete(node));
+    fetched.set(node, asked);
   }
-  const [found, why] = await fetched.get(id);
-  if (state.questions?.[0]?.node !== next.node) return;
-  about = { node: next.node, found, why };
+  return fetched.get(node);
+}
+
+// While an answer is on its way there is no asking why: the answer changes it.
+async function learn(next, after) {
+  const version = state.version;
+  const still = () => state.questions?.[0]?.node === next.node;
+  const why = pending.size ? null : api.why(next.node, next.class);
+  why?.catch(() => {}); // told below
+  const found = await what(next.node);
+  if (!still()) return;
+  about = { node: next.node, version, found, why: about?.node === next.node ? about.why : null };
   draw();
+  if (!why) return;
+  about.why = await why;
+  if (still()) draw();
+  if (after) await what(after.node);
 }
 
 function evidence(next) {
@@ -223,10 +238,14 @@ function around({ neighbours, neighbours_total: total }) {
   );
 }
 
+let learning = null; // what is being learnt: state, whether an answer is on its way, and node
 function asked() {
   draw();
   const next = state.questions?.[0];
-  if (next && !panel.hidden && about?.node !== next.node) attempt(() => learn(next));
+  const wanted = next && `${state.version} ${pending.size > 0} ${next.node}`;
+  if (!next || panel.hidden || learning === wanted) return;
+  learning = wanted;
+  attempt(() => learn(next, state.questions[1])).then((well) => well || (learning = null));
 }
 
 // --- one key a verdict ---

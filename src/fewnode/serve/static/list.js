@@ -52,7 +52,7 @@ function asked(offset) {
     ...judging(),
     ...(of === null ? {} : { class: of }),
     ...(columns.length ? { attributes: columns } : {}),
-    ...{ sort, descending, group, filter, offset, limit: PAGE },
+    ...{ sort, descending, group: group && state.model.explains, filter, offset, limit: PAGE },
   };
 }
 
@@ -218,7 +218,7 @@ function filters() {
       "p",
       { class: "row small" },
       columns(),
-      tick("Group near-duplicates", "group"),
+      state.model.explains && tick("Group near-duplicates", "group"),
       tick("Only unanswered", "unanswered"),
       tick("Only new nodes", "attached"),
       el(

@@ -224,7 +224,7 @@ const attach = (nodes) =>
     await refresh(null);
     for (const one of added.slice(0, 5)) {
       const about = one.class ?? state.active;
-      if (about !== null) one.why = await api.why(one.node, about);
+      if (about !== null && state.model.explains) one.why = await api.why(one.node, about);
     }
     draw();
   });

@@ -67,22 +67,23 @@ function facts({ node, class: known, degree, neighbours_total: total }) {
 // What the data has wrong is put right here; the journal keeps it, and undo takes it back.
 function labelForm(node, known) {
   const all = [...new Set([...Object.values(state.model.classes).flat(), ...names()])].sort();
-  const field = el(
-    "select",
-    { id: "label-class", "data-key": "label" },
-    el("option", { value: "" }, "no label"),
-    all.map((name) => el("option", { value: name, selected: name === known }, name)),
-  );
+  const field = el("input", { id: "label-class", list: "label-classes", autocomplete: "off", "data-key": "label" });
+  field.defaultValue = known ?? "";
   const submit = (event) => {
     event.preventDefault();
     correcting = null;
-    attempt(() => correct(node, field.value || null));
+    attempt(() => correct(node, field.value.trim() || null));
   };
   return el(
     "form",
     { class: "row", onsubmit: submit },
-    el("label", { for: "label-class" }, "In the data it is"),
+    el("label", { for: "label-class" }, "Its class is (empty: not known)"),
     field,
+    el(
+      "datalist",
+      { id: "label-classes" },
+      all.map((name) => el("option", { value: name })),
+    ),
     el("button", { class: "plain" }, "Correct it"),
     button("Leave it", () => ((correcting = null), draw()), { class: "quiet" }),
   );
@@ -177,8 +178,7 @@ function verdicts(node) {
         .map(([i, p]) => row([mark(slot(classes[i])), classes[i]], p, slot(classes[i]))),
       !closed && result.member !== null && row("none of these", 1 - result.member, -1),
     ),
-    el("h3", {}, `Why ${state.active}`),
-    reasons(state.why),
+    state.model.explains && classNamed(state.active) && [el("h3", {}, `Why ${state.active}`), reasons(state.why)],
     linkedMembers(result.class, state.node?.node === node ? state.node.neighbours : [], classNow),
   );
 }
@@ -207,7 +207,7 @@ export function words(list) {
   );
 }
 
-card.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && state.node) shut();
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && state.node && !event.defaultPrevented) shut();
 });
 on("model node classes judged why active", draw);

@@ -114,7 +114,7 @@ export async function judge(current = () => true) {
   const nodes = [state.node.node, ...state.node.neighbours.map((n) => n.node)];
   const same = () => current() && state.node?.node === nodes[0];
   const about = state.active;
-  const explained = api.why(nodes[0], about);
+  const explained = state.model.explains && classNamed(about) ? api.why(nodes[0], about) : Promise.resolve(null);
   explained.catch(() => {}); // told below, after the other's trouble
   const answer = await api.classify({ ...judging(), nodes, explain: false });
   if (!same()) return;

@@ -10,7 +10,8 @@ const join = (items) => items.map((item, i) => [i > 0 && ", ", item]);
 export function reasons(why) {
   if (!why) return el("p", { class: "soft small" }, "Looking for reasons…");
   return [
-    why.sentence && el("p", { class: "because" }, why.sentence),
+    why.sentence &&
+      el("p", { class: "because" }, `It ${why.sentence.startsWith("nothing") ? "has " : ""}${why.sentence}.`),
     el(
       "dl",
       { class: "reasons small" },
@@ -42,7 +43,7 @@ function neighbours({ neighbours: shared }) {
   if (!shared?.length) return null;
   const one = ({ node, kind, example }) => [
     link(node),
-    kind && el("span", { class: "soft" }, ` ${kind}`),
+    kind && kind !== "edges" && el("span", { class: "soft" }, ` ${kind}`),
     example && example !== node && [" → ", link(example)],
   ];
   return entry("Neighbours in common", join(shared.slice(0, 6).map(one)));
@@ -52,7 +53,11 @@ function path({ path: way }) {
   if (!way?.length) return null;
   return entry(
     "Path to an example",
-    way.map(({ node, kind }, i) => [i > 0 && el("span", { class: "soft" }, kind ? ` —${kind}→ ` : " – "), link(node)]),
+    "it",
+    way.map(({ node, kind }) => [
+      el("span", { class: "soft" }, kind && kind !== "edges" ? ` – ${kind} – ` : " – "),
+      link(node),
+    ]),
   );
 }
 
