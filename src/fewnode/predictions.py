@@ -171,7 +171,7 @@ class Predictions(Shown):
         best: Ints = self.probabilities.argmax(axis=1)
         return best if self.closed_set or self.member is None else np.where(self.member < self.threshold, -1, best)
 
-    @property
+    @cached_property
     def probability(self) -> NDArray[np.float64]:
         """Of the label that each node has; of none of these it is 1 - member.
 
@@ -302,7 +302,7 @@ class Answerer:
         else:
             probabilities, member = self.independent.judge(rows)
         return Predictions(
-            nodes=[self.data.node_name(node) for node in rows.tolist()],
+            nodes=self._names(rows),
             classes=self.classes,
             probabilities=probabilities,
             member=member,
@@ -315,6 +315,10 @@ class Answerer:
             embedding=partial(self._embedding, rows) if self.recogniser.embeds else None,
             recogniser=self.recogniser,
         )
+
+    def _names(self, rows: Ints) -> list[str]:
+        names = self.data.node_names
+        return list(map(str, rows.tolist())) if names is None else [names[row] for row in rows.tolist()]
 
     def _embedding(self, rows: Ints) -> NDArray[np.float32]:
         return self.recogniser.embedding(rows)

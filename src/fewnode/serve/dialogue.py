@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.predictions import Answerer
 from fewnode.reasons import ClassReasons
 from fewnode.serve import answers
-from fewnode.serve.bodies import Judging, Suggest
+from fewnode.serve.bodies import Judging
 from fewnode.serve.claim_list import ClaimList, as_cell
 from fewnode.serve.dialogue_bodies import (
     AskAlerts,
@@ -31,16 +31,13 @@ from fewnode.serve.journal import sentence
 from fewnode.serve.lists import read_list
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.projection import claims_file
+from fewnode.serve.questions import questions
 from fewnode.serve.rendering import class_list
 from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state_rows import as_moment
 from fewnode.serve.trust_report import trust_report
 from fewnode.sheets import csv_text
-from fewnode.trust import fair_sample
-
-CHECKED = 5
-"""Every so many questions are asked to check the claims."""
 
 
 class Dialogue:
@@ -179,38 +176,8 @@ class Dialogue:
         """Questions to learn from and, now and then, one of a fair sample of what the class claims."""
         now = self.session.now
         self._refuse_unknown(now, body.label)
-        names = [body.label] if body.label is not None else list(now.state.classes)
-        checks = self._checks(now, names, body)
-        rejected = [node for each in now.state.given for node in each.rejected]
-        skipped = [*rejected, *body.exclude, *(each["node"] for each in checks)]
-        learn = self.session.suggest(Suggest(count=body.count, exclude=skipped))["nodes"]
-        answered, found = len(now.state.verdicts), []
-        for turn in range(body.count):
-            due = (answered + turn) % CHECKED == CHECKED - 1
-            queue = checks if (due and checks) or not learn else learn
-            if queue:
-                found.append(queue.pop(0))
-        network = now.network
-        questions = [
-            {"purpose": "learn", **each, "known": network.class_of(network.data.node(each["node"]))} for each in found
-        ]
-        return {"version": now.version, "questions": questions}
-
-    def _checks(self, now: Snapshot, names: Sequence[str], body: NextQuestion) -> list[dict[str, Any]]:
-        """A fair sample of the claims that nobody has answered for."""
-        if not names:
-            return []
-        listed, skipped = self._listed(body), {now.node(name) for name in body.exclude}
-        found = []
-        for name in names:
-            claimed = listed.unanswered(name)
-            some = fair_sample(np.setdiff1d(claimed, list(skipped)), -(-body.count // CHECKED))
-            why = f"drawn at random from {claimed.size:,} nodes that {name} claims, to measure how many are right"
-            for row in some.tolist():
-                top = float(listed.answer.probability[row])
-                node = listed.network.data.node_name(row)
-                found.append({"node": node, "class": name, "probability": top, "purpose": "check", "why": why})
-        return found
+        names = list(now.state.classes) if body.label is None else [body.label]
+        return {"version": now.version, "questions": questions(self._listed(body), names, body)}
 
 
 def _reasons(answerer: Answerer, label: str, network: ServedNetwork) -> ClassReasons:
