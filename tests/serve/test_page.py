@@ -490,7 +490,7 @@ def test_a_service_that_goes_and_comes_back(visit: Visits, run_dir: Path, plante
         port = first.port
         assert first.stop() == 0
         page.keyboard.press("Escape")
-        page.get_by_role("button", name="Yes, ", exact=False).first.click()
+        page.locator(".verdicts button").first.click()
         page.locator("#alert").get_by_text("The service does not answer.").wait_for()
         assert "Start it again with fewnode serve" in seen.text("#alert")
     with serving(run_dir, "--state", kept, "--port", port) as again:
