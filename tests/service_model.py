@@ -66,6 +66,10 @@ class Model:
     descriptions: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     """Words that a description may have; none if descriptions cannot be read at all."""
+    verdicts: Mapping[tuple[str, str], tuple[bool, bool]] = field(default_factory=dict)
+    """Of a class and a node: yes or no, and whether it was asked as a check."""
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    """Labels that were corrected."""
     open_set: bool = False
     """Whether the model can tell what is in none of the classes."""
 
@@ -99,7 +103,13 @@ class Model:
             self._reads(name, description, bool(support))
         kept = {other: said for other, said in self.descriptions.items() if other != name}
         said = {} if description is None else {name: description}
-        return replace(self, classes={**self.classes, name: support}, descriptions={**kept, **said})
+        return self._with_support(name, support, {**kept, **said})
+
+    def _with_support(self, name: str, support: Sequence[str], descriptions: Mapping[str, str]) -> Model:
+        """Answers that the examples of a class contradict are no longer there."""
+        true = {key: v for key, v in self.verdicts.items() if key[0] != name or v[0] == (key[1] in support)}
+        classes = {**self.classes, name: tuple(support)}
+        return replace(self, classes=classes, descriptions=descriptions, verdicts=true)
 
     def _reads(self, name: str, description: str, has_nodes: bool) -> None:
         """A description, or the name before it, has a known word; where the name is to speak, nodes will do."""
@@ -114,6 +124,55 @@ class Model:
             self,
             classes={other: nodes for other, nodes in self.classes.items() if other != name},
             descriptions={other: said for other, said in self.descriptions.items() if other != name},
+            verdicts={key: verdict for key, verdict in self.verdicts.items() if key[0] != name},
+        )
+
+    def answer(self, answers: Sequence[tuple[str, str, str | None]], check: bool) -> Model:
+        """Nodes, classes and what was said, one after the other; all or none."""
+        then, seen = self, set()
+        for given, name, said in answers:
+            node = self.there(given)
+            if name not in self.classes:
+                raise Refused(404)
+            if (name, node) in seen:
+                raise Refused(422)
+            seen.add((name, node))
+            then = then._answered(node, name, said, check)
+        if any(not then.classes[name] and name not in then.descriptions for name, _ in seen):
+            raise Refused(409)
+        return then
+
+    def _answered(self, node: str, name: str, said: str | None, check: bool) -> Model:
+        if said is not None and self.verdicts.get((name, node)) == (said == "yes", check):
+            return self
+        if said == "yes" and any(node in nodes for other, nodes in self.classes.items() if other != name):
+            raise Refused(409)
+        rest = [each for each in self.classes[name] if each != node]
+        support = self.classes[name] if node in self.classes[name] else [*rest, node]
+        then = self._with_support(name, support if said == "yes" else rest, self.descriptions)
+        verdicts = {key: verdict for key, verdict in then.verdicts.items() if key != (name, node)}
+        return replace(then, verdicts={**verdicts, **({} if said is None else {(name, node): (said == "yes", check)})})
+
+    def put_label(self, given: str, label: str | None) -> Model:
+        name = self.there(given, 404)
+        rest = {node: own for node, own in self.labels.items() if node != name}
+        return replace(self, labels=rest if self.nodes[name].label == label else {**rest, name: label})
+
+    def label(self, name: str) -> str | None:
+        return self.labels.get(name, self.nodes[name].label)
+
+    def back_to(self, before: Model, dataset: Sequence[str]) -> Model:
+        """As it was before. What had gone comes last, but for nodes of the dataset, which have their places."""
+
+        def ordered(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+            return [*(key for key in now if key in then), *(key for key in then if key not in now)]
+
+        own = [name for name in dataset if name in before.base]
+        names = [*own, *(name for name in ordered(self.nodes, before.nodes) if name not in before.base)]
+        return replace(
+            before,
+            nodes={name: before.nodes[name] for name in names},
+            classes={name: before.classes[name] for name in ordered(self.classes, before.classes)},
         )
 
     def attach(self, new: Sequence[tuple[str, Meaning | None, Sequence[str]]], classify: bool) -> Model:
@@ -154,6 +213,8 @@ class Model:
             nodes={other: node for other, node in self.nodes.items() if other != name},
             base={other: node for other, node in self.base.items() if other != name},
             edges=frozenset(edge for edge in self.edges if name not in edge),
+            verdicts={key: verdict for key, verdict in self.verdicts.items() if key[1] != name},
+            labels={other: label for other, label in self.labels.items() if other != name},
         )
 
     def change_edges(self, add: Sequence[Edge], remove: Sequence[Edge]) -> Model:

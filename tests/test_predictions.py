@@ -277,7 +277,7 @@ def test_a_threshold_is_a_probability(threshold: float, model: Estimator, plante
 def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
-    assert read_support(table, planted) == ([3, 1], ["b", "=a"])
+    assert read_support(table, planted) == ([3, 1], ["b", "=a"], {})
     assert read_query(table, planted) == [3, 1, 3]
     assert Definitions.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
 

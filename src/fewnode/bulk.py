@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from fewnode.io import Stream, load_dataset, map_safetensors, write_safetensors
 from fewnode.labelling import claimable
 from fewnode.methods.gpn import GPN
 from fewnode.methods.plus import GPNPlus
+from fewnode.nodes import Nodes
 from fewnode.predictions import Answerer, Predictions
 from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
 from fewnode.represent.workspace import Workspace
@@ -55,6 +56,7 @@ class Bulk:
     closed_set: bool = False
     threshold: float | None = None
     multi_label: bool = False
+    rejected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rows: int = ROWS
     limit: int | None = None
     n: int = 0
@@ -143,8 +145,14 @@ def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
         method.remember(data.graph, z, importance)
     elif not method.remembers(data.graph) and not recall(bulk.run, model, data):
         method.remember(data.graph, as_tensor(_rows(_own_embedding(bulk))), torch.zeros(bulk.n))
-    asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
-    return asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+    asked = _asked(bulk, model, data)
+    found = asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+    return found.with_reasons() if bulk.explain else found
+
+
+def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Answerer:
+    no: dict[Hashable, Nodes] = dict(bulk.rejected)
+    return Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label, rejected=no)
 
 
 def classify(
@@ -160,7 +168,7 @@ def classify(
     """
     model, data = _opened(bulk)
     layers = 0 if isinstance(model.method_, GPNPlus) else len(_parts(model, data)[1].weight)
-    asked = Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label)
+    asked = _asked(bulk, model, data)
     asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data), n=data.graph.n)
@@ -204,7 +212,7 @@ def _embed(
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     """Blocks of another model, network or support are other blocks."""
     asked = [bulk.support, bulk.labels, bulk.rows, bulk.explain, bulk.closed_set, bulk.threshold, bulk.multi_label]
-    calibrated = [model.trained_["temperature"], model.trained_["membership"]]
+    calibrated = [bulk.rejected, model.trained_["temperature"], model.trained_["membership"]]
     digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())
     for _, tensor in sorted(model.method_.state().items()):

@@ -14,10 +14,15 @@ from fewnode.graph import Attributes
 from fewnode.nodes import SEVERAL, Nodes, node_rows
 from fewnode.sheets import bare, other_columns, read_table
 
+ANSWER = "answer"
+"""A column that a table of nodes and classes may have: yes or no."""
+
 
 @dataclass(frozen=True)
 class Class:
     """A class: some of its nodes, a description, or both. An empty description means that the name speaks.
+
+    `rejected` are nodes that are not in it, though they may look so: what is like them becomes less likely.
 
     >>> Class(nodes=["openvpn"], description="tunnels between networks").description
     'tunnels between networks'
@@ -25,6 +30,7 @@ class Class:
 
     nodes: Nodes = ()
     description: str | None = None
+    rejected: Nodes = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,8 @@ class Definitions:
     descriptions: Mapping[str, Description] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     """What was given and not used, a sentence each."""
+    rejected: Mapping[Hashable, list[int]] = field(default_factory=dict)
+    """Of some classes, nodes that are not in them."""
 
     @classmethod
     def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
@@ -49,6 +57,7 @@ class Definitions:
         support: list[int] = []
         labels: list[str] = []
         texts: dict[str, str] = {}
+        no: dict[Hashable, list[int]] = {}
         for name, value in given.items():
             if not isinstance(name, str) or not name.strip():
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
@@ -59,21 +68,29 @@ class Definitions:
             if not rows and what.description is None:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)
+            if rejected := node_rows(data, what.rejected, f"class {name!r}: rejected").tolist():
+                no[name] = rejected
             if what.description is not None:
                 texts[name] = what.description
-        return cls._described(data, support, labels, texts)
+        return replace(cls._described(data, support, labels, texts), rejected=no)
 
     @classmethod
     def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
-        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`."""
+        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`.
+
+        A third column of the first, `answer`, may say no: then the node is not in that class.
+        """
         if support is None and classes is None:
             raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
-        nodes, labels = read_support(support, data, several) if support is not None else ([], [])
-        found = cls._described(data, nodes, labels, read_classes(classes) if classes is not None else {})
-        tables = ((support, ["node", "class"]), (classes, ["class", "description"]))
+        nodes, labels, no = read_support(support, data, several) if support is not None else ([], [], {})
+        texts = read_classes(classes) if classes is not None else {}
+        if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
+            raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        found = cls._described(data, nodes, labels, texts)
+        tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
         more = [_unused(path, columns) for path, columns in tables if path is not None]
-        more += [_repeated(support, len(nodes))] if support is not None else []
-        return replace(found, remarks=(*found.remarks, *filter(None, more)))
+        more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
+        return replace(found, remarks=(*found.remarks, *filter(None, more)), rejected=no)
 
     @classmethod
     def _described(cls, data: Dataset, support: list[int], labels: list[str], texts: Mapping[str, str]) -> Definitions:
@@ -96,7 +113,7 @@ class Definitions:
 def _unused(path: Path, columns: list[str]) -> str:
     """Columns of a table that nothing is made of, in a sentence."""
     others = other_columns(path, columns)
-    return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns)}" if others else ""
+    return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns[:2])}" if others else ""
 
 
 def _repeated(path: Path, kept: int) -> str:
@@ -106,21 +123,39 @@ def _repeated(path: Path, kept: int) -> str:
     return f"{path}: {rows} once" if count else ""
 
 
-def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str]]:
-    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`."""
+def read_support(
+    path: Path, data: Dataset, several: bool = False
+) -> tuple[list[int], list[str], dict[Hashable, list[int]]]:
+    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`.
+
+    And nodes that are not in a class, where a column `answer` says `no`.
+    """
     seen: dict[tuple[int, str], tuple[int, str]] = {}
-    for line, (name, text) in read_table(path, ["node", "class"]):
+    no: dict[Hashable, list[int]] = {}
+    columns = ["node", "class", *({ANSWER} & {*other_columns(path, [])})]
+    for line, (name, text, *answer) in read_table(path, columns):
         label = bare(text)
         node = _node(path, line, name, data)
         if not label:
             raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
+        if answer and not _is_yes(answer[0], f"{path}: line {line}"):
+            no.setdefault(label, []).append(node)
+            continue
         first, before = seen.setdefault((node, label if several else ""), (line, label))
         if before != label:
             told = f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}"
             raise FewnodeError(f"{told}; {SEVERAL}")
-    if not seen:
+    if not seen and not no:
         raise FewnodeError(f"{path}: no support node in it")
-    return [node for node, _ in seen], [label for _, label in seen.values()]
+    return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def _is_yes(answer: str, place: str) -> bool:
+    """What a cell of the column `answer` says; an empty one means yes."""
+    said = {"": True, "yes": True, "no": False}.get(answer.lower())
+    if said is None:
+        raise FewnodeError(f"{place}: the answer is {answer!r}, expected yes or no")
+    return said
 
 
 def read_query(path: Path, data: Dataset) -> list[int]:

@@ -14,6 +14,7 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
+from fewnode.fitted_method import FittedMethod
 from fewnode.fitting import TaskShape, fit_method
 from fewnode.graph import Attributes, Graph
 from fewnode.io import write_record
@@ -24,7 +25,7 @@ from fewnode.model_files import checked_tensors, naming, read_model
 from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
 from fewnode.parameters import Parameters
 from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NONE, FittedMethod, Recogniser, task_rows
+from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
@@ -149,16 +150,16 @@ class Estimator(Parameters):
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
+        rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
         `bias` is added to the log-probability of some classes. `several`: a support node may be in several
-        classes, for `fewnode.multi_label`.
+        classes, for `fewnode.multi_label`. `rejected`: for some classes, nodes that are not in them.
         """
-        network = as_network(graph)
+        network, more = as_network(graph), (described, bias, several, rejected)
         plain = as_graph(network)
-        more = (described, bias, several)
         found = Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
         self.classes_ = found.classes
         return found

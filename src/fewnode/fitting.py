@@ -18,9 +18,9 @@ from fewnode.dataset import Dataset
 from fewnode.described_tasks import named_tasks
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.fitted_method import FittedMethod
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
-from fewnode.recogniser import FittedMethod
 from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
     DOUBT,

@@ -1,12 +1,17 @@
-"""The mean of scores over tasks and trainings, and its 95 % interval."""
+"""The mean of scores over tasks and trainings, or a share that was counted, and its 95 % interval."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+WIDE = NormalDist().inv_cdf(0.975)
+"""Standard deviations from the middle of a normal distribution to the end of its 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -31,3 +36,10 @@ def interval(scores: NDArray[np.float64]) -> Interval:
         if count > 1:
             variance += stdtrit(count - 1, 0.975) ** 2 * means.var(ddof=1) / count
     return Interval(float(scores.mean()), float(np.sqrt(variance)))
+
+
+def wilson(right: int, asked: int) -> tuple[float, float]:
+    """The 95 % interval of a share that was counted (Wilson, 1927)."""
+    share, z2 = right / asked, WIDE * WIDE / asked
+    middle, half = share + z2 / 2, WIDE * sqrt(share * (1 - share) / asked + z2 / asked / 4)
+    return max(0.0, (middle - half) / (1 + z2)), min(1.0, (middle + half) / (1 + z2))

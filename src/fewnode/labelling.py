@@ -9,6 +9,7 @@ Nodes whose class is in doubt have most to gain: each counts by the root of the 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.nodes import Labels, Network, Nodes, as_dataset, classes, label_list, node_rows, support_rows
-from fewnode.recogniser import NO_DESCRIPTIONS
+from fewnode.recogniser import NO_DESCRIPTIONS, NO_REJECTED, Recogniser
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.suggestions import Suggestion, Suggestions
 
@@ -47,14 +48,15 @@ def suggest(
     support_y: Labels,
     count: int = 10,
     among: Nodes | None = None,
-    rejected: Nodes = (),
+    rejected: Nodes | Mapping[Hashable, Nodes] = (),
     described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
 ) -> Suggestions:
     """The nodes to label next, most worthwhile first; `among` these, or among all that are not labelled yet.
 
     Nodes whose class training saw count as labelled, unless a support node is one of them. `rejected` nodes were looked
     at and are in none of the classes. They are not suggested again, nor are nodes like them: each counts as a class of
-    its own that needs no label. `described`: rows of attributes that stand for classes, too, or alone.
+    its own that needs no label. If they are given by class, those that are rejected for every class count so, and all
+    of them in the probabilities. `described`: rows of attributes that stand for classes, too, or alone.
 
     >>> import fewnode
     >>> y = np.repeat(range(12), 20)
@@ -68,9 +70,11 @@ def suggest(
     if count < 1:
         raise FewnodeError(f"count is {count}, expected at least 1")
     data = as_dataset(data)
-    names, no = classes([*label_list(support_y), *described]), node_rows(data, rejected, "rejected")
+    names = classes([*label_list(support_y), *described])
+    by_class = rejected if isinstance(rejected, Mapping) else NO_REJECTED
     own, own_y = support_rows(data, support, support_y, names)
-    wanted = model.recogniser(data, own, support_y, described)
+    wanted = model.recogniser(data, own, support_y, described, rejected=by_class)
+    no = in_none(wanted) if isinstance(rejected, Mapping) else node_rows(data, rejected, "rejected")
     if len(names) == 1 and wanted.cannot_tell:
         raise FewnodeError(f"there is one class alone, {names[0]!r}: {wanted.cannot_tell}")
     others = list(dict.fromkeys(no[~np.isin(no, own)].tolist()))[-REJECTED:]
@@ -104,6 +108,12 @@ def suggest(
     top = probabilities.max(axis=1).tolist()
     found = [Suggestion(*row) for row in zip(nodes, likely, top, known, gains, strict=True)]
     return Suggestions(found, [data.node_name(node) for node in nodes])
+
+
+def in_none(recogniser: Recogniser) -> Ints:
+    """Nodes that are rejected for every class."""
+    nodes = [recogniser.rejected.get(place, np.zeros(0, np.int64)) for place in range(len(recogniser.classes))]
+    return reduce(np.intersect1d, nodes)
 
 
 def unlabelled(data: Dataset, support: Sequence[int] | Ints) -> list[int]:

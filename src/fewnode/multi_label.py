@@ -21,6 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes
 from fewnode.recogniser import DIGITS, NONE, Recogniser
+from fewnode.recognition.evidence import remaining
 from fewnode.recognition.membership import surveyed
 
 SEPARATOR = "|"
@@ -94,6 +95,9 @@ class IndependentClasses:
             for c, share in enumerate(self.shares):
                 alone = model.probability(near[:, [c]], prepared.shots[[c]], crowd, share)
                 found[:, c] *= alone.cpu().numpy()
+        shift = self.recogniser.shift(asked)
+        if shift is not None:
+            found = remaining(found, np.ones((*found.shape, 1)), shift[:, :, None])
         self._take_as_given(asked, found)
         found = found.round(DIGITS)
         return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)

@@ -13,7 +13,7 @@ from fewnode.recognition.prototypes import Explanation
 from fewnode.representation import SHOWN, as_frame, table_html
 from fewnode.sheets import csv_text
 
-COLUMNS = ("node", "label", "probability", "member", "nearest", "words")
+COLUMNS = ("node", "label", "probability", "member", "nearest", "words", "because")
 """What a table of predictions has beside a column a class."""
 
 
@@ -40,6 +40,8 @@ class Answers(Protocol):
     def nearest(self) -> list[list[str]]: ...
     @property
     def words(self) -> list[str] | None: ...
+    @property
+    def because(self) -> list[str] | None: ...
     @property
     def closed_set(self) -> bool: ...
     @property
@@ -77,9 +79,9 @@ def csv(found: Answers) -> str:
         header.append("nearest")
         for cells, names in zip(rows, found.nearest, strict=True):
             cells.append(" ".join(names))
-    if found.words is not None:
-        header.append("words")
-        for cells, text in zip(rows, found.words, strict=True):
+    for name, texts in _texts(found).items():
+        header.append(name)
+        for cells, text in zip(rows, texts, strict=True):
             cells.append(text)
     return csv_text([header, *rows])
 
@@ -102,8 +104,13 @@ def frame(found: Answers) -> Any:
     columns |= dict(zip(class_columns(found.classes), found.probabilities.T, strict=True))
     columns["member"] = np.full(len(found.nodes), np.nan) if found.member is None else found.member
     columns |= {"nearest": found.nearest} if found.why else {}
-    columns |= {"words": found.words} if found.words is not None else {}
-    return as_frame(columns)
+    return as_frame(columns | _texts(found))
+
+
+def _texts(found: Answers) -> dict[str, list[str]]:
+    """Columns of reasons in words, those that there are."""
+    texts = {"words": found.words, "because": found.because}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def html(found: Answers) -> str:
@@ -135,8 +142,9 @@ def as_object(found: Answers) -> dict[str, Any]:
     ]
     for cells, names in zip(rows, found.nearest, strict=False):
         cells["nearest"] = names
-    for cells, text in zip(rows, found.words or (), strict=False):
-        cells["words"] = text
+    for name, texts in _texts(found).items():
+        for cells, text in zip(rows, texts, strict=True):
+            cells[name] = text
     for cells, own in zip(rows if found.multi_label else (), found.probabilities >= found.threshold, strict=False):
         cells["labels"] = [name for name, there in zip(found.classes, own, strict=True) if there]
     beta = found.why.beta.tolist() if found.why else [None] * len(found.support)

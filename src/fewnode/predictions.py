@@ -27,7 +27,8 @@ from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.prediction_plots import draw
 from fewnode.prediction_tables import COLUMNS as COLUMNS
 from fewnode.prediction_tables import class_columns as class_columns
-from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS
+from fewnode.reasons import ClassReasons, Reasons
+from fewnode.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, Recogniser
 from fewnode.recogniser import NONE as NONE
 from fewnode.recognition.prototypes import Explanation
 from fewnode.representation import SHOWN, Shown
@@ -64,6 +65,10 @@ class Predictions(Shown):
     multi_label: bool = False
     words: list[str] | None = None
     """Of each node, the words that it shares with the description of its class, if there is one."""
+    because: list[str] | None = None
+    """Of each node that has a label, a sentence: what it shares with the examples of its class, and who is like it."""
+    recogniser: Recogniser | None = None
+    """What gave the answers."""
     embedding: Callable[[], NDArray[np.float32]] | None = None
     """Gives z of each node, for a map; None if the method has none."""
 
@@ -101,9 +106,38 @@ class Predictions(Shown):
         """The answer for some of the nodes."""
         member = None if self.member is None else self.member[rows]
         names = [self.nodes[i] for i in rows]
-        words = None if self.words is None else [self.words[i] for i in rows]
+        words, because = (None if texts is None else [texts[i] for i in rows] for texts in (self.words, self.because))
         kept: dict[str, Any] = {"nodes": names, "member": member, "why": why, "words": words, "embedding": None}
-        return replace(self, probabilities=self.probabilities[rows], **kept)
+        return replace(self, probabilities=self.probabilities[rows], because=because, **kept)
+
+    def explain(self, node: str | int, label: str | None = None) -> Reasons:
+        """What speaks for and against a node in a class, its likeliest one unless told otherwise.
+
+        Attributes and neighbours that it shares with the examples, the way to one of them in the graph, the nearest
+        example and counter-example, and how each view votes.
+        """
+        if self.recogniser is None:
+            raise FewnodeError("these predictions came without the model that made them, so nothing explains them")
+        row = int(self.recogniser.rows([node])[0])
+        if label is None:
+            label = self.classes[int(self.recogniser.judge([row])[0].argmax())]
+        return ClassReasons(self.recogniser, label).of([row])[0]
+
+    def with_reasons(self) -> Predictions:
+        """The same, and `because`: a sentence for each node that has a label. Without an embedding there is none."""
+        if self.recogniser is None or not self.recogniser.embeds:
+            return self
+        best, told, idf = self.probabilities.argmax(axis=1), [""] * len(self.nodes), None
+        labelled = np.array([label != NONE for label in self.labels], bool)
+        for place, name in enumerate(self.classes):
+            rows = np.flatnonzero((best == place) & labelled)
+            if not rows.size:
+                continue
+            reasons = ClassReasons(self.recogniser, name, idf)
+            for row, each in zip(rows, reasons.of(self.recogniser.rows([self.nodes[i] for i in rows])), strict=True):
+                told[row] = each.sentence
+            idf = reasons.idf
+        return replace(self, because=told)
 
     def with_words(self, data: Dataset, descriptions: Mapping[str, Description]) -> Predictions:
         """The same, and for each node that is in a described class the words that speak for it.
@@ -128,12 +162,16 @@ class Predictions(Shown):
         """
         if self.multi_label:
             return joined_labels(self.classes, self.probabilities, self.threshold)
-        best = [self.classes[c] for c in self.probabilities.argmax(axis=1)]
-        if self.closed_set or self.member is None:
-            return best
-        return [NONE if m < self.threshold else name for m, name in zip(self.member, best, strict=True)]
+        names = [*self.classes, NONE]
+        return [names[place] for place in self.places.tolist()]
 
-    @property
+    @cached_property
+    def places(self) -> Ints:
+        """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
+        best: Ints = self.probabilities.argmax(axis=1)
+        return best if self.closed_set or self.member is None else np.where(self.member < self.threshold, -1, best)
+
+    @cached_property
     def probability(self) -> NDArray[np.float64]:
         """Of the label that each node has; of none of these it is 1 - member.
 
@@ -203,10 +241,11 @@ class Answerer:
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
         multi_label: bool = False,
+        rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> None:
-        """`bias` is added to the log-probability of some classes."""
+        """`bias` is added to the log-probability of some classes; `rejected` are nodes that are not in some."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described, bias, several=multi_label)
+        self.recogniser = model.recogniser(data, support, labels, described, bias, multi_label, rejected)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
@@ -220,6 +259,14 @@ class Answerer:
         """The same classes for other nodes, as `Recogniser.elsewhere` has them."""
         found = copy.copy(self)
         found.data, found.recogniser = data, self.recogniser.elsewhere(data, method)
+        return found
+
+    def rejecting(self, rejected: Mapping[Hashable, Nodes]) -> Answerer:
+        """The same classes with other rejected nodes, in less time than anew."""
+        found = copy.copy(self)
+        found.recogniser = self.recogniser.rejecting(rejected)
+        if self.independent is not None:
+            found.independent = IndependentClasses(found.recogniser)
         return found
 
     @property
@@ -255,7 +302,7 @@ class Answerer:
         else:
             probabilities, member = self.independent.judge(rows)
         return Predictions(
-            nodes=[self.data.node_name(node) for node in rows.tolist()],
+            nodes=self._names(rows),
             classes=self.classes,
             probabilities=probabilities,
             member=member,
@@ -266,7 +313,12 @@ class Answerer:
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.independent is not None,
             embedding=partial(self._embedding, rows) if self.recogniser.embeds else None,
+            recogniser=self.recogniser,
         )
+
+    def _names(self, rows: Ints) -> list[str]:
+        names = self.data.node_names
+        return list(map(str, rows.tolist())) if names is None else [names[row] for row in rows.tolist()]
 
     def _embedding(self, rows: Ints) -> NDArray[np.float32]:
         return self.recogniser.embedding(rows)
@@ -337,8 +389,11 @@ def recognise(
     if multi_label and (with_base or proportions):
         raise FewnodeError("several classes a node: each is judged on its own; leave out with_base and proportions")
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
-    answerer = Answerer(model, network, given.support, given.labels, given.rows, bias, multi_label)
+    more = (given.rows, bias, multi_label, given.rejected)
+    answerer = Answerer(model, network, given.support, given.labels, *more)
     if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
         warn_unused(remarks, stacklevel=3)
     found = answerer.predictions(asked, explain, transductive, **mode)
-    return found.with_words(network, given.descriptions) if explain and given.descriptions else found
+    if explain and given.descriptions:
+        found = found.with_words(network, given.descriptions)
+    return found.with_reasons() if explain else found

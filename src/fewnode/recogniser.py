@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -12,69 +12,38 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
+from fewnode.fitted_method import FittedMethod, finite
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.method import Probabilities, predict_tasks
+from fewnode.method import Probabilities
 from fewnode.nodes import Labels, Nodes, classes, label_list, node_rows, refuse_twice, support_rows
-from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.class_bias import biased, checked_shares, in_proportion
+from fewnode.recognition.evidence import (
+    IMPOSSIBLE,
+    along,
+    background,
+    learned_direction,
+    left_out_nearness,
+    log_odds,
+    remaining,
+)
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
 NO_BIAS: Mapping[Hashable, float] = MappingProxyType({})
+NO_REJECTED: Mapping[Hashable, Nodes] = MappingProxyType({})
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
 DIGITS = 6
 """Of a probability that is shown."""
-
-
-@dataclass(frozen=True)
-class FittedMethod:
-    """A method, its name, and how sure its answers may be, if that was learned."""
-
-    name: str
-    method: Any
-    temperatures: Mapping[str, Temperature]
-    """Of each of the `MODES`."""
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        """The probabilities of many tasks at once, on the graph as the method reads it."""
-        if transductive and not isinstance(self.method, Prototypical):
-            raise FewnodeError(f"{self.name} answers each query on its own: it has no transductive mode")
-        answers = predict_tasks(self.method, graph, tasks, transductive)
-        return [self.tempered(graph, answer, task, transductive) for answer, task in zip(answers, tasks, strict=True)]
-
-    def tempered(
-        self,
-        graph: Graph,
-        answer: Probabilities,
-        task: Task,
-        transductive: bool = False,
-        prepared: PreparedSupport | None = None,
-    ) -> Probabilities:
-        """An answer, as sure as answers of its kind have been right."""
-        temperature = self.temperatures.get(MODES[transductive])
-        if temperature is None:
-            return finite(answer)
-        temperature = replace(temperature, level=temperature.level + self._revision(graph, task, prepared))
-        near: Any = 0.0
-        if temperature.by_nearness:
-            near = self.method.closest(graph, task, None if prepared is None else prepared.z)
-        return finite(temperature(answer, task, near))
-
-    def _revision(self, graph: Graph, task: Task, prepared: PreparedSupport | None) -> float:
-        """What the labelled nodes themselves say about being sure, where known classes have not."""
-        if not isinstance(self.method, Prototypical):
-            return 0.0
-        left_out = self.method.left_out(graph, task) if prepared is None else prepared.left_out
-        return 0.0 if left_out is None else self.temperatures[MODES[0]].revision(task, left_out)
 
 
 class Recogniser:
@@ -90,11 +59,13 @@ class Recogniser:
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
         bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
+        rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> None:
         """`network` is what the caller means by nodes, `graph` the same as the method reads it.
 
         `described` are rows of attributes that stand for classes, too, or alone. `bias` is added to the log-probability
         of some classes. If `several`, a support node may be in several classes: that is for `IndependentClasses`.
+        `rejected`: for some classes, nodes that are not in them.
         """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
@@ -104,6 +75,27 @@ class Recogniser:
         self.support, self._support_y = support_rows(self.network, support, support_y, self.classes, several)
         self._described = self._rows_of(described)
         self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
+        self.rejected = self._checked_rejected(rejected)
+        self._remembered: dict[str, Any] = {}
+
+    def _checked_rejected(self, rejected: Mapping[Hashable, Nodes]) -> dict[int, Ints]:
+        """By the place of the class, the rows of nodes that are not in it."""
+        found: dict[int, Ints] = {}
+        for name, nodes in rejected.items():
+            rows = np.unique(node_rows(self.network, nodes, "rejected"))
+            if not rows.size:
+                continue
+            if name not in self.classes:
+                known = [str(each) for each in self.classes]
+                raise FewnodeError(f"rejected: {name!r} is none of the classes{closest(str(name), known)}")
+            if not isinstance(self._method, Prototypical):
+                raise FewnodeError(f"{self.fitted.name} cannot learn from rejected nodes; gpn-plus can")
+            place = self.classes.index(name)
+            if (both := np.intersect1d(rows, self.support[self._support_y == place])).size:
+                node = self.network.node_name(int(both[0])) if isinstance(self.network, Dataset) else int(both[0])
+                raise FewnodeError(f"node {node!r} is given for class {name!r}, and as not in it; withdraw one of them")
+            found[place] = rows
+        return found
 
     def _rows_of(self, described: Mapping[Hashable, Attributes]) -> Described | None:
         if not described:
@@ -113,15 +105,24 @@ class Recogniser:
         return Described(x, np.array([self.classes.index(name) for name in described], np.int64))
 
     def elsewhere(self, network: Dataset, method: Any) -> Recogniser:
-        """The same support set, made ready already, among other nodes: `network` begins with the support nodes.
+        """The same support set, made ready already, among other nodes: `network` begins with those of this one.
 
         `method` is the same one, for the nodes of that network.
         """
         if self._prepared is not None and self.cannot_tell is None:
             _ = self._share  # computed once, for all copies
+        _ = self._directions
         found = copy.copy(self)
+        found._remembered = {}
         found.network, found.graph, found._method = network, network.graph, method
         found.fitted = replace(self.fitted, method=method)
+        return found
+
+    def rejecting(self, rejected: Mapping[Hashable, Nodes]) -> Recogniser:
+        """The same classes with other rejected nodes: what does not depend on these is not computed again."""
+        found = copy.copy(self)
+        found.__dict__.pop("_directions", None)
+        found.rejected = self._checked_rejected(rejected)
         return found
 
     def task(self, query: Ints) -> Task:
@@ -160,13 +161,74 @@ class Recogniser:
     def among(self, query: Nodes, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
         asked = self.rows(query)
-        task = self.task(asked)
-        if transductive or not isinstance(self._method, Prototypical) or self._prepared is None:
-            found = self.fitted.predict_tasks(self.graph, [task], transductive)[0]
-        else:
-            answer = self._method.answer(self.graph, self._prepared, asked)
-            found = self.fitted.tempered(self.graph, answer, task, prepared=self._prepared)
+        found, shift = self._among(asked, transductive), self.shift(asked)
+        return found if shift is None else biased(found, shift)
+
+    def _among(self, asked: Ints, transductive: bool = False) -> Probabilities:
+        """The same, whatever was rejected."""
+        if len(self.classes) == 1:
+            return np.ones((asked.size, 1), np.float32)
+        if transductive or not isinstance(self._method, Prototypical):
+            found = self.fitted.predict_tasks(self.graph, [self.task(asked)], transductive)[0]
+            return biased(found, self._bias) if self._bias.any() else found
+        return self._alone(self._method, self.graph, asked)
+
+    def _alone(self, method: Prototypical, graph: Graph, asked: Ints) -> Probabilities:
+        """The same for nodes of that graph, each on its own."""
+        prepared = self._prepared
+        if len(self.classes) == 1 or prepared is None:
+            return np.ones((asked.size, 1), np.float32)
+        fitted = replace(self.fitted, method=method)
+        found = fitted.tempered(graph, method.answer(graph, prepared, asked), self.task(asked), prepared=prepared)
         return biased(found, self._bias) if self._bias.any() else found
+
+    # --- what was rejected ---
+
+    def shift(self, query: Nodes) -> NDArray[np.float64] | None:
+        """What rejected nodes add to the log-odds of each class, a column each; None if there are none."""
+        if self._directions is None or not isinstance(self._method, Prototypical):
+            return None
+        asked = self.rows(query)
+        own, found = list(self.rejected), np.zeros((asked.size, len(self.classes)))
+        with torch.inference_mode():
+            found[:, own] = along(self._method.rows(self.graph, asked), self._directions).cpu().numpy()
+        for place, rows in self.rejected.items():
+            found[np.isin(asked, rows), place] = IMPOSSIBLE
+        return found
+
+    @cached_property
+    def _directions(self) -> Float[Tensor, "d n"] | None:
+        """Along which nodes become more likely in each class that has rejected nodes."""
+        method, prepared = self._method, self._prepared
+        if not self.rejected or not isinstance(method, Prototypical) or prepared is None:
+            return None
+        there, graph = (method, self.graph) if method.of_all is None else method.of_all
+        some = background(graph.n)
+        usual, found = self._before(there, graph, some), []
+        labels = self.task(some).labels
+        with torch.inference_mode():
+            for c, no in self.rejected.items():
+                near = left_out_nearness(prepared, labels, c, method.distance)[: int((self._support_y == c).sum())]
+                yes = self.support[self._support_y == c]
+                prior = [self._before(method, self.graph, yes, near)[:, c], self._before(method, self.graph, no)[:, c]]
+                target = torch.cat([torch.ones(len(yes)), torch.zeros(len(no)), usual[:, c]])
+                z = [method.rows(self.graph, yes), method.rows(self.graph, no), there.rows(graph, some)]
+                found.append(learned_direction(torch.cat(z).cpu(), log_odds(torch.cat([*prior, usual[:, c]])), target))
+        return torch.stack(found, dim=1).to(prepared.z.device)
+
+    def _before(
+        self, method: Prototypical, graph: Graph, nodes: Ints, near: Float[Tensor, "q n"] | None = None
+    ) -> Float[Tensor, "q n"]:
+        """P(a node is in a class), a column each, whatever was rejected; `near`: how near they are to prototypes."""
+        found = torch.from_numpy(self._alone(method, graph, nodes)).double()
+        if self.cannot_tell is not None or self._prepared is None:
+            return found
+        if near is None:
+            near = method.nearness(graph, self._prepared, nodes)
+        member = method.knows().probability(near, self._prepared.shots, method.crowd(graph, nodes), self._share)
+        return found * member.cpu().double()[:, None]
+
+    # --- answers ---
 
     def judge(
         self,
@@ -183,8 +245,7 @@ class Recogniser:
         """
         shares = None if proportions is None else checked_shares(self.classes, proportions)
         asked = self.rows(query)
-        found = self.among(asked, transductive).astype(np.float64)
-        member = self.member(asked).astype(np.float64) if self.cannot_tell is None else None
+        found, member = self._judged(asked, transductive)
         if shares is not None:
             weight = np.ones(asked.size) if member is None or closed_set else member
             found = self._in_proportion(asked, found, shares, weight)
@@ -196,6 +257,27 @@ class Recogniser:
             if member is not None:
                 member[row] = 1.0
         return found.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    def _judged(self, asked: Ints, transductive: bool) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """P(class) among the classes, and P(it is in any of them) if that can be told."""
+        found, member = self._judged_before(asked, transductive)
+        shift = self.shift(asked)
+        if shift is None:
+            return found.astype(np.float64), member
+        member = None if member is None else remaining(member, found, shift)
+        return biased(found, shift).astype(np.float64), member
+
+    def _judged_before(self, asked: Ints, transductive: bool) -> tuple[Probabilities, NDArray[np.float64] | None]:
+        """The same, whatever was rejected. Of all nodes it is remembered: a rejection asks for it again."""
+        whole = asked.size == self.graph.n and not transductive and np.array_equal(asked, np.arange(asked.size))
+        if whole and self._remembered.get("graph") is self.graph:
+            found, member = self._remembered["answers"]
+            return found, None if member is None else member.copy()
+        found = self._among(asked, transductive)
+        member = self._familiar(asked, self._share).astype(np.float64) if self.cannot_tell is None else None
+        if whole:
+            self._remembered |= {"graph": self.graph, "answers": (found, None if member is None else member.copy())}
+        return found, member
 
     def _in_proportion(
         self, asked: Ints, found: NDArray[np.float64], shares: NDArray[np.float64], weight: NDArray[np.float64]
@@ -231,8 +313,14 @@ class Recogniser:
 
     def familiar(self, query: Nodes, share: float = 0.5) -> Probabilities:
         """The same, if that share of the network is in the classes."""
+        asked = self.rows(query)
+        found, shift = self._familiar(asked, share), self.shift(asked)
+        return found if shift is None else remaining(found, self._among(asked), shift).astype(np.float32)
+
+    def _familiar(self, asked: Ints, share: float) -> Probabilities:
+        """The same, whatever was rejected."""
         method, prepared = self.telling()
-        return finite(method.familiar_to(self.graph, prepared, self.rows(query), share))
+        return finite(method.familiar_to(self.graph, prepared, asked, share))
 
     def telling(self) -> tuple[Prototypical, PreparedSupport]:
         """The method and what it made of the support set, if it can tell what is in none of the classes."""
@@ -255,16 +343,6 @@ class Recogniser:
         if not isinstance(self._method, Prototypical) or self._prepared is None:
             raise FewnodeError(f"{self.fitted.name} has no prototypes to explain its answers by")
         return self._method.explain(self.graph, self._prepared, self.rows(query))
-
-
-def finite(probability: Probabilities) -> Probabilities:
-    """Probabilities as they leave: one that is no number is never shown as an answer."""
-    if not np.isfinite(probability).all():
-        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
-        raise FewnodeError(
-            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
-        )
-    return probability
 
 
 def task_rows(network: Graph | Dataset, task: Task) -> Task:

@@ -465,9 +465,37 @@ DEFENCES = [
     Defence(
         "classes outlive a kill",
         "serve/session.py",
-        "state=self.store.commit(edit.state, edit.change))",
+        "state=self.store.commit(edit.state, edit.change, edit.who))",
         "state=edit.state)",
         "reliability/test_service.py::test_a_killed_service_comes_back_with_every_class",
+    ),
+    Defence(
+        "a node is in one class",
+        "serve/answers.py",
+        "        if other is not None:",
+        "        if False:",
+        "serve/test_dialogue.py::test_answers_are_all_kept_or_none",
+    ),
+    Defence(
+        "a class keeps an example or a description",
+        "serve/answers.py",
+        "    if not state.classes[name] and name not in state.descriptions:",
+        "    if False:",
+        "serve/test_dialogue.py::test_answers_are_all_kept_or_none",
+    ),
+    Defence(
+        "only so much can be undone",
+        "serve/journal.py",
+        "        self.undoable: deque[int] = deque(maxlen=UNDO)",
+        "        self.undoable: deque[int] = deque()",
+        "serve/test_dialogue.py::test_only_so_many_changes_can_be_undone",
+    ),
+    Defence(
+        "no formula in a file of claims",
+        "serve/claim_list.py",
+        "            return csv_text([names, *cells]).encode()",
+        "            return chr(10).join(map(','.join, [names, *cells])).encode()",
+        "serve/test_dialogue.py::test_every_file_says_what_the_page_says",
     ),
     Defence(
         "no share of too few nodes",
@@ -501,8 +529,8 @@ DEFENCES = [
     Defence(
         "bugs are told without their insides",
         "serve/app.py",
-        "        return json(BUG, 500)",
-        "        return json({'error': str(__)}, 500)",
+        "        return as_json(BUG, 500)",
+        "        return as_json({'error': str(__)}, 500)",
         "serve/test_safety.py::test_a_bug_is_told_without_its_insides_and_logged_escaped",
     ),
     Defence(
@@ -514,7 +542,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in a description",
-        "serve/bodies.py",
+        "serve/naming.py",
         "    if CONTROL.search(text):",
         "    if False:",
         "serve/test_bodies.py::test_nothing_is_guessed",
@@ -647,7 +675,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in names of classes",
-        "serve/bodies.py",
+        "serve/naming.py",
         "    if not name.isprintable():",
         "    if False:",
         "serve/test_safety.py::test_what_is_too_much_or_wrong_is_refused_in_a_sentence",

@@ -109,7 +109,7 @@ def test_a_table_of_ours_comes_back(evil: Dataset, tmp_path: Path) -> None:
         assert bare(harmless(cell)) == cell
     kept = [name for name in FORMULAS if name == name.strip()]
     (tmp_path / "s.csv").write_text(csv_text([["node", "class"], *([name, name] for name in kept)]))
-    nodes, labels = read_support(tmp_path / "s.csv", evil)
+    nodes, labels, _ = read_support(tmp_path / "s.csv", evil)
     assert ([evil.node_name(v) for v in nodes], labels) == (kept, kept)
     assert [evil.node_name(v) for v in read_query(tmp_path / "s.csv", evil)] == kept
 

@@ -18,8 +18,8 @@ from fewnode.serve.bodies import (
     PutClass,
     PutNode,
     Suggest,
-    plain,
 )
+from fewnode.serve.naming import plain
 from service import Local
 
 
@@ -49,7 +49,7 @@ def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> 
 def test_the_limits_are_told(local: Local) -> None:
     assert local.ask("/api/model").json["limits"] == {
         "classes": 200,
-        "shots": 100,
+        "shots": 1_000,
         "nodes": 10_000,
         "description": 10_000,
     }
@@ -62,7 +62,7 @@ def many(count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "most", "least"),
     [
-        (lambda n: PutClass(support=many(n)), 100, 1),
+        (lambda n: PutClass(support=many(n)), 1_000, 1),
         (lambda n: PutClass(support=["x" * n]), 800, 1),
         (lambda n: PutClass(description="x" * n), 10_000, 0),
         (lambda n: Classify(all=True, descriptions=dict.fromkeys(many(n), "x")), 200, 1),
@@ -100,15 +100,17 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
     suggest = {"count": 10, "support": None, "descriptions": None, "exclude": [], "known": False}
     assert Suggest().model_dump() == suggest
-    assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None}
-    assert PutClass(description="").model_dump() == {"support": [], "description": ""}
+    assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None, "by": None}
+    assert PutClass(description="").model_dump() == {"support": [], "description": "", "by": None}
     assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
         "nodes": [{"node": "x", "row": None, "attributes": None, "edges": []}],
         "classify": True,
+        "by": None,
         **judging,
     }
-    assert PutNode().model_dump() == {"row": None, "attributes": None, "edges": None, "classify": True, **judging}
-    assert ChangeEdges().model_dump() == {"add": [], "remove": []}
+    put = {"row": None, "attributes": None, "edges": None, "classify": True, "by": None}
+    assert PutNode().model_dump() == {**put, **judging}
+    assert ChangeEdges().model_dump() == {"add": [], "remove": [], "by": None}
     assert MeasureProgress().model_dump() == {"truth": {}, **judging}
 
 

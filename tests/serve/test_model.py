@@ -95,6 +95,8 @@ class Comparison(RuleBasedStateMachine):
         self.happened["sequences"] += 1
         self.network = self.networks[which]
         self.model, self.changes, self.version = self.network.start, 0, ""
+        self.before: list[Model] = []
+        self.undone: list[Model] = []
         self.open(Path(tempfile.mkdtemp(dir=self.home)))
         self.version = self.local.ask("/api/classes").json["version"]
         if ready:
@@ -127,7 +129,9 @@ class Comparison(RuleBasedStateMachine):
         tags = {"": None, "now": self.version, "old": "0-12345678", "*": "*"}
         return Condition(tags[given[0]], tags[given[1]])
 
-    def change(self, ask: Callable[[], Answer], expected: Callable[[], Model], meets: tuple[str, str]) -> Answer | None:
+    def change(
+        self, ask: Callable[[], Answer], expected: Callable[[], Model], meets: tuple[str, str], kind: str = "new"
+    ) -> Answer | None:
         """Make a change here and there. A refusal has the same status; None if the process was killed."""
         try:
             then, status = expected(), 200
@@ -144,7 +148,7 @@ class Comparison(RuleBasedStateMachine):
         assert FlawedConnection.statement is None, "the change was not written"
         self.happened["refused" if status not in (200, 507) else event or ("kept" if kept else "same")] += 1
         if kept:
-            self.model, self.changes = then, self.changes + 1
+            self.follow(then, kind)
         if event == "kill":
             self.end_and_open(self.copied)
             self.version = self.local.ask("/api/classes").json["version"] if kept else self.version
@@ -153,6 +157,17 @@ class Comparison(RuleBasedStateMachine):
             assert (answer.json["version"] != self.version) == kept
             self.version = answer.json["version"]
         return answer
+
+    def follow(self, then: Model, kind: str) -> None:
+        """What can be undone and redone after a change."""
+        if kind == "redo":
+            self.undone.pop()
+        (self.undone if kind == "undo" else self.before).append(self.model)
+        if kind == "undo":
+            self.before.pop()
+        elif kind == "new":
+            self.undone.clear()
+        self.model, self.changes = then, self.changes + 1
 
     @rule(
         name=ClassNames,
@@ -256,6 +271,51 @@ class Comparison(RuleBasedStateMachine):
             now = self.model.edges
             assert (answer.json["added"], answer.json["removed"]) == (len(now - before), len(before - now))
 
+    @rule(
+        answers=st.lists(st.tuples(Place, ClassNames, st.sampled_from(["yes", "no", None])), min_size=1, max_size=2),
+        check=Seldom,
+        given=Conditions,
+        meets=Events,
+    )
+    def answer(
+        self,
+        answers: Sequence[tuple[int, str, str | None]],
+        check: bool,
+        given: tuple[str, str],
+        meets: tuple[str, str],
+    ) -> None:
+        condition, said = self.condition(given), [(self.name(place), name, v) for place, name, v in answers]
+        body = {"answers": [{"node": node, "class": name, "verdict": v} for node, name, v in said], "check": check}
+
+        def expected() -> Model:
+            condition.check(self.version, True)
+            return self.model.answer(said, check)
+
+        self.change(lambda: self.local.ask("/api/answers", body, **condition.headers), expected, meets)
+
+    @rule(place=Place, label=st.sampled_from(["bank", "mill", "new one", None]), given=Conditions, meets=Events)
+    def put_label(self, place: int, label: str | None, given: tuple[str, str], meets: tuple[str, str]) -> None:
+        name, condition = self.name(place), self.condition(given)
+
+        def expected() -> Model:
+            condition.check(self.version, self.model.form(name) in self.model.nodes)
+            return self.model.put_label(name, label)
+
+        body = {"class": label, "by": "Ann"}
+        self.change(lambda: self.local.ask(f"/api/labels/{name}", body, "PUT", **condition.headers), expected, meets)
+
+    @rule(kind=st.sampled_from(["undo", "undo", "redo"]), given=Conditions, meets=Events)
+    def take_back(self, kind: str, given: tuple[str, str], meets: tuple[str, str]) -> None:
+        condition, stack = self.condition(given), self.before if kind == "undo" else self.undone
+
+        def expected() -> Model:
+            condition.check(self.version, True)
+            if not stack:
+                raise Refused(409)
+            return self.model.back_to(stack[-1], list(self.network.start.nodes))
+
+        self.change(lambda: self.local.ask(f"/api/{kind}", {}, **condition.headers), expected, meets, kind)
+
     # --- questions ---
 
     def question(self, ask: Callable[[], Answer], expected: Callable[[], object]) -> Answer | None:
@@ -300,7 +360,7 @@ class Comparison(RuleBasedStateMachine):
             near = {s for s, t in self.model.edges if t == own}
             near |= set() if self.model.directed else {t for s, t in self.model.edges if s == own}
             assert {each["node"] for each in answer.json["neighbours"]} == near
-            assert answer.json["class"] == self.model.nodes[own].label
+            assert answer.json["class"] == self.model.label(own)
 
     @rule()
     def read_tables(self) -> None:
@@ -359,9 +419,15 @@ class Comparison(RuleBasedStateMachine):
         assert [data.node_name(i) for i in range(data.graph.n)] == list(self.model.nodes)
         assert edges(data, self.model.directed) == self.model.edges
         assert rows(data) == [node.x for node in self.model.nodes.values()]
-        assert [session.now.network.class_of(i) for i in range(data.graph.n)] == [
-            n.label for n in self.model.nodes.values()
-        ]
+        assert [session.now.network.class_of(i) for i in range(data.graph.n)] == list(
+            map(self.model.label, self.model.nodes)
+        )
+        no = {each["name"]: set(each["rejected"]) for each in found["classes"]}
+        assert no == {name: {n for (c, n), v in self.model.verdicts.items() if c == name and not v[0]} for name in no}
+        assert sum(each["answers"] for each in found["classes"]) == len(self.model.verdicts)
+        journal = self.local.ask("/api/journal?limit=1").json
+        ways = (journal["total"], journal["undo"], journal["redo"])
+        assert ways == (self.changes, bool(self.before), bool(self.undone))
         assert not list(self.folder.glob("*.unusable*"))
 
 

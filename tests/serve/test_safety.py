@@ -151,7 +151,7 @@ def test_a_body_is_at_most_a_megabyte(local: Local) -> None:
     [
         ({"nodes": ["node-1"] * 10_001, "support": SUPPORT}, "at most 10000"),
         ({"nodes": ["node-1"], "support": {f"c{i}": ["node-1"] for i in range(201)}}, "at most 200"),
-        ({"nodes": ["node-1"], "support": {"a": [f"node-{i}" for i in range(101)]}}, "at most 100"),
+        ({"nodes": ["node-1"], "support": {"a": [f"node-{i}" for i in range(1001)]}}, "at most 1000"),
         ({"nodes": ["node-1"], "support": {"a": []}}, "at least 1"),
         ({"nodes": ["node-1"], "support": {}}, "at least 1"),
         ({"nodes": [], "support": SUPPORT}, "at least 1"),

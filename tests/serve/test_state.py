@@ -186,7 +186,7 @@ def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytes
     put(local, "a", "node-1")
     version = put(local, "c", "node-3")[1]
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise FewnodeError("this support set cannot be used")
 
     monkeypatch.setattr(network, "Answerer", broken)

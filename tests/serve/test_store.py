@@ -103,40 +103,6 @@ def test_any_tool_can_read_it_and_a_copy_of_the_one_file_is_a_backup(store: Stor
     assert content(reread(tmp_path / "backup")) == content(FIRST)
 
 
-def first_format(path: Path) -> None:
-    """The file as it was before there were descriptions."""
-    edit(
-        path,
-        "DROP TABLE descriptions",
-        "DROP TABLE ties",
-        "UPDATE about SET value = '1' WHERE key = 'format'",
-        "PRAGMA user_version = 1",
-    )
-
-
-def test_a_file_of_the_first_format_is_read_and_goes_on(path: Path) -> None:
-    before = State(FIRST.classes, FIRST.nodes, FIRST.removed, FIRST.edges)
-    with closing(Store(path, DATA)) as kept:
-        kept.read()
-        version = kept.commit(before, {}).version
-    first_format(path)
-    with closing(Store(path, DATA)) as kept:
-        found = kept.read()
-        assert (found.version, content(found)) == (version, content(before))
-        assert kept.commit(FIRST, {}).changes == 2
-    assert content(reread(path)) == content(FIRST)
-
-
-def test_a_damaged_file_of_the_first_format_is_refused(path: Path) -> None:
-    with closing(Store(path, DATA)) as kept:
-        kept.read()
-        kept.commit(State(FIRST.classes), {})
-    first_format(path)
-    edit(path, "DELETE FROM classes")
-    with pytest.raises(Unusable, match="missing, added or changed"):
-        reread(path)
-
-
 def test_a_state_has_one_service(store: Store) -> None:
     with pytest.raises(FewnodeError) as error:
         Store(store.path, DATA)
@@ -174,7 +140,9 @@ FORGED = {
     "a removed row": ["DELETE FROM journal WHERE number = 2"],
     "a removed last row": ["DELETE FROM journal WHERE number = 4"],
     "all but the first two": ["DELETE FROM journal WHERE number > 2"],
-    "a repeated row": ["INSERT INTO journal SELECT 5, time, change, state, chain FROM journal WHERE number = 4"],
+    "a repeated row": [
+        "INSERT INTO journal SELECT 5, time, who, change, before, state, chain FROM journal WHERE number = 4"
+    ],
     "another order": ["UPDATE journal SET number = -number", "UPDATE journal SET number = number + 5"],
     "another text": ["UPDATE journal SET change = '{}' WHERE number = 1"],
     "another time": ["UPDATE journal SET time = '' WHERE number = 4"],
@@ -206,7 +174,7 @@ FORGED = {
     "an edge that nobody gave": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 1.0)"],
     "another head": ["UPDATE about SET value = 'x' WHERE key = 'head'"],
     "no head": ["DELETE FROM about WHERE key = 'head'"],
-    "no format": ["UPDATE about SET value = '4' WHERE key = 'format'"],
+    "no format": ["UPDATE about SET value = '5' WHERE key = 'format'"],
     "an older format than it is": ["PRAGMA user_version = 1"],
     "a description less": ["DELETE FROM descriptions WHERE name = 'b'"],
     "a description more": ["INSERT INTO descriptions VALUES ('ä', 'x')"],
@@ -226,7 +194,7 @@ FORGED = {
     "another column": ["ALTER TABLE classes ADD COLUMN more"],
     "a table more": ["CREATE TABLE more (x)"],
     "a table less": ["DROP TABLE removed"],
-    "another format": ["PRAGMA user_version = 4"],
+    "another format": ["PRAGMA user_version = 5"],
     "another application": ["PRAGMA application_id = 1"],
 }
 
@@ -327,9 +295,9 @@ def test_a_state_is_immutable() -> None:
     two = one.with_class("b", ("y",)).with_nodes({"n": {"row": {}}}).with_edges([(("n", "x"), True, False)])
     assert one.classes == {"a": ("x",)}
     assert two.without_class("a").classes == {"b": ("y",)}
-    assert two.given == (("a", ("x",), None), ("b", ("y",), None))
+    assert two.given == (("a", ("x",), None, ()), ("b", ("y",), None, ()))
     said = two.with_class("b", (), "a sentence")
-    assert (said.given[1], said.descriptions) == (("b", (), "a sentence"), {"b": "a sentence"})
+    assert (said.given[1], said.descriptions) == (("b", (), "a sentence", ()), {"b": "a sentence"})
     assert said.with_class("b", ("y",)).descriptions == said.without_class("b").descriptions == {}
     gone = two.without_node("n", original=False)
     assert content(gone) == content(State(two.classes))

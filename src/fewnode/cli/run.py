@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from fewnode.bulk import Bulk
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
+    from fewnode.nodes import Nodes
     from fewnode.predictions import Predictions
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
 )
 Run = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote. Not needed with --data.")
-Support = typer.Option(None, "--support", help="Table `node,class`: a few nodes of each class.")
+Support = typer.Option(
+    None, "--support", help="Table `node,class`: a few nodes of each class. A column `answer` may say no: not in it."
+)
 Classes = typer.Option(None, "--classes", help="Table `class,description`; an empty description: the name speaks.")
 OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
 OtherData = typer.Option(None, "--data", help="A dataset, without any run; with --run, another one than the run's own.")
@@ -104,9 +107,13 @@ def predict(
 
     --all leaves out nodes of kinds of which none has a label, and says so; --query asks about any node.
 
+    The support table may have a third column, `answer`. Where it says no, the node is not in that class, and nodes
+    like it become less likely in it.
+
     With --explain the table also names the nearest support nodes, and the `words` that a node or a neighbour of it
-    (in brackets) shares with the description of its class. The weight β of each support node in its class goes to a
-    second table, OUT.support.csv.
+    (in brackets) shares with the description of its class. `because` says in a sentence what it shares with the
+    examples, how it is linked to one, and which examples and counter-examples are like it. The weight β of each
+    support node in its class goes to a second table, OUT.support.csv.
 
     \b
     Example:
@@ -169,6 +176,7 @@ def predict(
             tuple(given.support),
             tuple(given.labels),
             explain,
+            rejected=tuple((str(name), tuple(nodes)) for name, nodes in given.rejected.items()),
             multi_label=multi_label,
             limit=limit,
             **mode,
@@ -177,11 +185,14 @@ def predict(
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
-    answerer = Answerer(model, dataset, given.support, given.labels, given.rows, bias, multi_label)
+    more = (given.rows, bias, multi_label, given.rejected)
+    answerer = Answerer(model, dataset, given.support, given.labels, *more)
     tell(answerer.remarks, quiet)
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
     if explain and given.descriptions:
         answer = answer.with_words(dataset, given.descriptions)
+    if explain:
+        answer = answer.with_reasons()
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
@@ -244,6 +255,9 @@ def suggest(
         None, "--query", help="Table `node`: choose among these; default: all of no known class."
     ),
     rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
+    to_find: bool = typer.Option(
+        False, "--find", help="Ask about nodes in doubt, so that all members are found; default: nodes that teach most."
+    ),
     out: Path = typer.Option(None, "--out", help="Where the table goes; default: standard output."),
     data: str = OtherData,
     method: str = OwnMethod,
@@ -257,21 +271,29 @@ def suggest(
     probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
     be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
     into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
-    table of their own (`--rejected`): what is like them is not asked about again. Without `--query`, nodes that
-    have no attributes are left out where every labelled node has some, and so are nodes of kinds of which none has
-    a label.
+    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
+    column, `answer`, that says yes or no for that class.
+
+    With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
+    many others. So few questions find most of its members. `covers` is then 0.
+
+    Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
+    nodes of kinds of which none has a label.
 
     \b
     Example:
       printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
       fewnode suggest --data debian --support support.csv --count 10
       fewnode suggest --run run --support support.csv --count 10
+      printf 'node,class,answer\\ntinc,vpn,yes\\ncurl,vpn,no\\n' > answers.csv
+      fewnode suggest --data debian --support answers.csv --find
       fewnode predict --run run --support support.csv --all --out p.csv
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
     from fewnode.definitions import Definitions, read_query
     from fewnode.files import write_text
+    from fewnode.finding import find
     from fewnode.labelling import suggest as choose
     from fewnode.sheets import csv_text
 
@@ -281,6 +303,10 @@ def suggest(
     tell(given.remarks, quiet)
     among = None if query is None else read_query(query, dataset)
     none = [] if rejected is None else read_query(rejected, dataset)
+    names = {*given.labels, *given.descriptions}
+    no: dict[Hashable, Nodes] = {name: [*given.rejected.get(name, []), *none] for name in names}
+    asked = (model, dataset, given.support, given.labels, count, among)
+    found = find(*asked, no, given.rows) if to_find else choose(*asked, no if given.rejected else none, given.rows)
     rows = [
         {
             "node": dataset.node_name(s.node),
@@ -289,7 +315,7 @@ def suggest(
             "member": s.member,
             "covers": round(s.covers, 6),
         }
-        for s in choose(model, dataset, given.support, given.labels, count, among, none, given.rows)
+        for s in found
     ]
     if as_json:
         emit({"suggestions": rows, "method": model.method, "run": None if run is None else str(run)})

@@ -9,13 +9,10 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 from fewnode.client.answers import (
     Answer,
@@ -37,7 +34,16 @@ from fewnode.client.answers import Checked as Checked
 from fewnode.client.answers import Prediction as Prediction
 from fewnode.client.answers import Share as Share
 from fewnode.client.answers import SharedWords as SharedWords
-from fewnode.errors import FewnodeError
+from fewnode.client.dialogue import Claim as Claim
+from fewnode.client.dialogue import ClaimPage as ClaimPage
+from fewnode.client.dialogue import DialogueClient
+from fewnode.client.dialogue import JournalEntry as JournalEntry
+from fewnode.client.dialogue import Kept as Kept
+from fewnode.client.dialogue import Question as Question
+from fewnode.client.dialogue import ReadList as ReadList
+from fewnode.client.dialogue import Trust as Trust
+from fewnode.client.wire import ServiceError as ServiceError
+from fewnode.client.wire import address, in_address, judging
 
 Support = Mapping[str, Sequence[str]]
 """Classes and the names of their support nodes."""
@@ -45,15 +51,7 @@ Descriptions = Mapping[str, str]
 """Classes and a sentence for each; an empty one means that the name speaks."""
 
 
-class ServiceError(FewnodeError):
-    """The service said no: `status`, a sentence, and a hint at what to do."""
-
-    def __init__(self, status: int, error: str, hint: str) -> None:
-        super().__init__(f"{error} ({hint})" if hint else error)
-        self.status, self.hint = status, hint
-
-
-class Client:
+class Client(DialogueClient):
     """One connection, kept open; for several threads, take several clients.
 
     A service that is busy or still loading is asked again for up to `patience` seconds, as it says itself.
@@ -63,22 +61,11 @@ class Client:
     False
     """
 
-    def __init__(self, url: str, token: str | None = None, timeout: float = 90.0, patience: float = 30.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise FewnodeError(f"{url.split('?')[0]!r}: expected the link that fewnode serve printed")
-        self.token = token or parse_qs(parts.query).get("token", [""])[0]
-        self.patience = patience
-        self._connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout)
-
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        self._connection.close()
 
     # --- what there is ---
 
@@ -93,13 +80,24 @@ class Client:
         """The model, its network and what it can do, as the service says it."""
         return dict(self._ask("GET", "/api/model"))
 
-    def search(self, text: str = "", offset: int = 0, limit: int = 50) -> list[Node]:
-        query = urlencode({"search": text, "offset": offset, "limit": limit})
+    def search(
+        self,
+        text: str = "",
+        offset: int = 0,
+        limit: int = 50,
+        where: str = "name",
+        attribute: str = "",
+        value: str = "",
+        near: str = "",
+    ) -> list[Node]:
+        """Nodes by a text in their `name`, in their `text` or in `all`; by an attribute; those nearest to a node."""
+        wanted = {"search": text, "in": where, "attribute": attribute, "value": value, "near": near}
+        query = urlencode({**wanted, "offset": offset, "limit": limit})
         found = self._ask("GET", f"/api/nodes?{query}")["nodes"]
         return [Node(node["node"], node["class"], node["degree"]) for node in found]
 
     def node(self, name: str) -> NodeDetails:
-        found = self._ask("GET", _address("nodes", name))
+        found = self._ask("GET", address("nodes", name))
         return NodeDetails(
             found["node"],
             found["class"],
@@ -123,11 +121,11 @@ class Client:
         With `version`, only if the classes are still the ones of that version.
         """
         body = {"support": list(support), "description": description}
-        return registered_class(self._ask("PUT", _address("classes", name), body, version))
+        return registered_class(self._ask("PUT", address("classes", name), body, version))
 
     def delete_class(self, name: str, version: str | None = None) -> str:
         """Forget a class; the version of what is left."""
-        return str(self._ask("DELETE", _address("classes", name), version=version)["version"])
+        return str(self._ask("DELETE", address("classes", name), version=version)["version"])
 
     # --- answers ---
 
@@ -144,7 +142,7 @@ class Client:
     ) -> Answer:
         """Classify nodes or, without any, all of them: then the surest `limit` of each class are returned."""
         asked: dict[str, Any] = {"all": True, "limit": limit} if nodes is None else {"nodes": list(nodes)}
-        body = {**asked, **_classes(support, descriptions), "explain": explain, **_judging(mode, closed_set, threshold)}
+        body = {**asked, **_classes(support, descriptions), "explain": explain, **judging(mode, closed_set, threshold)}
         return answer(self._ask("POST", "/api/classify", body))
 
     def suggest(
@@ -171,7 +169,7 @@ class Client:
     ) -> Answer:
         """Add nodes to the network and classify them; nothing is trained."""
         given = [{"node": n.name, **_content(n.row, n.attributes, n.edges)} for n in nodes]
-        body = {"nodes": given, "classify": classify, **_judging(mode, closed_set, threshold)}
+        body = {"nodes": given, "classify": classify, **judging(mode, closed_set, threshold)}
         return answer(self._ask("POST", "/api/nodes", body))
 
     def put_node(
@@ -185,11 +183,11 @@ class Client:
     ) -> Answer:
         """Replace a node's row, its edges, or both: what is None stays. A node that is not there is attached."""
         body = {**_content(row, attributes, edges), "classify": classify}
-        return answer(self._ask("PUT", _address("nodes", name), body, version))
+        return answer(self._ask("PUT", address("nodes", name), body, version))
 
     def delete_node(self, name: str, version: str | None = None) -> str:
         """Delete a node and its edges; the version of what is left."""
-        return str(self._ask("DELETE", _address("nodes", name), version=version)["version"])
+        return str(self._ask("DELETE", address("nodes", name), version=version)["version"])
 
     def change_edges(
         self, add: Sequence[tuple[str, str] | Edge] = (), remove: Sequence[tuple[str, str] | Edge] = ()
@@ -211,7 +209,7 @@ class Client:
         threshold: float | None = None,
     ) -> Progress:
         """How much of what the classes claim is right; `truth`: labels that the dataset does not know."""
-        body = {"truth": _listed(truth) or {}, **_judging(mode, closed_set, threshold)}
+        body = {"truth": _listed(truth) or {}, **judging(mode, closed_set, threshold)}
         found = self._ask("POST", "/api/progress", body)
         version, each = found.pop("version"), found.pop("per_class")
         return Progress(checked(found), {name: checked(own) for name, own in each.items()}, version)
@@ -226,50 +224,8 @@ class Client:
 
     def labels_csv(self, mode: str | None = None, closed_set: bool = False, threshold: float | None = None) -> str:
         """Every node with its class and probabilities."""
-        how = {k: str(v).lower() for k, v in _judging(mode, closed_set, threshold).items() if v is not None}
+        how = in_address(judging(mode, closed_set, threshold))
         return str(self._ask("GET", f"/api/export/labels.csv?{urlencode(how)}"))
-
-    # --- the wire ---
-
-    def _ask(self, method: str, path: str, body: Any = None, version: str | None = None) -> Any:
-        headers = {"If-Match": version} if version is not None else {}
-        until = time.monotonic() + self.patience
-        while True:
-            status, kept, content = self._send(method, path, body, headers)
-            wait = float(kept.get("retry-after", 1))
-            if status not in (429, 503) or time.monotonic() + wait > until:
-                break
-            time.sleep(wait)
-        if status != 200:
-            told = json.loads(content) if content.startswith(b"{") else {}
-            raise ServiceError(status, told.get("error", f"the service answered {status}"), told.get("hint", ""))
-        return json.loads(content) if kept["content-type"] == "application/json" else content.decode()
-
-    def _send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
-        given = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **headers}
-        data = None if body is None else json.dumps(body).encode()
-        fresh = self._connection.sock is None
-        try:
-            return self._exchange(method, path, data, given)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            self._connection.close()
-            if fresh or (method, path) == ("POST", "/api/nodes"):  # which must not be done twice
-                raise
-            return self._exchange(method, path, data, given)  # the connection had been idle for too long
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _exchange(
-        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, dict[str, str], bytes]:
-        self._connection.request(method, path, data, dict(headers))
-        response = self._connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-
-
-def _address(kind: str, name: str) -> str:
-    return f"/api/{kind}/{quote(name, safe='')}"
 
 
 def _content(row: Row | None, attributes: Row | None, edges: Sequence[str | NewEdge] | None) -> dict[str, Any]:
@@ -285,7 +241,3 @@ def _listed(support: Support | None) -> dict[str, list[str]] | None:
 
 def _classes(support: Support | None, descriptions: Descriptions | None) -> dict[str, Any]:
     return {"support": _listed(support), "descriptions": None if descriptions is None else dict(descriptions)}
-
-
-def _judging(mode: str | None, closed_set: bool, threshold: float | None) -> dict[str, Any]:
-    return {"mode": mode, "closed_set": closed_set, "threshold": threshold}

@@ -38,6 +38,8 @@ class RegisteredClass:
     description_beta: float | None = None
     remarks: list[str] = field(default_factory=list)
     """What of the description was not understood or not believed, a sentence each."""
+    rejected: list[str] = field(default_factory=list)
+    """Nodes that somebody said are not in it."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def place(position: Any) -> tuple[float, float] | None:
 
 def registered_class(found: Mapping[str, Any]) -> RegisteredClass:
     beta = {each["node"]: each["beta"] for each in found["support"]}
-    said = {name: found[name] for name in ("description", "description_beta", "remarks")}
+    said = {name: found[name] for name in ("description", "description_beta", "remarks", "rejected")}
     return RegisteredClass(found["name"], beta, place(found["position"]), found["version"], **said)
 
 

@@ -105,15 +105,15 @@ def _share_of_members(
 
 def surveyed(nodes: Ints) -> Ints:
     """Some of these nodes, always the same, that tell what share of them is in a class."""
-    return nodes[_drawn(nodes.size, SURVEYED)]
+    return nodes[drawn(nodes.size, SURVEYED)]
 
 
 def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
     """Some nodes, always the same, that tell how crowded it is anywhere."""
-    return z[torch.from_numpy(_drawn(z.shape[0], LANDMARKS))]
+    return z[torch.from_numpy(drawn(z.shape[0], LANDMARKS))]
 
 
-def _drawn(n: int, count: int) -> Ints:
+def drawn(n: int, count: int) -> Ints:
     """So many of n places at random. With some more places most of them are the same: answers do not jump."""
     if n <= count:
         return np.arange(n)

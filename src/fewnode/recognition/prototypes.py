@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
@@ -26,6 +26,8 @@ from fewnode.recognition.transductive import rectify
 
 ASKED_FOR_ALL = 0.5
 """Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
+COMPARED, REMEMBERED = 8, 40
+"""Rows of a class that all nodes are compared with at a time, and how many such comparisons are remembered."""
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""
 
@@ -73,6 +75,7 @@ class Prototypical(ABC):
     _landmarks: tuple[Tensor, Tensor] | None = None
     _crowding: tuple[Tensor, Tensor] | None = None
     _surveyed: tuple[Tensor, Tensor] | None = None
+    _closeness: tuple[Tensor, dict[bytes, Tensor]] | None = None
 
     @abstractmethod
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
@@ -143,9 +146,28 @@ class Prototypical(ABC):
         `stands`: what `stands_for` gave for the same classes before.
         """
         with torch.inference_mode():
-            stands = self.stands_for(graph, task) if stands is None else stands
-            near = nearness(self.rows(graph, task.query), stands, self.distance)
-            return near.amax(dim=1).cpu().numpy()
+            stands, rows = self.stands_for(graph, task) if stands is None else stands, self.rows(graph, task.query)
+            if self.kept and rows is self.embedding(graph)[0]:
+                return self._closest_of_all(rows, stands, torch.from_numpy(task.labels)).cpu().numpy()
+            return nearness(rows, stands, self.distance).amax(dim=1).cpu().numpy()
+
+    def _closest_of_all(
+        self, z: Float[Tensor, "n d"], stands: Float[Tensor, "k d"], y: Int[Tensor, " k"]
+    ) -> Float[Tensor, " n"]:
+        """`closest` of all nodes, by a few rows of a class at a time, remembered: one more example changes one part."""
+        parts = [part for c in y.unique() for part in stands[y == c].split(COMPARED)]
+        before = self._closeness[1] if self._closeness is not None and self._closeness[0] is z else {}
+        found: dict[bytes, Tensor] = {}
+        top: Tensor | None = None
+        for part in parts:
+            key = part.cpu().numpy().tobytes()
+            near = before.get(key)
+            near = nearness(z, part, self.distance).amax(dim=1) if near is None else near
+            top = near if top is None else torch.maximum(top, near)
+            if len(found) < REMEMBERED:
+                found[key] = near
+        self._closeness = (z, found)
+        return z.new_zeros(z.shape[0]) if top is None else top
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
         """z of what stands for the classes of a task."""
@@ -191,14 +213,14 @@ class Prototypical(ABC):
     ) -> NDArray[np.float32]:
         """The same, if that share of all nodes is in the classes."""
         near, crowd = self.nearness(graph, prepared, query), self.crowd(graph, query)
-        return self._knows().probability(near, prepared.shots, crowd, share).cpu().numpy()
+        return self.knows().probability(near, prepared.shots, crowd, share).cpu().numpy()
 
     def share_of_members(self, graph: Graph, prepared: PreparedSupport) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         if self.of_all is not None:
             return self.of_all[0].share_of_members(self.of_all[1], prepared)
         some = surveyed(np.arange(graph.n))
-        return self._knows().share(
+        return self.knows().share(
             self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)
         )
 
@@ -217,7 +239,7 @@ class Prototypical(ABC):
             self._surveyed = None if crowd is None else (z, crowd)
         return None if self._surveyed is None else self._surveyed[1]
 
-    def _knows(self) -> MembershipModel:
+    def knows(self) -> MembershipModel:
         if self.membership is None:
             raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
         return self.membership

@@ -55,6 +55,7 @@ def recall_state(home: Path) -> State | None:
             removed=frozenset(told["removed"]),
             edges={(source, target): present for source, target, present in told["edges"]},
             ties={(source, target, kind): amount for source, target, kind, amount in told["ties"]},
+            labels=told["labels"],
         )
     except (FewnodeError, OSError, KeyError, ValueError, TypeError):
         return None
@@ -75,7 +76,8 @@ def recall_views(home: Path, model: Estimator, data: Dataset) -> StoredViews | N
 def _told(state: State) -> str:
     edges = [[*edge, present] for edge, present in state.edges.items()]
     ties = [[*tie, amount] for tie, amount in state.ties.items()]
-    return json.dumps({"nodes": dict(state.nodes), "removed": sorted(state.removed), "edges": edges, "ties": ties})
+    rest = {"removed": sorted(state.removed), "edges": edges, "ties": ties, "labels": dict(state.labels)}
+    return json.dumps({"nodes": dict(state.nodes), **rest})
 
 
 def _signature_parts(

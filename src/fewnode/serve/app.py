@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
-from fastapi import Body, Depends, FastAPI, Header, Query, Request, Response
+from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
@@ -19,16 +18,33 @@ import fewnode
 from fewnode.errors import FewnodeError
 from fewnode.serve.admission import Admission, Busy
 from fewnode.serve.auth import BUG, AuthMiddleware, Health, Rules
-from fewnode.serve.bodies import Attach, ChangeEdges, Classify, Judging, MeasureProgress, PutClass, PutNode, Suggest
+from fewnode.serve.bodies import (
+    Attach,
+    ChangeEdges,
+    Classify,
+    Judging,
+    MeasureProgress,
+    PutClass,
+    PutNode,
+    Suggest,
+    Who,
+)
+from fewnode.serve.catalogue import Catalogue
+from fewnode.serve.dialogue import Dialogue
+from fewnode.serve.dialogue_bodies import Wanted
+from fewnode.serve.dialogue_routes import Conditional, Limit, Text, add_dialogue, add_map
 from fewnode.serve.metrics import Metrics
+from fewnode.serve.replies import CSV, KINDS, as_file, as_json
 from fewnode.serve.session import Session
-from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, PreconditionFailed
+from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, PreconditionFailed
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
 """Pairs of nodes that are compared on the event loop; more of them go to the thread, and nobody waits for them."""
-PACKED = 10_000
-"""Bytes from which an answer is sent compressed to those who take it: maps and long lists of nodes."""
+Name = Annotated[Who | None, Query()]
+"""Who asks for a change, where there is no body to say it in."""
+PACKED = 1_000
+"""Bytes from which an answer is sent compressed to those who take it: maps, lists of nodes, files of the page."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
     Conflict: (409, "take it out of that class first"),
@@ -36,16 +52,6 @@ STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
 }
-
-
-async def condition(
-    if_match: Annotated[str | None, Header(alias="If-Match")] = None,
-    if_none_match: Annotated[str | None, Header(alias="If-None-Match")] = None,
-) -> Condition:
-    return Condition(if_match, if_none_match)
-
-
-Conditional = Annotated[Condition, Depends(condition)]
 
 
 class Service:
@@ -62,7 +68,19 @@ class Service:
         return self._session
 
     def open(self, session: Session) -> None:
-        self._session, self.health.ready = session, True
+        self._session, self.dialogue, self.catalogue = session, Dialogue(session), Catalogue(session)
+        self.health.ready = True
+
+    async def aside(self, work: Callable[..., Any], *args: Any) -> Response:
+        """What takes long, or changes something."""
+        return as_json(await self.admission.aside(work, *args))
+
+    async def looked(self, work: Callable[..., Any], *args: Any) -> Response:
+        """What needs all of the network, which after a change takes a moment to make."""
+        return as_json(work(*args)) if self.session.now.online.is_whole else await self.aside(work, *args)
+
+    async def file(self, name: str, work: Callable[..., bytes], *args: Any) -> Response:
+        return as_file(await self.admission.aside(work, *args), name, KINDS[name.rsplit(".", 1)[-1]])
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         now = self.session.now
@@ -78,10 +96,6 @@ class Service:
         }
 
 
-def json(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type="application/json")
-
-
 def _routes(service: Service) -> FastAPI:
     app = FastAPI(
         title="fewnode",
@@ -92,46 +106,39 @@ def _routes(service: Service) -> FastAPI:
         openapi_url="/openapi.json",
     )
     app.add_middleware(GZipMiddleware, minimum_size=PACKED, compresslevel=1)
-    admission = service.admission
-
-    async def aside(work: Callable[..., Any], *args: Any) -> Response:
-        return json(await admission.aside(work, *args))
-
-    async def looked(work: Callable[..., Any], *args: Any) -> Response:
-        """What needs all of the network, which after a change takes a moment to make."""
-        return json(work(*args)) if service.session.now.online.is_whole else await aside(work, *args)
+    admission, aside, looked = service.admission, service.aside, service.looked
 
     @app.post("/api/classify", summary="Classify nodes, with reasons", openapi_extra=_takes(Classify))
     async def classify(request: Request) -> Response:
         body = Classify.model_validate_json(await request.body())
         session = service.session
         if session.now.online.anchor.embeds and session.cost(body) <= AT_ONCE:
-            return json(session.classify(body))
+            return as_json(session.classify(body))
         return await aside(session.classify, body)
 
     @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
     async def live() -> Response:
-        return json({"live": True})
+        return as_json({"live": True})
 
     @app.get("/health/ready", tags=["health"], summary="200 if requests are welcome, else 503")
     async def ready() -> Response:
-        return json({"ready": True})
+        return as_json({"ready": True})
 
     @app.get("/api/model", summary="The model, its network, and what it can do")
     async def model() -> Response:
-        return await looked(service.session.about)
+        return await looked(service.catalogue.about)
 
-    @app.get("/api/nodes", summary="Search nodes by name; those that begin with the text first")
-    async def nodes(
-        search: Annotated[str, Query(max_length=200)] = "",
-        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    ) -> Response:
-        return await looked(service.session.nodes, search, offset, limit)
+    @app.get("/api/nodes", summary="Search nodes by name, by words, by an attribute, or near another node")
+    async def nodes(wanted: Annotated[Wanted, Query()]) -> Response:
+        return await (looked if wanted.is_quick else aside)(service.catalogue.nodes, wanted)
+
+    @app.get("/api/attributes", summary="The attributes that nodes can be searched by")
+    async def attributes(search: Text = "", limit: Limit = 50) -> Response:
+        return await aside(service.catalogue.attributes, search, limit)
 
     @app.get("/api/nodes/{node:path}", summary="One node: class, telling attributes, neighbours, place on the map")
     async def node(node: str) -> Response:
-        return await looked(service.session.node, node)
+        return await looked(service.catalogue.node, node)
 
     @app.post("/api/nodes", summary="Attach new nodes and classify them; nothing is trained")
     async def attach(body: Annotated[Attach, Body()]) -> Response:
@@ -142,8 +149,8 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.put_node, node, body, condition)
 
     @app.delete("/api/nodes/{node:path}", summary="Delete a node and its edges; not while it supports a class")
-    async def delete_node(node: str, condition: Conditional) -> Response:
-        return await aside(service.session.delete_node, node, condition)
+    async def delete_node(node: str, condition: Conditional, by: Name = None) -> Response:
+        return await aside(service.session.delete_node, node, condition, by)
 
     @app.post("/api/edges", summary="Add and remove edges between nodes that are there")
     async def edges(body: Annotated[ChangeEdges, Body()]) -> Response:
@@ -166,8 +173,8 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.put_class, name, body, condition)
 
     @app.delete("/api/classes/{name:path}", summary="Forget a class")
-    async def delete_class(name: str, condition: Conditional) -> Response:
-        return await aside(service.session.delete_class, name, condition)
+    async def delete_class(name: str, condition: Conditional, by: Name = None) -> Response:
+        return await aside(service.session.delete_class, name, condition, by)
 
     @app.post("/api/suggest", summary="The nodes most worth labelling next")
     async def suggest(body: Annotated[Suggest, Body()]) -> Response:
@@ -179,18 +186,21 @@ def _routes(service: Service) -> FastAPI:
 
     @app.get("/api/export/support.csv", summary="The table that `fewnode predict --support` takes")
     async def support_table() -> Response:
-        return _csv(service.session.support_csv(), "support.csv")
+        return as_file(service.session.support_csv(), "support.csv", CSV)
 
     @app.get("/api/export/classes.csv", summary="The table that `fewnode predict --classes` takes")
     async def class_table() -> Response:
-        return _csv(service.session.classes_csv(), "classes.csv")
+        return as_file(service.session.classes_csv(), "classes.csv", CSV)
 
     @app.get("/api/export/labels.csv", summary="Every node with its class and probabilities")
     async def label_table(
         mode: str | None = None, closed_set: bool = False, threshold: float | None = None
     ) -> Response:
         how = Judging(mode=mode, closed_set=closed_set, threshold=threshold)
-        return _csv(await admission.aside(service.session.labels_csv, how), "labels.csv")
+        return as_file(await admission.aside(service.session.labels_csv, how), "labels.csv", CSV)
+
+    add_dialogue(app, service)
+    add_map(app, service)
 
     @app.get("/metrics", summary="Counts and times for Prometheus")
     async def metrics() -> Response:
@@ -219,15 +229,11 @@ class _Static(StaticFiles):
         return response
 
 
-def _csv(text: str, name: str) -> Response:
-    return Response(text, media_type="text/csv", headers={"content-disposition": f'attachment; filename="{name}"'})
-
-
 def _errors(app: FastAPI, service: Service) -> None:
     """Every refusal has the same form, whoever refuses."""
 
     def said(status: int, error: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:
-        response = json({"error": error, "hint": hint}, status)
+        response = as_json({"error": error, "hint": hint}, status)
         response.headers.update(headers or {})
         return response
 
@@ -259,7 +265,7 @@ def _errors(app: FastAPI, service: Service) -> None:
 
     @app.exception_handler(Exception)
     async def bug(_: Request, __: Exception) -> Response:
-        return json(BUG, 500)
+        return as_json(BUG, 500)
 
     @app.exception_handler(OSError)
     async def machine(_: Request, error: OSError) -> Response:

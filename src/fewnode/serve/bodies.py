@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -22,10 +19,17 @@ from pydantic import (
 )
 
 from fewnode.description import MAX_LENGTH
+from fewnode.serve.naming import legible, plain, refuse_alike
 from fewnode.serve.state import GivenClass
 
-CLASSES, SHOTS, NODES = 200, 100, 10_000
+CLASSES, SHOTS, NODES = 200, 1_000, 10_000
 """At most so many classes, support nodes a class, and nodes a request."""
+ANSWERS = 1_000
+"""Answers a request."""
+LISTED = 10_000
+"""Nodes of a list that somebody pastes."""
+SHOTS_IN_ALL, VERDICTS_IN_ALL = 20_000, 200_000
+"""Support nodes of all classes together, and answers that are kept."""
 NAME = 200
 """Characters of a name at most."""
 ATTACHED, ATTACHED_IN_ALL = 1_000, 100_000
@@ -36,60 +40,13 @@ EDGES_IN_ALL = 1_000_000
 """Edges that may differ from the dataset's."""
 
 
-UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that take no ink. Others, such as the zero-width space, are not printable, and no name has them."""
+def refuse_many(shots: int) -> None:
+    if shots > SHOTS_IN_ALL:
+        raise ValueError(f"{shots:,} support nodes in all, {SHOTS_IN_ALL:,} at most")
 
 
-def plain(name: str) -> str:
-    """A name that survives a table and a line of text: something to see, no control characters, no space around it."""
-    if not UNSEEN.sub("", name).strip() or name != name.strip():
-        raise ValueError("a name must not be blank, nor begin or end with a space")
-    if not name.isprintable():
-        raise ValueError("a name must not hold control characters")
-    if name in (".", ".."):
-        raise ValueError("a name must not be . or .., which mean something in an address")
-    return name
-
-
-def likeness(name: str) -> str:
-    """What two names have in common that people cannot tell apart: case, Unicode form, invisible characters."""
-    if name.isascii() and name.isprintable():
-        return name.casefold().strip()
-    seen = "".join(filter(str.isprintable, UNSEEN.sub("", unicodedata.normalize("NFKC", name))))
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
-
-
-def shown(name: str) -> str:
-    """A name so that it can be told from one that looks the same."""
-    return repr(name) if repr(name) == ascii(name) else f"{name!r} ({name!a})"
-
-
-def alike(name: str, names: Iterable[str]) -> str | None:
-    """Why a class cannot have this name beside the others, if it cannot."""
-    wanted = likeness(name)
-    for other in names:
-        if other != name and likeness(other) == wanted:
-            return f"classes {shown(other)} and {shown(name)} differ only in case, Unicode form or invisible characters"
-    return None
-
-
-def refuse_alike(names: Iterable[str]) -> None:
-    """Names of which two cannot be told apart."""
-    each = list(names)
-    if len({likeness(name) for name in each}) < len(each):
-        raise ValueError(next(filter(None, (alike(name, each) for name in each))))
-
-
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def legible(text: str) -> str:
-    """What somebody typed or pasted: lines and tabs are fine."""
-    if CONTROL.search(text):
-        raise ValueError("a description must not hold control characters")
-    return text
-
-
+Who = Annotated[str, Field(min_length=1, max_length=NAME), AfterValidator(plain)]
+"""The name that somebody gives for themselves; nobody checks it."""
 ClassName = Annotated[str, Field(min_length=1, max_length=NAME), AfterValidator(plain)]
 NodeName = Annotated[str, Field(min_length=1, max_length=4 * NAME)]
 Shots = Annotated[list[NodeName], Field(min_length=1, max_length=SHOTS)]
@@ -106,7 +63,13 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PutClass(Body):
+class Signed(Body):
+    """A change, and who makes it, if they say so."""
+
+    by: Who | None = None
+
+
+class PutClass(Signed):
     """A class as it is from now on: a few nodes that are in it, a description, or both. An empty description means that
     the name speaks; without one, only the nodes count."""
 
@@ -138,6 +101,7 @@ class GivenClasses(Body):
         if len(names) > CLASSES:
             raise ValueError(f"{len(names)} classes, {CLASSES} at most")
         refuse_alike(names)
+        refuse_many(sum(map(len, (self.support or {}).values())))
         return self
 
     @property
@@ -257,7 +221,7 @@ class NewNode(NodeContent):
     edges: NewEdges = []
 
 
-class Attach(Judging):
+class Attach(Signed, Judging):
     """New nodes; their edges lead to nodes of the network or to each other."""
 
     nodes: Annotated[list[NewNode], Field(min_length=1, max_length=ATTACHED)]
@@ -272,7 +236,7 @@ class Attach(Judging):
     )
 
 
-class PutNode(NodeContent, Judging):
+class PutNode(Signed, NodeContent, Judging):
     """A node as it is to be from now on. Its row and its edges stay as they are where they are left out."""
 
     edges: Ends | None = None
@@ -292,7 +256,7 @@ class EdgeBody(Body):
     """On the scale of the data that the network was imported from. Only to add."""
 
 
-class ChangeEdges(Body):
+class ChangeEdges(Signed):
     """Edges between nodes that are there: some to add, some to remove, all or none."""
 
     add: Annotated[list[EdgeBody], Field(max_length=NODES)] = []

@@ -69,8 +69,13 @@ class BaseDataset:
 
     def changed(self, state: State) -> Dataset:
         """The dataset with all changes of a state; what they contradict is an error."""
+        data = self._rebuilt(state)
+        return relabelled(data, state.labels) if state.labels else data
+
+    def _rebuilt(self, state: State) -> Dataset:
+        """The same, with labels as the data has them."""
         data = self.data
-        if not state.changes_network:
+        if not (state.nodes or state.removed or state.edges or state.ties):
             return data
         if unknown := sorted(state.removed - self.row.keys()):
             raise FewnodeError(f"node {unknown[0]!r} was removed, but was never there")
@@ -137,6 +142,26 @@ def _with_new(fields: Mapping[str, Any], new: EncodedNodes, source: NDArray[np.i
         kind = np.concatenate([kind, np.zeros(len(new.y), np.int64) if new.kind is None else new.kind])[source]
     names = {"class_names": new.class_names, "kind_names": new.kind_names or fields["kind_names"]}
     return {"y": y, "labels": labels, "kind": kind, **names}
+
+
+def relabelled(data: Dataset, labels: Mapping[str, str | None]) -> Dataset:
+    """The dataset with other labels of some nodes; a class that it does not have is a new one."""
+    known = {name: i for i, name in enumerate(data.class_names)}
+    for name in filter(None, labels.values()):
+        known.setdefault(name, len(known))
+    nodes = np.array([data.node(name) for name in labels], np.int64)
+    ids = np.array([UNKNOWN if name is None else known[name] for name in labels.values()], np.int64)
+    y, members = np.array(data.y), None
+    y[nodes] = ids
+    if data.labels is not None:
+        other = sp.lil_array((data.graph.n, len(known)), dtype=bool)
+        kept = np.setdiff1d(np.arange(data.graph.n), nodes)
+        other[kept, : len(data.class_names)] = data.labels[kept]
+        for node, c in zip(nodes.tolist(), ids.tolist(), strict=True):
+            if c != UNKNOWN:
+                other[node, c] = True
+        members = other.tocsr()
+    return replace(data, y=y, labels=members, class_names=tuple(known))
 
 
 def linked(graph: Graph, source: int, target: int) -> bool:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,20 +15,13 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.interval import wilson as wilson
 
 CHECKABLE = 10
 """Of fewer nodes than that, nothing is said."""
-Z = NormalDist().inv_cdf(0.975)
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-
-def wilson(right: int, nodes: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson, 1927)."""
-    share, z2 = right / nodes, Z * Z / nodes
-    middle, half = share + z2 / 2, Z * sqrt(share * (1 - share) / nodes + z2 / nodes / 4)
-    return max(0.0, (middle - half) / (1 + z2)), min(1.0, (middle + half) / (1 + z2))
 
 
 def share(right: int, nodes: int) -> dict[str, Any] | None:

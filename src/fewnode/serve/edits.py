@@ -13,16 +13,18 @@ from fewnode.serve.bodies import (
     ATTACHED_IN_ALL,
     CLASSES,
     EDGES_IN_ALL,
+    SHOTS_IN_ALL,
     ChangeEdges,
     ClassName,
     NewEdge,
     NewNode,
     PutClass,
     PutNode,
-    alike,
 )
+from fewnode.serve.naming import alike
 from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, Snapshot
 from fewnode.serve.state import Content, Edge, State, Tie
+from fewnode.serve.store import now as this_moment
 from fewnode.serve.ties import tie_of
 
 _CLASS_NAME: TypeAdapter[str] = TypeAdapter(ClassName)
@@ -35,6 +37,8 @@ class Edit:
     state: State
     change: Mapping[str, Any]
     nodes: Mapping[str, Content] = field(default_factory=dict)
+    who: str | None = None
+    """The name of whoever asks for it, if they gave one."""
 
 
 # --- classes ---
@@ -55,21 +59,24 @@ def put_class(now: Snapshot, name: str, body: PutClass, condition: Condition) ->
         raise FewnodeError(f"there are {CLASSES} classes already, which is the limit")
     said = {} if body.description is None else {"description": body.description}
     change = {"put class": {"name": name, "support": support, **said}}
-    return Edit(now.state.with_class(name, support, body.description), change)
+    state = now.state.with_class(name, support, body.description)
+    if sum(map(len, state.classes.values())) > SHOTS_IN_ALL:
+        raise FewnodeError(f"more than {SHOTS_IN_ALL:,} support nodes in all classes")
+    return Edit(state, change, who=body.by)
 
 
-def delete_class(now: Snapshot, name: str, condition: Condition) -> Edit:
+def delete_class(now: Snapshot, name: str, condition: Condition, by: str | None = None) -> Edit:
     classes = now.state.classes
     condition.check(now, f"class {name!r}", name in classes)
     if name not in classes:
         raise NotFound(f"there is no class {name!r}{closest(name, classes)}")
-    return Edit(now.state.without_class(name), {"delete class": name})
+    return Edit(now.state.without_class(name), {"delete class": name}, who=by)
 
 
 # --- nodes ---
 
 
-def attach(now: Snapshot, given: Sequence[NewNode]) -> Edit:
+def attach(now: Snapshot, given: Sequence[NewNode], by: str | None = None) -> Edit:
     """New nodes, with edges to nodes that are there or come with them."""
     nodes: dict[str, Content] = {}
     for new in given:
@@ -82,14 +89,14 @@ def attach(now: Snapshot, given: Sequence[NewNode]) -> Edit:
         plain[name] = _ends(now, name, [_plain_end(each) for each in new.edges if not _has_more(each)], nodes)
         typed[name] = [each for each in new.edges if isinstance(each, NewEdge) and _has_more(each)]
         _ends(now, name, [each.node for each in typed[name]], nodes)
-    state = now.state.with_nodes(nodes)
+    state = now.state.with_nodes(nodes, dict.fromkeys(nodes, this_moment()))
     state = _rewired(now, state, [now.base.edge(end, name) for name in plain for end in plain[name]], [])
     ties = {name: dict(_tie_of(now, name, each) for each in typed[name]) for name in nodes}
     state = _within(state.with_ties({tie: amount for own in ties.values() for tie, amount in own.items()}))
     change = [
         {"node": name, **content, "edges": plain[name], **_told_ties(ties[name])} for name, content in nodes.items()
     ]
-    return Edit(state, {"attach": change}, nodes)
+    return Edit(state, {"attach": change}, nodes, by)
 
 
 def _has_more(edge: str | NewEdge) -> bool:
@@ -116,7 +123,8 @@ def put_node(now: Snapshot, given: str, body: PutNode, condition: Condition) -> 
     name = now.base.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
-        return attach(now, [NewNode(node=name, row=body.row, attributes=body.attributes, edges=[*(body.edges or [])])])
+        new = NewNode(node=name, row=body.row, attributes=body.attributes, edges=[*(body.edges or [])])
+        return attach(now, [new], body.by)
     content = None if body.content is None else now.base.reader.content(name, body.content)
     nodes = {} if content is None else {name: content}
     state, change = now.state.with_nodes(nodes), {"node": name, **(content or {})}
@@ -126,10 +134,10 @@ def put_node(now: Snapshot, given: str, body: PutNode, condition: Condition) -> 
         added = [now.base.edge(end, name) for end in wanted if end not in set(before)]
         removed = [now.base.edge(end, name) for end in before if end not in set(wanted)]
         state, change = _rewired(now, state, added, removed), {**change, "edges": wanted}
-    return Edit(state, {"put node": change}, nodes)
+    return Edit(state, {"put node": change}, nodes, body.by)
 
 
-def delete_node(now: Snapshot, given: str, condition: Condition) -> Edit:
+def delete_node(now: Snapshot, given: str, condition: Condition, by: str | None = None) -> Edit:
     name = now.base.form(given)
     condition.check(now, f"node {name!r}", now.has(name))
     if not now.has(name):
@@ -140,7 +148,7 @@ def delete_node(now: Snapshot, given: str, condition: Condition) -> Edit:
     if now.online.n == 1:
         raise FewnodeError(f"node {name!r} is the last one")
     original = name in now.base.row and name not in now.state.removed
-    return Edit(_within(now.state.without_node(name, original)), {"delete node": name})
+    return Edit(_within(now.state.without_node(name, original)), {"delete node": name}, who=by)
 
 
 # --- edges ---
@@ -174,7 +182,7 @@ def change_edges(now: Snapshot, body: ChangeEdges) -> tuple[Edit, dict[str, Any]
         "unchanged": [{"source": source, "target": target} for source, target in unchanged] + same,
     }
     change = {"edges": {"add": new, "remove": gone, **_told_ties(ties)}}
-    return Edit(_rewired(now, state, new, gone), change), told
+    return Edit(_rewired(now, state, new, gone), change, who=body.by), told
 
 
 def _tied(now: Snapshot, body: ChangeEdges) -> tuple[State, dict[Tie, float], list[dict[str, str]]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -32,6 +31,8 @@ from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.serve.anchors import recall_views
 from fewnode.serve.edge_kinds import edges_between
 from fewnode.serve.overlay import EmbeddedNetwork
+from fewnode.serve.projection import MapProjection, spread
+from fewnode.serve.search import NodeSearch
 from fewnode.serve.state import GivenClass
 
 WORDS, NEIGHBOURS = 12, 30
@@ -78,6 +79,13 @@ class ServedNetwork:
         self.views_are_kept = False
         """Whether what rows of new nodes are made from is on the disk."""
 
+    def relabelled(self, data: Dataset) -> ServedNetwork:
+        """The same network where some labels are other ones: nothing is embedded or indexed again."""
+        other = copy.copy(self)
+        other.data, other._making = data, threading.Lock()
+        other.answerer = lru_cache(maxsize=KEPT)(other._answerer)
+        return other
+
     @cached_property
     def projection(self) -> MapProjection:
         """The map of all nodes: it stays as it is until they are embedded again."""
@@ -106,9 +114,15 @@ class ServedNetwork:
         """The classes made ready; asked for the same ones again, they are there already."""
         if not classes:
             raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
+        if any(each.rejected for each in classes):
+            ready = self.answerer(tuple(each._replace(rejected=()) for each in classes))
+            return ready.rejecting(
+                {each.name: [self.data.node(node) for node in each.rejected] for each in classes if each.rejected}
+            )
         seen: dict[int, str] = {}
-        for label, nodes, _ in classes:
-            for name in nodes:
+        for each in classes:
+            label = each.name
+            for name in each.nodes:
                 node = self.data.node(name)
                 if seen.setdefault(node, label) != label:
                     raise FewnodeError(f"node {name!r} is in two classes, {seen[node]!r} and {label!r}")
@@ -137,8 +151,12 @@ class ServedNetwork:
 
     def described(self, classes: Sequence[GivenClass]) -> dict[Hashable, Attributes]:
         """The rows of attributes that stand for described classes."""
-        read = [self.definition(each) for each in classes if each.description is not None]
+        read = [self.read_definition(each) for each in classes if each.description is not None]
         return {name: row for definition in read for name, row in definition.rows.items()}
+
+    def read_definition(self, given: GivenClass) -> Definitions:
+        """`definition`, whatever was rejected: that changes with every answer, and what the words mean does not."""
+        return self.definition(given._replace(rejected=()))
 
     def _definition(self, given: GivenClass) -> Definitions:
         """What the network makes of the description of a class."""
@@ -147,27 +165,19 @@ class ServedNetwork:
 
     def shared(self, given: GivenClass, nodes: Sequence[int]) -> list[dict[str, Any] | None]:
         """The words that each node shares with the description of a class, its own and those of a neighbour."""
-        found = self.definition(given).descriptions.get(given.name)
+        found = self.read_definition(given).descriptions.get(given.name)
         if found is None:
             return [None] * len(nodes)
         return [
             {"own": list(own), "near": [{"word": word, "node": self.data.node_name(i)} for word, i in near]}
-            for own, near in shared_words(found, self.data, nodes, idf=self._idf)
+            for own, near in shared_words(found, self.data, nodes, idf=self.idf)
         ]
 
     # --- names ---
 
     @cached_property
-    def _lower(self) -> list[str]:
-        return [self.data.node_name(i).lower() for i in range(self.data.graph.n)]
-
-    def search(self, text: str) -> list[int]:
-        """Nodes whose name holds the text, whatever the case; those that begin with it first."""
-        wanted = text.strip().lower()
-        if not wanted:
-            return list(range(self.data.graph.n))
-        hits = [i for i, name in enumerate(self._lower) if wanted in name]
-        return sorted(hits, key=lambda i: (not self._lower[i].startswith(wanted), len(self._lower[i]) if wanted else 0))
+    def search(self) -> NodeSearch:
+        return NodeSearch(self.data)
 
     def class_of(self, node: int) -> str | None:
         label = int(self.data.y[node])
@@ -188,7 +198,7 @@ class ServedNetwork:
             "degree": int(graph.degree[node]),
             "words": self._words(node),
             "neighbours": [
-                {**self.brief(v), "edges": edges}
+                {**self.brief(v), "edges": edges, "position": self.position(v)}
                 for v, edges in zip(near.tolist(), edges_between(graph, node, near), strict=True)
             ],
             "links": links,
@@ -204,7 +214,7 @@ class ServedNetwork:
         return near.size, near[order][:NEIGHBOURS]
 
     @cached_property
-    def _idf(self) -> NDArray[np.float32]:
+    def idf(self) -> NDArray[np.float32]:
         return inverse_document_frequency(self.data.graph.x)
 
     def _words(self, node: int) -> list[dict[str, Any]]:
@@ -216,7 +226,7 @@ class ServedNetwork:
         else:
             columns = np.flatnonzero(x[node])
             values = x[node][columns]
-        weight = values * self._idf[columns]
+        weight = values * self.idf[columns]
         order = np.argsort(-np.abs(weight), kind="stable")[:WORDS]
         names = self.data.feature_names
         return [
@@ -227,7 +237,7 @@ class ServedNetwork:
     # --- the map ---
 
     def position(self, node: int) -> list[float] | None:
-        return self.projection.place(self.projection.z[node][None]).tolist()[0] if self.embeds else None
+        return [round(float(each), 4) for each in self.projection.xy[node]] if self.embeds else None
 
     def map(self, limit: int) -> dict[str, Any]:
         """Labelled nodes first, then others, spread evenly where there are too many."""
@@ -235,8 +245,8 @@ class ServedNetwork:
             raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map of them")
         y = self.data.y
         labelled, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
-        shown = _spread(labelled, limit)
-        shown = np.concatenate([shown, _spread(others, limit - shown.size)])
+        shown = spread(labelled, limit)
+        shown = np.concatenate([shown, spread(others, limit - shown.size)])
         x, height = self.projection.xy[shown].T
         return {
             "nodes": [self.data.node_name(i) for i in shown.tolist()],
@@ -247,40 +257,3 @@ class ServedNetwork:
             "shown": int(shown.size),
             "total": self.data.graph.n,
         }
-
-
-class MapProjection:
-    """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
-
-    def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
-        """With the axes and borders of another map, if there is one."""
-        self.z = z
-        self.mean: Tensor = z.mean(dim=0) if like is None else like.mean
-        self.axes: Tensor = self._main_axes() if like is None else like.axes
-        self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
-        self.xy = self.place(z).numpy()
-
-    def _main_axes(self) -> Tensor:
-        centred = (self.z - self.mean).double()
-        axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
-        axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
-        return axes.float() if self.z.shape[1] > 1 else torch.ones(1, 2)
-
-    def _borders(self) -> tuple[Tensor, Tensor]:
-        flat = (self.z - self.mean) @ self.axes
-        if flat.shape[0] < 1e6:
-            return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
-        return flat.amin(dim=0), flat.amax(dim=0)
-
-    def place(self, z: Tensor) -> Tensor:
-        """Coordinates in [0, 1]; the farthest hundredth of the nodes is drawn at the border."""
-        low, high = self.borders
-        flat = (z - self.mean) @ self.axes
-        return ((flat - low) / (high - low).clamp(min=1e-12)).clamp(0, 1).mul(1e4).round().div(1e4)
-
-
-def _spread(nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """At most so many of the nodes, evenly."""
-    if nodes.size <= count:
-        return nodes
-    return nodes[np.linspace(0, nodes.size - 1, max(0, count)).round().astype(np.int64)]

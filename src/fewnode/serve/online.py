@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,16 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
+from fewnode.nodes import Nodes
 from fewnode.predictions import Answerer
 from fewnode.serve.anchors import keep_anchor, recall_state, recall_views
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.layered import Layered
 from fewnode.serve.network import KEPT, ServedNetwork
 from fewnode.serve.overlay import Change, Overlay
-from fewnode.serve.state import Edge, GivenClass, Key, State
+from fewnode.serve.state import NETWORK, Edge, GivenClass, Key, State
 
 NO_SPLIT = ClassSplit((), (), ())
-NETWORK = ("nodes", "removed", "edges", "ties")
-"""Tables of the state that the network depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +47,15 @@ class OnlineNetwork:
     numbers: Layered[str, int] = field(default_factory=Layered)
     """Of nodes that came since."""
     names: Layered[int, str] = field(default_factory=Layered)
+    anchor_labels: Mapping[str, str | None] = field(default_factory=dict)
+    """Corrected labels of the network that was embedded."""
     _ready: dict[Any, tuple[Answerer, list[Any]]] = field(default_factory=dict)
     """Answerers of support sets, and the rows that they were made from."""
     _making: Any = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, anchor: ServedNetwork, base: BaseDataset, state: State) -> OnlineNetwork:
-        return cls(anchor, base, state)
+        return cls(anchor, base, state, anchor_labels=state.labels)
 
     @classmethod
     def opened(cls, model: Estimator, base: BaseDataset, home: Path, state: State) -> OnlineNetwork:
@@ -118,7 +119,11 @@ class OnlineNetwork:
     @property
     def is_whole(self) -> bool:
         """Whether `whole` need not be made."""
-        return self.overlay is None or "_whole" in self.__dict__
+        return self._is_anchor or "_whole" in self.__dict__
+
+    @property
+    def _is_anchor(self) -> bool:
+        return self.overlay is None and self.state.labels == self.anchor_labels
 
     @property
     def whole(self) -> ServedNetwork:
@@ -127,9 +132,11 @@ class OnlineNetwork:
 
     @cached_property
     def _whole(self) -> ServedNetwork:
-        if self.overlay is None:
+        if self._is_anchor:
             return self.anchor
         data = self.base.changed(self.state)
+        if self.overlay is None:
+            return self.anchor.relabelled(data)
         numbers = [self.number(name) for name in data.node_names or map(str, range(data.graph.n))]
         z = self.overlay.rows(number for number in numbers if number is not None)
         return ServedNetwork(self.anchor.model, data, self.anchor.home, z, self.anchor)
@@ -138,8 +145,10 @@ class OnlineNetwork:
 
     def changed(self, state: State, keys: Sequence[Key]) -> OnlineNetwork:
         """The network of another state, which differs in rows of these keys. What it contradicts is an error."""
-        touched = {table: [key for at, key in keys if at == table] for table in ("nodes", "removed", "edges", "ties")}
-        embedded = self.anchor.embedded()
+        touched = {table: [key for at, key in keys if at == table] for table in NETWORK}
+        if not any(touched[table] for table in NETWORK if table != "labels"):
+            return replace(self, state=state, _making=threading.Lock())
+        embedded = None if self._returns(state, touched) else self.anchor.embedded()
         if embedded is None:
             return OnlineNetwork.of(
                 ServedNetwork(self.anchor.model, self.base.changed(state), self.anchor.home), self.base, state
@@ -149,13 +158,19 @@ class OnlineNetwork:
         names = [name for name in touched["nodes"] if name in state.nodes]
         fresh = [name for name in names if self.number(name) is None or self.number(name) in gone]
         numbers = self.numbers.updated({name: before.end + i for i, name in enumerate(fresh)})
-        there = OnlineNetwork(self.anchor, self.base, state, before, numbers)
+        there = OnlineNetwork(self.anchor, self.base, state, before, numbers, anchor_labels=self.anchor_labels)
         said = {numbers[n] if n in numbers else self.anchor.rows[n]: x for n, x in self._encoded(state, names).items()}
         tied = [self.base.edge(source, target) for source, target, _ in touched["ties"]]
         added, removed = there._arcs(list(dict.fromkeys([*touched["edges"], *tied])), gone)
         overlay = before.changed(Change(gone, said, added, removed))
         later = self.names.updated({numbers[name]: name for name in fresh})
-        return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self._ready)
+        return OnlineNetwork(self.anchor, self.base, state, overlay, numbers, later, self.anchor_labels, self._ready)
+
+    def _returns(self, state: State, touched: Mapping[str, list[Any]]) -> bool:
+        """Whether a node of the dataset is to be again as the dataset has it, with edges that nobody named."""
+        back = [name for name in touched["removed"] if name in self.state.removed]
+        back += [name for name in touched["nodes"] if name in self.base.row and name in self.state.nodes]
+        return any(name not in state.removed and name not in state.nodes for name in back)
 
     def _gone(self, state: State, touched: Mapping[str, list[Any]]) -> list[int]:
         """Nodes that are deleted; one of the dataset may have come back as another."""
@@ -203,24 +218,26 @@ class OnlineNetwork:
 
     def answerer(self, given: Sequence[GivenClass], names: Sequence[str] = ()) -> Answerer:
         """The classes made ready, for a network of what stands for them, then of other nodes of these names."""
-        ready, support = self.ready(given), _labels(given)
-        others = [name for name in dict.fromkeys(names) if name not in support]
-        return ready.elsewhere(*self._part([*support, *others]))
+        first = list(dict.fromkeys([*_labels(given), *_rejected(given)]))
+        others = [name for name in dict.fromkeys(names) if name not in set(first)]
+        return self.ready(given).elsewhere(*self._part([*first, *others]))
 
     def ready(self, given: Sequence[GivenClass]) -> Answerer:
         """The classes made ready, once for the rows that stand for them as they are."""
         overlay, support = self.overlay, _labels(given)
         assert overlay is not None, "else the whole network answers"  # noqa: S101 # nosec B101
-        numbers = [self._known(name) for name in support]
+        first = list(dict.fromkeys([*support, *_rejected(given)]))
+        numbers = [self._known(name) for name in first]
         key = tuple(given), tuple(id(overlay.nodes[i].z) if i in overlay.nodes else i for i in numbers)
         known = self._ready.get(key)  # other threads may ask, too
         if known is not None:
             return known[0]
-        data, method = self._part(list(support))
+        data, method = self._part(first)
         model = copy.copy(self.anchor.model)
         model.method_ = method
         described = self.anchor.described([each._replace(nodes=()) for each in given])
-        found = Answerer(model, data, list(range(len(support))), list(support.values()), described)
+        no: dict[Hashable, Nodes] = {each.name: list(each.rejected) for each in given if each.rejected}
+        found = Answerer(model, data, list(support), list(support.values()), described, rejected=no)
         for old in list(self._ready)[: max(0, len(self._ready) - KEPT + 1)]:
             self._ready.pop(old, None)
         self._ready[key] = found, [overlay.nodes[i].z for i in numbers if i in overlay.nodes]
@@ -246,13 +263,18 @@ class OnlineNetwork:
         return data, method
 
 
+def _rejected(given: Sequence[GivenClass]) -> list[str]:
+    return [name for each in given for name in each.rejected]
+
+
 def _labels(given: Sequence[GivenClass]) -> dict[str, str]:
     """The class of each support node."""
     if not given:
         raise FewnodeError('there is no class yet; put one, or give "support" or "descriptions"')
     found: dict[str, str] = {}
-    for label, nodes, _ in given:
-        for name in nodes:
+    for each in given:
+        label = each.name
+        for name in each.nodes:
             if found.setdefault(name, label) != label:
                 raise FewnodeError(f"node {name!r} is in two classes, {found[name]!r} and {label!r}")
     return found

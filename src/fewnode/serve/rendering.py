@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from fewnode.serve.state import GivenClass, State
 
 def class_list(network: ServedNetwork, state: State) -> list[dict[str, Any]]:
     """Each class with β of what stands for it, the place of its prototype on the map, and what was not understood."""
-    classes = state.given
+    classes, answered = state.given, Counter(name for name, _ in state.verdicts)
     if not network.embeds or not classes:
-        return [_class(each, [None] * len(each.nodes), None, None, []) for each in classes]
+        found = [_class(each, [None] * len(each.nodes), None, None, []) for each in classes]
+        return [{**each, "answers": answered[each["name"]]} for each in found]
     answerer = network.answerer(classes)
     beta, z = answerer.recogniser.explain([]).beta, answerer.recogniser.labelled_z
     assert z is not None, "the method embeds nodes"  # noqa: S101 # nosec B101
@@ -28,7 +30,9 @@ def class_list(network: ServedNetwork, state: State) -> list[dict[str, Any]]:
         weights = {answerer.support[i][0] if i < len(answerer.nodes) else None: float(beta[i]) for i in places}
         place, said = network.projection.place(prototype).tolist()[0], weights.pop(None, None)
         found.append(_class(each, list(weights.values()), said, place, remarks(network, answerer, each)))
-    return found
+        for shot in found[-1]["support"]:
+            shot["position"] = network.position(network.data.node(shot["node"]))
+    return [{**each, "answers": answered[each["name"]]} for each in found]
 
 
 def _class(
@@ -45,6 +49,7 @@ def _class(
         "support": [{"node": node, "beta": weight} for node, weight in zip(given.nodes, beta, strict=True)],
         "position": position,
         "remarks": told,
+        "rejected": list(given.rejected),
     }
 
 
@@ -53,7 +58,7 @@ def remarks(network: ServedNetwork, answerer: Answerer, given: GivenClass) -> li
     if given.description is None:
         return []
     about = f"class {given.name!r}: "
-    told = [*network.definition(given).remarks, *answerer.remarks]
+    told = [*network.read_definition(given).remarks, *answerer.remarks]
     return [remark.removeprefix(about) for remark in told if remark.startswith(about)]
 
 

@@ -52,6 +52,9 @@ class Reader(Protocol):
     def content(self, name: str, given: Content | None) -> Content:
         """What was given of a node, checked, and in the one form in which it is kept."""
 
+    way: str
+    """What a node is given by: `row` or `attributes`."""
+
     def report(self, nodes: Mapping[str, Content]) -> CellReport:
         """What has to be told about nodes that `content` let pass."""
 
@@ -76,6 +79,8 @@ def reader_of(data: Dataset) -> Reader:
 
 class AttributeReader:
     """Numbers by the name of an attribute, or by its number where attributes have no names."""
+
+    way = "attributes"
 
     def __init__(self, data: Dataset) -> None:
         self.data = data
@@ -113,6 +118,8 @@ class AttributeReader:
 
 class RowReader:
     """Rows with the columns of the tables that the dataset was imported from."""
+
+    way = "row"
 
     def __init__(self, data: Dataset, stored: Mapping[str, Any]) -> None:
         self.data, self.encoding, self.dialect = data, Encoding.from_json(stored), as_imported(AS_USUAL, stored)

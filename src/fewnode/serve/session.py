@@ -14,22 +14,16 @@ from typing import Any
 
 import numpy as np
 
-import fewnode
-from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
-from fewnode.description import MAX_LENGTH
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
 from fewnode.labelling import suggest
 from fewnode.predictions import Answerer, Predictions
 from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.report.names import written
 from fewnode.serve import edits
 from fewnode.serve.bodies import (
-    CLASSES,
     NODES,
-    SHOTS,
     Attach,
     ChangeEdges,
     Classify,
@@ -43,11 +37,11 @@ from fewnode.serve.changes import BaseDataset
 from fewnode.serve.claims import Claims
 from fewnode.serve.edits import Edit
 from fewnode.serve.network import ServedNetwork
-from fewnode.serve.online import NETWORK, OnlineNetwork
+from fewnode.serve.online import OnlineNetwork
 from fewnode.serve.refresh import DRIFT_BOUND, BackgroundRefresh
 from fewnode.serve.rendering import class_list, labels, rendered, words_of
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
-from fewnode.serve.state import State
+from fewnode.serve.state import NETWORK, State
 from fewnode.serve.store import Store, Unusable
 from fewnode.sheets import csv_text
 
@@ -113,12 +107,12 @@ class Session:
         network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
         return OnlineNetwork.of(network, self.base, state)
 
-    def _change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
+    def change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:
         """Build what the change leads to and its answer, then keep it on disk, then answer by it."""
         with self.refresh.changing:
             snapshot = self._snapshot(edit.state, self.now)
             told = answer(snapshot)
-            self.now = now = replace(snapshot, state=self.store.commit(edit.state, edit.change))
+            self.now = now = replace(snapshot, state=self.store.commit(edit.state, edit.change, edit.who))
             self.refresh.look(now.online, now.state)
         return {**told, "version": now.version}
 
@@ -131,57 +125,12 @@ class Session:
     def _swap(self, made: OnlineNetwork) -> None:
         self.now = replace(self.now, online=made)
 
-    # --- what there is ---
-
-    def about(self) -> dict[str, Any]:
-        now = self.now
-        network = now.network
-        model, data = network.model, network.data
-        return {
-            "method": model.method.rsplit("/", 1)[-1],
-            "method_name": written(model.method),
-            "way": model.way,
-            "shot": model.shot,
-            "data": {
-                "name": data.name,
-                "nodes": data.graph.n,
-                "edges": data.graph.n_edges,
-                "features": data.graph.n_features,
-                "labelled": int((data.y != UNKNOWN).sum()),
-                "attached": now.n_attached,
-            },
-            "modes": list(MODES) if network.embeds else [MODES[0]],
-            "mode": self.mode,
-            "open_set": network.open_set,
-            "explains": network.embeds,
-            "suggests": network.embeds,
-            "map": network.embeds,
-            "classes": {
-                part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")
-            },
-            "describes": network.describes,
-            "online": self.refresh.told(now.online),
-            "trained": self.trained,
-            "limits": {"classes": CLASSES, "shots": SHOTS, "nodes": NODES, "description": MAX_LENGTH},
-            "fewnode": fewnode.__version__,
-            "version": now.version,
-        }
-
-    def nodes(self, search: str, offset: int, limit: int) -> dict[str, Any]:
-        network = self.now.network
-        hits = network.search(search)
-        page = hits[offset : offset + limit]
-        degree = network.data.graph.degree
-        found = [{**network.brief(i), "degree": int(degree[i])} for i in page]
-        return {"total": len(hits), "offset": offset, "nodes": found}
-
-    def node(self, name: str) -> dict[str, Any]:
-        now = self.now
+    def row(self, now: Snapshot, name: str) -> int:
+        """The row of a node that an address names."""
         try:
-            node = now.node(name)
+            return now.node(name)
         except FewnodeError as error:
             raise NotFound(str(error)) from None
-        return now.network.about(node)
 
     # --- classes ---
 
@@ -199,10 +148,10 @@ class Session:
         return next(found for found in self._class_list(now.network, now.state) if found["name"] == name)
 
     def put_class(self, name: str, body: PutClass, condition: Condition) -> dict[str, Any]:
-        return self._change(edits.put_class(self.now, name, body, condition), lambda then: self._class(name, then))
+        return self.change(edits.put_class(self.now, name, body, condition), lambda then: self._class(name, then))
 
-    def delete_class(self, name: str, condition: Condition) -> dict[str, Any]:
-        return self._change(edits.delete_class(self.now, name, condition), lambda _: {})
+    def delete_class(self, name: str, condition: Condition, by: str | None) -> dict[str, Any]:
+        return self.change(edits.delete_class(self.now, name, condition, by), lambda _: {})
 
     # --- answers ---
 
@@ -232,9 +181,9 @@ class Session:
         given, shots = now.state.given if body.given is None else body.given, len(answerer.nodes)
         if body.nodes is not None:
             nodes = [answerer.data.node(self.base.form(name)) for name in body.nodes]
-            answer = self._judged(answerer, body, nodes, explain)
+            answer = self.judged(answerer, body, nodes, explain)
             return {"version": version, **rendered(answer, shots, words_of(now, given, answer))}
-        everyone = self._judged(answerer, body)
+        everyone = self.judged(answerer, body)
         best = _best(everyone, body.limit, set(answerer.nodes))
         answer = everyone.only(best, answerer.recogniser.explain(best) if explain else None)
         counts = Counter(everyone.labels)
@@ -268,13 +217,13 @@ class Session:
         now = self.now
         answerer = now.answerer()
         data = answerer.data
-        answer = self._judged(answerer, body)
+        answer = self.judged(answerer, body)
         truth = {now.node(node): name for name, nodes in body.truth.items() for node in nodes}
         support = [(node, label) for node, (_, label) in zip(answerer.nodes, answerer.support, strict=False)]
         claims = Claims.of(data, answerer.classes, support, labels(answer), truth)
         return {"version": now.version, **claims.to_json(data)}
 
-    def _judged(
+    def judged(
         self, answerer: Answerer, how: Judging, nodes: Sequence[int] | None = None, explain: bool = False
     ) -> Predictions:
         """What some nodes, or all of them, are taken for: every answer, count and table is made here."""
@@ -287,21 +236,21 @@ class Session:
 
     def attach(self, body: Attach) -> dict[str, Any]:
         """Keep new nodes and, if asked and if there are classes, classify them; nothing is trained."""
-        edit = edits.attach(self.now, body.nodes)
-        return self._change(edit, lambda then: self._account(then, edit, list(edit.nodes), body))
+        edit = edits.attach(self.now, body.nodes, body.by)
+        return self.change(edit, lambda then: self._account(then, edit, list(edit.nodes), body))
 
     def put_node(self, name: str, body: PutNode, condition: Condition) -> dict[str, Any]:
         """A node as it is from now on; one that is not there is attached."""
         name = self.base.form(name)
         edit = edits.put_node(self.now, name, body, condition)
-        return self._change(edit, lambda then: self._account(then, edit, [name], body))
+        return self.change(edit, lambda then: self._account(then, edit, [name], body))
 
-    def delete_node(self, name: str, condition: Condition) -> dict[str, Any]:
-        return self._change(edits.delete_node(self.now, name, condition), lambda _: {})
+    def delete_node(self, name: str, condition: Condition, by: str | None) -> dict[str, Any]:
+        return self.change(edits.delete_node(self.now, name, condition, by), lambda _: {})
 
     def change_edges(self, body: ChangeEdges) -> dict[str, Any]:
         edit, told = edits.change_edges(self.now, body)
-        return self._change(edit, lambda _: told)
+        return self.change(edit, lambda _: told)
 
     def _account(self, then: Snapshot, edit: Edit, names: list[str], body: Attach | PutNode) -> dict[str, Any]:
         """What became of the cells that were given and, if asked, what the nodes are taken for."""
@@ -322,7 +271,7 @@ class Session:
         return csv_text([["class", "description"], *rows])
 
     def labels_csv(self, how: Judging) -> str:
-        return self._judged(self.now.answerer(), how).to_csv()
+        return self.judged(self.now.answerer(), how).to_csv()
 
 
 def _everyone(answerer: Answerer, transductive: bool, closed_set: bool, threshold: float | None) -> Predictions:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
@@ -62,6 +63,13 @@ class Snapshot:
         """Whether there is a node of that name, in its one form."""
         return self.online.number(name) is not None
 
+    def without_corrections(self, name: str) -> str | None:
+        """The label of a node that is there, as the data or whoever attached it has it."""
+        labels = {other: label for other, label in self.state.labels.items() if other != name}
+        data = self.base.changed(replace(self.state, labels=labels))
+        label = int(data.y[data.node(name)])
+        return None if label == UNKNOWN else data.class_names[label]
+
     def linked(self, edge: Edge) -> bool:
         """Whether there is that edge, of nodes that are there."""
         return edge[0] in self.online.near(edge[1])
@@ -69,7 +77,7 @@ class Snapshot:
     def answerer(self, given: tuple[GivenClass, ...] | None = None, names: Sequence[str] | None = None) -> Answerer:
         """The given classes, or the registered ones, made ready: for all nodes, or for nodes of some names."""
         classes = self.state.given if given is None else given
-        formed = tuple(each._replace(nodes=tuple(self.base.form(node) for node in each.nodes)) for each in classes)
+        formed = tuple(each._replace(nodes=tuple(map(self.base.form, each.nodes))) for each in classes)
         if names is None or self.online.overlay is None:
             return self.network.answerer(formed)
         for node in (*(node for each in formed for node in each.nodes), *names):

@@ -1,10 +1,11 @@
-"""All that requests have changed: registered classes, and nodes and edges beside those of the dataset."""
+"""All that requests have changed: classes, answers about nodes, and nodes, edges and labels beside the dataset's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 Content: TypeAlias = Mapping[str, Any]
@@ -16,6 +17,9 @@ Tie: TypeAlias = tuple[str, str, str]
 
 Key: TypeAlias = tuple[str, Any]
 """A table of the state, and the key of a row in it."""
+ABSENT = object()
+"""In place of a row that is not there."""
+NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class GivenClass(NamedTuple):
@@ -25,6 +29,22 @@ class GivenClass(NamedTuple):
     nodes: tuple[str, ...] = ()
     description: str | None = None
     """An empty one means that the name speaks."""
+    rejected: tuple[str, ...] = ()
+    """Nodes that somebody said are not in it."""
+
+
+class Verdict(NamedTuple):
+    """What somebody answered when asked whether a node is in a class."""
+
+    yes: bool
+    check: bool
+    """Whether it was asked as one of a sample of what the class claims, and not to learn from it."""
+    who: str | None
+    when: str
+
+
+Question: TypeAlias = tuple[str, str]
+"""A class and a node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +63,12 @@ class State:
     """Of the classes that have one."""
     ties: Mapping[Tie, float] = field(default_factory=dict)
     """Edges of a kind that differ from the dataset's: the amount of each as it was given, 0 if it was removed."""
+    verdicts: Mapping[Question, Verdict] = field(default_factory=dict)
+    """The node of a yes is among the support of its class, that of a no is not."""
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    """Labels of nodes that somebody corrected; None: it is not known."""
+    arrivals: Mapping[str, str] = field(default_factory=dict)
+    """When nodes that are new were attached."""
     changes: int = 0
     """How many changes led here."""
     digest: int = 0
@@ -57,46 +83,83 @@ class State:
 
     @cached_property
     def given(self) -> tuple[GivenClass, ...]:
-        return tuple(GivenClass(name, nodes, self.descriptions.get(name)) for name, nodes in self.classes.items())
+        no: dict[str, list[str]] = {}
+        for (name, node), verdict in self.verdicts.items():
+            if not verdict.yes:
+                no.setdefault(name, []).append(node)
+        said = self.descriptions
+        return tuple(
+            GivenClass(name, nodes, said.get(name), tuple(no.get(name, ()))) for name, nodes in self.classes.items()
+        )
 
     @property
     def changes_network(self) -> bool:
-        return bool(self.nodes or self.removed or self.edges or self.ties)
+        return any(getattr(self, table) for table in NETWORK)
 
     def same_network(self, other: State) -> bool:
-        own, others = ((each.nodes, each.removed, each.edges, each.ties) for each in (self, other))
-        return own == others
+        tables = ((getattr(self, table), getattr(other, table)) for table in NETWORK)
+        return all(own is others or own == others for own, others in tables)
 
     def with_class(self, name: str, nodes: tuple[str, ...], description: str | None = None) -> State:
+        """The class as it is from now on. Answers that its nodes contradict are withdrawn."""
         said = {name: description} if description is not None else {}
+        untrue = [key for key, verdict in self.verdicts.items() if key[0] == name and verdict.yes != (key[1] in nodes)]
         return replace(
             self,
             classes={**self.classes, name: nodes},
             descriptions=_without(self.descriptions, name) | said,
-            touched=self._touching(classes=[name], descriptions=[name]),
+            verdicts=_without(self.verdicts, *untrue),
+            touched=self._touching(classes=[name], descriptions=[name], verdicts=untrue),
         )
 
     def without_class(self, name: str) -> State:
+        answered = [key for key in self.verdicts if key[0] == name]
         return replace(
             self,
             classes=_without(self.classes, name),
             descriptions=_without(self.descriptions, name),
-            touched=self._touching(classes=[name], descriptions=[name]),
+            verdicts=_without(self.verdicts, *answered),
+            touched=self._touching(classes=[name], descriptions=[name], verdicts=answered),
         )
 
-    def with_nodes(self, nodes: Mapping[str, Content]) -> State:
-        return replace(self, nodes={**self.nodes, **nodes}, touched=self._touching(nodes=nodes))
+    def with_verdict(self, name: str, node: str, verdict: Verdict) -> State:
+        key = (name, node)
+        return replace(self, verdicts={**self.verdicts, key: verdict}, touched=self._touching(verdicts=[key]))
+
+    def without_verdict(self, name: str, node: str) -> State:
+        key = (name, node)
+        return replace(self, verdicts=_without(self.verdicts, key), touched=self._touching(verdicts=[key]))
+
+    def with_label(self, node: str, label: str | None) -> State:
+        return replace(self, labels={**self.labels, node: label}, touched=self._touching(labels=[node]))
+
+    def without_label(self, node: str) -> State:
+        return replace(self, labels=_without(self.labels, node), touched=self._touching(labels=[node]))
+
+    def with_nodes(self, nodes: Mapping[str, Content], arrivals: Mapping[str, str] = NOBODY) -> State:
+        return replace(
+            self,
+            nodes={**self.nodes, **nodes},
+            arrivals={**self.arrivals, **arrivals},
+            touched=self._touching(nodes=nodes, arrivals=arrivals),
+        )
 
     def without_node(self, name: str, original: bool) -> State:
-        """Without the node and what was said of its edges; the dataset's own node is noted as removed."""
+        """Without the node and all that was said of it; the dataset's own node is noted as removed."""
         edges, ties = ([key for key in each if name in key[:2]] for each in (self.edges, self.ties))
+        answered = [key for key in self.verdicts if key[1] == name]
         return replace(
             self,
             nodes=_without(self.nodes, name),
             removed=self.removed | {name} if original else self.removed,
             edges={edge: present for edge, present in self.edges.items() if name not in edge},
             ties={tie: amount for tie, amount in self.ties.items() if name not in tie[:2]},
-            touched=self._touching(nodes=[name], removed=[name], edges=edges, ties=ties),
+            verdicts=_without(self.verdicts, *answered),
+            labels=_without(self.labels, name),
+            arrivals=_without(self.arrivals, name),
+            touched=self._touching(
+                nodes=[name], removed=[name], edges=edges, ties=ties, verdicts=answered, labels=[name], arrivals=[name]
+            ),
         )
 
     def with_edges(self, changed: Iterable[tuple[Edge, bool, bool]]) -> State:
@@ -122,6 +185,20 @@ class State:
         rest = {tie: amount for tie, amount in self.ties.items() if tie not in set(gone)}
         return replace(self, ties=rest, touched=self._touching(ties=gone))
 
+    def with_rows(self, rows: Iterable[tuple[str, Any, Any]]) -> State:
+        """With other rows: a table, a key and what is there, `ABSENT` if nothing is."""
+        tables: dict[str, dict[Any, Any]] = {}
+        touched: dict[str, list[Any]] = {}
+        for table, key, value in rows:
+            found = tables.setdefault(table, dict(self.lines(table)))
+            touched.setdefault(table, []).append(key)
+            if value is ABSENT:
+                found.pop(key, None)
+            else:
+                found[key] = value
+        fields = {table: frozenset(found) if table == "removed" else found for table, found in tables.items()}
+        return replace(self, **fields, touched=self._touching(**touched))  # type: ignore[arg-type]
+
     def _touching(self, **tables: Iterable[Any]) -> tuple[Key, ...] | None:
         if self.touched is None:
             return None
@@ -137,20 +214,23 @@ class State:
         if self.touched is not None and (self.changes, self.digest) == (old.changes, old.digest):
             return list(dict.fromkeys(self.touched))
         found: list[Key] = []
-        absent = object()
         for table in LINES:
             before, after = old.lines(table), self.lines(table)
             if before is not after:
                 found += [(table, key) for key in before if key not in after]
-                found += [(table, k) for k, v in after.items() if (b := before.get(k, absent)) is not v and b != v]
+                found += [(table, k) for k, v in after.items() if (b := before.get(k, ABSENT)) is not v and b != v]
         return found
 
 
-LINES = ("classes", "nodes", "removed", "edges", "descriptions", "ties")
+LINES = ("classes", "nodes", "removed", "edges", "descriptions", "ties", "verdicts", "labels", "arrivals")
 """The tables that a state is kept in."""
+NETWORK = ("nodes", "removed", "edges", "ties", "labels")
+"""Those that the network depends on."""
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 
 
-def _without(each: Mapping[str, _T], name: str) -> dict[str, _T]:
-    return {other: value for other, value in each.items() if other != name}
+def _without(each: Mapping[_K, _T], *gone: _K) -> dict[_K, _T]:
+    left = set(gone)
+    return {other: value for other, value in each.items() if other not in left}

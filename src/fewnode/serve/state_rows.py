@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
 
 import orjson
@@ -15,12 +16,14 @@ from fewnode.serve.bodies import (
     CLASSES,
     EDGES_IN_ALL,
     SHOTS,
+    VERDICTS_IN_ALL,
     ClassName,
     NodeContent,
     NodeName,
     Sentence,
+    Who,
 )
-from fewnode.serve.state import Content, Edge, State, Tie
+from fewnode.serve.state import ABSENT, Content, Edge, Question, State, Tie, Verdict
 
 TABLES = {
     "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -31,8 +34,12 @@ TABLES = {
     "descriptions": "CREATE TABLE descriptions (name TEXT PRIMARY KEY, text TEXT NOT NULL)",
     "ties": "CREATE TABLE ties (source TEXT, target TEXT, kind TEXT, amount REAL NOT NULL, "
     "PRIMARY KEY (source, target, kind))",
-    "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, change TEXT NOT NULL, "
-    "state TEXT NOT NULL, chain TEXT NOT NULL)",
+    "verdicts": "CREATE TABLE verdicts (class TEXT, node TEXT, yes INTEGER NOT NULL, checked INTEGER NOT NULL, "
+    "who TEXT, time TEXT NOT NULL, PRIMARY KEY (class, node))",
+    "labels": "CREATE TABLE labels (node TEXT PRIMARY KEY, class TEXT)",
+    "arrivals": "CREATE TABLE arrivals (node TEXT PRIMARY KEY, time TEXT NOT NULL)",
+    "journal": "CREATE TABLE journal (number INTEGER PRIMARY KEY, time TEXT NOT NULL, who TEXT, change TEXT NOT NULL, "
+    "before TEXT NOT NULL, state TEXT NOT NULL, chain TEXT NOT NULL)",
 }
 PUT = {
     "classes": "INSERT INTO classes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET support = excluded.support",
@@ -42,6 +49,10 @@ PUT = {
     "descriptions": "INSERT INTO descriptions VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text",
     "ties": "INSERT INTO ties VALUES (?, ?, ?, ?) ON CONFLICT (source, target, kind) DO UPDATE "
     "SET amount = excluded.amount",
+    "verdicts": "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (class, node) DO UPDATE "
+    "SET yes = excluded.yes, checked = excluded.checked, who = excluded.who, time = excluded.time",
+    "labels": "INSERT INTO labels VALUES (?, ?) ON CONFLICT (node) DO UPDATE SET class = excluded.class",
+    "arrivals": "INSERT INTO arrivals VALUES (?, ?) ON CONFLICT (node) DO UPDATE SET time = excluded.time",
 }
 """A row that was there keeps its place: nodes and classes come back in the order in which they came."""
 DELETE = {
@@ -51,6 +62,9 @@ DELETE = {
     "edges": "DELETE FROM edges WHERE source = ? AND target = ?",
     "descriptions": "DELETE FROM descriptions WHERE name = ?",
     "ties": "DELETE FROM ties WHERE source = ? AND target = ? AND kind = ?",
+    "verdicts": "DELETE FROM verdicts WHERE class = ? AND node = ?",
+    "labels": "DELETE FROM labels WHERE node = ?",
+    "arrivals": "DELETE FROM arrivals WHERE node = ?",
 }
 MOST = {
     "classes": CLASSES,
@@ -59,6 +73,9 @@ MOST = {
     "edges": EDGES_IN_ALL,
     "descriptions": CLASSES,
     "ties": EDGES_IN_ALL,
+    "verdicts": VERDICTS_IN_ALL,
+    "labels": ATTACHED_IN_ALL,
+    "arrivals": ATTACHED_IN_ALL,
 }
 """Rows that the tables of the state may have."""
 Line: TypeAlias = tuple[str, tuple[str, ...], tuple[Any, ...]]
@@ -70,7 +87,9 @@ def line_of(table: str, key: Any, value: Any) -> Line:
         return table, key, (int(value),)
     if table == "ties":
         return table, key, (value,)
-    if table == "descriptions":
+    if table == "verdicts":
+        return table, key, (int(value.yes), int(value.check), value.who, value.when)
+    if table in ("descriptions", "labels", "arrivals"):
         return table, (key,), (value,)
     return table, (key,), () if table == "removed" else (as_json(value),)
 
@@ -79,18 +98,36 @@ def difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
     """The lines of the old state that are no longer, and those of the new one that were not before."""
     gone: list[Line] = []
     come: list[Line] = []
-    absent = object()
     keys = new.differs(old)
     tables = {table: (old.lines(table), new.lines(table)) for table in {table for table, _ in keys}}
     for table, key in keys:
-        before, after = (each.get(key, absent) for each in tables[table])
+        before, after = (each.get(key, ABSENT) for each in tables[table])
         if before == after:
             continue
-        if before is not absent:
+        if before is not ABSENT:
             gone.append(line_of(table, key, before))
-        if after is not absent:
+        if after is not ABSENT:
             come.append(line_of(table, key, after))
     return gone, come
+
+
+def before(gone: list[Line], come: list[Line]) -> str:
+    """The rows that a change touches as they were, which is what undoing it needs: null where there was none."""
+    was: dict[tuple[str, tuple[str, ...]], Any] = {(table, key): values for table, key, values in gone}
+    order = dict.fromkeys([*was, *((table, key) for table, key, _ in come)])
+    return as_json([[table, key, was.get((table, key))] for table, key in order])
+
+
+def rows_of(text: str) -> list[tuple[str, Any, Any]]:
+    """What `before` wrote, as rows of a state."""
+    found = []
+    for table, key, values in orjson.loads(text):
+        if values is None:
+            own = tuple(key) if len(key) > 1 else key[0]
+            found.append((table, own, ABSENT))
+        else:
+            found.append((table, *CHECKED[table](*key, *values)))
+    return found
 
 
 _STRICT = ConfigDict(strict=True)
@@ -98,6 +135,7 @@ _CLASS: TypeAdapter[str] = TypeAdapter(ClassName, config=_STRICT)
 _NODE: TypeAdapter[str] = TypeAdapter(NodeName, config=_STRICT)
 _SHOTS: TypeAdapter[list[str]] = TypeAdapter(Annotated[list[NodeName], Field(max_length=SHOTS)], config=_STRICT)
 _SENTENCE: TypeAdapter[str] = TypeAdapter(Sentence, config=_STRICT)
+_WHO: TypeAdapter[str | None] = TypeAdapter(Who | None, config=_STRICT)
 
 
 def _class(name: Any, support: Any) -> tuple[str, tuple[str, ...]]:
@@ -116,9 +154,7 @@ def _removed(name: Any) -> tuple[str, None]:
 
 
 def _edge(source: Any, target: Any, present: Any) -> tuple[Edge, bool]:
-    if type(present) is not int or present not in (0, 1):
-        raise ValueError("neither present nor absent")
-    return (_NODE.validate_python(source), _NODE.validate_python(target)), bool(present)
+    return (_NODE.validate_python(source), _NODE.validate_python(target)), _flag(present)
 
 
 def _tie(source: Any, target: Any, kind: Any, amount: Any) -> tuple[Tie, float]:
@@ -131,6 +167,36 @@ def _description(name: Any, text: Any) -> tuple[str, str]:
     return _CLASS.validate_python(name), _SENTENCE.validate_python(text)
 
 
+def _flag(value: Any) -> bool:
+    if type(value) is not int or value not in (0, 1):
+        raise ValueError("neither yes nor no")
+    return bool(value)
+
+
+def moment(text: Any) -> str:
+    """A time as we write it: of the day and the zone, to the millisecond."""
+    if not isinstance(text, str) or as_moment(datetime.fromisoformat(text)) != text:
+        raise ValueError("no time")
+    return text
+
+
+def as_moment(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _verdict(name: Any, node: Any, yes: Any, checked: Any, who: Any, when: Any) -> tuple[Question, Verdict]:
+    key = _CLASS.validate_python(name), _NODE.validate_python(node)
+    return key, Verdict(_flag(yes), _flag(checked), _WHO.validate_python(who), moment(when))
+
+
+def _label(node: Any, name: Any) -> tuple[str, str | None]:
+    return _NODE.validate_python(node), None if name is None else _CLASS.validate_python(name)
+
+
+def _arrival(node: Any, when: Any) -> tuple[str, str]:
+    return _NODE.validate_python(node), moment(when)
+
+
 CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
     "classes": _class,
     "nodes": _node,
@@ -138,6 +204,9 @@ CHECKED: dict[str, Callable[..., tuple[Any, Any]]] = {
     "edges": _edge,
     "descriptions": _description,
     "ties": _tie,
+    "verdicts": _verdict,
+    "labels": _label,
+    "arrivals": _arrival,
 }
 
 

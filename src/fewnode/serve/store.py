@@ -21,8 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line, readable
+from fewnode.serve.journal import Entry, History
 from fewnode.serve.state import State
 from fewnode.serve.state_rows import (
     CHECKED,
@@ -31,20 +34,18 @@ from fewnode.serve.state_rows import (
     PUT,
     TABLES,
     as_json,
+    as_moment,
+    before,
     chained,
     difference,
     first_line,
     hashed,
     line_of,
+    rows_of,
 )
 from fewnode.system import fsync_directory, lock
 
-FORMAT = 3
-NEW_TABLES = {"descriptions": 2, "ties": 3}
-"""The format that each came with, where it was not the first."""
-"""The first one had no descriptions; a file of it is read, and gets a table for them."""
-SEED = 1
-"""What the chain of the journal begins with, in every format."""
+FORMAT = 4
 APPLICATION = 0x666E6F64
 """SQLite's place for whose file it is: `fnod`."""
 REST = 0.25
@@ -77,7 +78,7 @@ class Store:
         self.path, self.data = path, data_sha256
         self.embedding_path = path.with_name(path.name + ".embedding")
         self._database: sqlite3.Connection | None = None
-        self._state, self._chain = State(), ""
+        self._state, self._chain, self.history = State(), "", History()
         self._using, self._moved = threading.RLock(), 0.0
         self._timer: threading.Timer | None = None
         self._lock = path.with_name(path.name + ".lock").open("w")
@@ -95,8 +96,8 @@ class Store:
         try:
             with self._told():
                 self._database = _opened(self.path)
-                self._upgrade()
-                self._check_schema(TABLES)
+                self._check_schema()
+                self.history = History()
                 chain, changes, digest = self._read_journal()
                 state = replace(self._read_state(), changes=changes, touched=())
                 if f"{state.digest:064x}" != digest:
@@ -109,15 +110,14 @@ class Store:
         self._state, self._chain = state, chain
         return state
 
-    def commit(self, state: State, change: Mapping[str, Any]) -> State:
+    def commit(self, state: State, change: Mapping[str, Any], who: str | None = None) -> State:
         """Keep all that is new in the state and a row of the journal, or nothing; the state with its number."""
         gone, come = difference(self._state, state)
         if not gone and not come:
             return self._state
         digest = self._state.digest - sum(map(hashed, gone)) + sum(map(hashed, come))
         kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256), touched=())
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        entry = (kept.changes, now, as_json(change), f"{kept.digest:064x}")
+        entry = (kept.changes, now(), who, as_json(change), before(gone, come), f"{kept.digest:064x}")
         chain = chained(self._chain, entry)
         replaced = {(table, *key) for table, key, _ in come}
         with self._using, self._transaction() as database:
@@ -126,9 +126,10 @@ class Store:
                     database.execute(DELETE[table], key)
             for table, key, values in come:
                 database.execute(PUT[table], (*key, *values))
-            database.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (*entry, chain))
+            database.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)", (*entry, chain))
             database.execute("UPDATE about SET value = ? WHERE key = 'head'", (chain,))
         self._state, self._chain = kept, chain
+        self.history.add(kept.changes, change)
         if time.monotonic() - self._moved >= REST:
             self._move()
         elif self._timer is None or not self._timer.is_alive():
@@ -143,6 +144,19 @@ class Store:
             if self._database is not None:
                 self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._moved = time.monotonic()
+
+    def entries(self, limit: int, offset: int = 0) -> list[Entry]:
+        """Changes, the newest first."""
+        query = "SELECT number, time, who, change FROM journal ORDER BY number DESC LIMIT ? OFFSET ?"
+        with self._using, self._told():
+            return [Entry(n, when, who, orjson.loads(said)) for n, when, who, said in self._rows(query, limit, offset)]
+
+    def undoing(self, number: int) -> tuple[Entry, list[tuple[str, Any, Any]]]:
+        """A change, and the rows that it touched as they were before."""
+        query = "SELECT number, time, who, change, before FROM journal WHERE number = ?"
+        with self._using, self._told():
+            _, when, who, change, was = self._rows(query, number).fetchone()
+        return Entry(number, when, who, orjson.loads(change)), rows_of(was)
 
     def set_aside(self, error: Unusable) -> str:
         """Give the file that cannot be used another name, begin an empty one, and say so."""
@@ -181,7 +195,7 @@ class Store:
         new = self._beside(".new")
         for end in BESIDE:
             new.with_name(new.name + end).unlink(missing_ok=True)
-        head = chained("", (SEED, self.data))
+        head = chained("", (FORMAT, self.data))
         with self._told():
             database = _opened(new)
             database.execute("BEGIN")
@@ -210,34 +224,17 @@ class Store:
         versions = head[18:20] in (b"\1\1", b"\2\2")  # any other may not be written to
         if head[:16] != b"SQLite format 3\0" or head[68:72] != APPLICATION.to_bytes(4, "big") or not versions:
             raise Unusable(f"{self.path}: not the state of a service, or its beginning is damaged")
-        if not 1 <= (found := int.from_bytes(head[60:64], "big")) <= FORMAT:
+        if (found := int.from_bytes(head[60:64], "big")) != FORMAT:
             raise Unusable(f"{self.path}: of format {found}, expected {FORMAT}")
 
-    def _upgrade(self) -> None:
-        """A file of an earlier format becomes one of this format, at once or not at all; nothing in it changes."""
-        (found,) = self._rows("PRAGMA user_version").fetchone()
-        if found not in range(1, FORMAT):
-            return
-        new = [name for name, since in NEW_TABLES.items() if since > found]
-        self._check_schema({name: sql for name, sql in TABLES.items() if name not in new})
-        about = f"UPDATE about SET value = '{FORMAT}' WHERE key = 'format' AND value = '{found}'"  # noqa: S608 # nosec B608
-        for statement in (
-            "BEGIN IMMEDIATE",
-            *(TABLES[name] for name in new),
-            about,
-            f"PRAGMA user_version = {FORMAT}",
-            "COMMIT",
-        ):
-            self._rows(statement)
-
-    def _check_schema(self, tables: Mapping[str, str]) -> None:
+    def _check_schema(self) -> None:
         """Exactly our tables, before anything is read from them: no view, trigger or index of a stranger."""
         found = self._rows("SELECT type, name, sql FROM sqlite_schema LIMIT 99").fetchall()
         ours = [row for row in found if row[0] != "index" or row[2] is not None]  # SQLite's own indices have no text
-        wanted = [("table", name, sql) for name, sql in tables.items()]
+        wanted = [("table", name, sql) for name, sql in TABLES.items()]
         if sorted(ours, key=repr) != sorted(wanted, key=repr):  # a damaged name may be no text
             raise Unusable(f"{self.path}: not the tables of a service")
-        for table, most in ((table, most) for table, most in MOST.items() if table in tables):
+        for table, most in MOST.items():
             if self._rows(f"SELECT count(*) > {most} FROM {table}").fetchone() != (0,):  # noqa: S608 # nosec B608
                 raise Unusable(f"{self.path}: more than {most:,} rows in {table}")
         if self._rows("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
@@ -245,9 +242,9 @@ class Store:
 
     # --- rows ---
 
-    def _rows(self, query: str) -> sqlite3.Cursor:
+    def _rows(self, query: str, *values: int) -> sqlite3.Cursor:
         assert self._database is not None, "read comes first"  # noqa: S101 # nosec B101
-        return self._database.execute(query)
+        return self._database.execute(query, values)
 
     def _read_journal(self) -> tuple[str, int, str]:
         """Of its last row: the chain, the number and the state's digest. Every row is there, and as it was written."""
@@ -256,14 +253,21 @@ class Store:
             raise self._damaged("it does not say what it is")
         if about["data"] != self.data:
             raise Unusable(f"{self.path}: the state of a service of another dataset")
-        chain, number, state = chained("", (SEED, self.data)), 0, f"{0:064x}"
-        for number, when, change, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
-            chain = chained(chain, (number, when, change, state))
+        chain, number, state = chained("", (FORMAT, self.data)), 0, f"{0:064x}"
+        for number, when, who, change, was, state, said in self._rows("SELECT * FROM journal ORDER BY number"):
+            chain = chained(chain, (number, when, who, change, was, state))
             if said != chain:
                 raise self._damaged(f"row {number} of its journal, or one before it, is missing or changed")
+            self._follow(number, change)
         if about["head"] != chain:
             raise self._damaged("the last rows of its journal are missing")
         return chain, number, state
+
+    def _follow(self, number: int, change: str) -> None:
+        try:
+            self.history.add(number, orjson.loads(change))
+        except (ValueError, TypeError, IndexError):
+            raise self._damaged(f"row {number} of its journal is not as the service writes it") from None
 
     def _read_state(self) -> State:
         """Every value is checked as if it came in a request. Whether its nodes exist, the network tells."""
@@ -281,10 +285,12 @@ class Store:
                     raise self._damaged(f"a row of {table} is not as the service writes it")
                 found[table][key] = value
                 digest += hashed(line)
-        classes, nodes, removed, edges, said, ties = found.values()
+        classes, said = found["classes"], found["descriptions"]
         if said.keys() - classes.keys() or any(not support and name not in said for name, support in classes.items()):
             raise self._damaged("a class without nodes and without a description, or the other way round")
-        return State(classes, nodes, frozenset(removed), edges, said, ties, digest=digest % (1 << 256))
+        if any(verdict.yes != (node in classes.get(name, ())) for (name, node), verdict in found["verdicts"].items()):
+            raise self._damaged("an answer that its class contradicts")
+        return State(**{**found, "removed": frozenset(found["removed"])}, digest=digest % (1 << 256))  # type: ignore[arg-type]
 
     def _damaged(self, how: str) -> Unusable:
         return Unusable(f"{self.path}: damaged or edited by hand ({how})")
@@ -315,6 +321,10 @@ class Store:
             if database.in_transaction:
                 with suppress(sqlite3.Error):
                     database.execute("ROLLBACK")
+
+
+def now() -> str:
+    return as_moment(datetime.now(UTC))
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -1,14 +1,12 @@
 // What a visitor does: each action tells what it is doing, asks the service, and tells how it went.
 
 import * as api from "./api.js";
-import { byId, el, percent, plural } from "./dom.js";
-import { examples } from "./examples.js";
-import { keep } from "./memory.js";
-import { judge, judging, more, refresh } from "./refresh.js";
-import { classOf, descriptionOf, labelled, names, state, supportOf, tell } from "./state.js";
-import { attempt, calm, say, warn } from "./status.js";
+import { byId, el, plural } from "./dom.js";
+import { judge, pending, questions, refresh } from "./refresh.js";
+import { classOf, descriptionOf, judging, names, saidOf, state, supportOf, tell } from "./state.js";
+import { attempt, say } from "./status.js";
 
-const WIDE = matchMedia("(min-width: 1101px)"); // where the node is beside the map
+const TOGETHER = 1000; // answers that the service takes at once
 
 export async function look(name, focus = true) {
   if (focus) say(`Looking at ${name}…`);
@@ -16,8 +14,7 @@ export async function look(name, focus = true) {
   const found = await api.node(name);
   if (state.looking !== name) return;
   state.node = found;
-  state.judged = null;
-  state.positions.set(found.node, found.position);
+  state.judged = state.why = null;
   tell("node");
   if (focus) byId("node-title")?.focus();
   if (focus) say(`${name}: ${plural(found.neighbours_total, "neighbour")}.`);
@@ -25,31 +22,32 @@ export async function look(name, focus = true) {
 }
 
 export function close() {
-  state.node = state.judged = state.looking = null;
+  state.node = state.judged = state.why = state.looking = null;
   tell("node");
 }
 
-export function activate(name) {
+// The class that answers are about from now on.
+export async function activate(name) {
+  if (state.active === name) return;
   state.active = name;
-  tell("active");
+  state.questions = null;
+  state.why = null;
+  tell("active", "questions");
+  if (supportOf(name).length || descriptionOf(name) !== null) await refresh();
 }
 
 // A class needs a node or a sentence to exist; until then its name waits here.
 export function draft(name) {
-  const trimmed = name.trim();
-  const reason = refusal(trimmed);
-  if (reason) return reason;
-  state.draft = trimmed;
-  state.active = trimmed;
-  tell("classes");
-  say(`${trimmed} waits for its first node${state.model.describes ? ", or a sentence" : ": find one and add it"}.`);
-  return null;
+  state.draft = state.active = name;
+  state.questions = null;
+  tell("classes", "active", "questions");
+  say(`${name} waits for its first node${state.model.describes ? ", or a sentence" : ": find one and add it"}.`);
 }
 
 export function discard() {
   state.draft = null;
   state.active = names().at(-1) ?? null;
-  tell("classes");
+  tell("classes", "active");
 }
 
 export function refusal(name) {
@@ -60,76 +58,100 @@ export function refusal(name) {
   return null;
 }
 
-// A class as it is from now on; without a node and without a description it is no more.
-async function write(name, support, description = descriptionOf(name)) {
-  const there = support.length > 0 || description !== null;
-  const answer = there
-    ? await api.put(name, { support, description }, state.version)
-    : await api.remove(name, state.version);
-  state.version = answer.version;
-}
-
 // `placed`: what is to be done as soon as the class is on the page.
 export async function describe(name, description, placed = () => {}) {
   say(`Reading what ${name} is…`);
-  await write(name, supportOf(name), description);
-  state.active = name;
-  await refresh(placed);
+  await put(name, supportOf(name), description, placed);
 }
 
-export async function add(name, node) {
-  const before = classOf(node);
-  if (before === name) return;
-  say(`Adding ${node} to ${name}…`);
-  const asked = state.suggestions?.nodes[0]?.node === node;
-  if (asked) waiting(true);
-  try {
-    if (before !== null) await write(before, without(before, node));
-    await write(name, [...supportOf(name), node]);
-  } catch (error) {
-    if (asked) waiting(false);
-    throw error;
+// A class as it is from now on: for its first nodes, and for its sentence.
+export async function put(name, support, description = descriptionOf(name), placed = () => {}) {
+  await api.put(name, { support, description, ...signature() }, state.version);
+  state.active = name;
+  await refresh(null, placed);
+}
+
+const signature = () => (state.by ? { by: state.by } : {});
+
+// --- answers ---
+
+// Answers are sent one after the other, in the order they were given; the page goes on meanwhile.
+let line = Promise.resolve();
+function inLine(action) {
+  const mine = line.then(action);
+  line = mine.catch(() => {});
+  return mine;
+}
+
+// `answers`: [{node, class, verdict}], one entry of the journal. `check`: asked as a sample of what is claimed.
+export async function answer(answers, check = false) {
+  for (const { node } of answers) pending.add(node);
+  if (state.questions) {
+    state.questions = state.questions.filter((q) => !pending.has(q.node));
+    tell("questions");
   }
-  state.active = name;
-  state.answered.delete(node);
-  await refresh();
+  try {
+    const found = await inLine(() => api.answers({ answers, check, ...signature() }));
+    for (const { node } of answers) pending.delete(node);
+    await refresh(found);
+  } finally {
+    for (const { node } of answers) pending.delete(node);
+  }
 }
 
-// The question is answered, and the next one on its way.
-function waiting(stale) {
-  state.suggestions = { ...state.suggestions, stale };
-  tell("suggestions");
+// One node, one class; a class that only has a name begins with its first node.
+export async function decide(node, name, verdict, check = false) {
+  if (saidOf(node, name) === verdict) return;
+  const words = { yes: `${node} is in ${name}.`, no: `${node} is not in ${name}.` };
+  say(words[verdict] ?? `What was said of ${node} is taken back.`);
+  if (verdict === "yes" && !state.classes.some((c) => c.name === name)) return put(name, [node], null);
+  if (verdict === null && emptied(name, node)) return erase(name);
+  const before = verdict === "yes" ? classOf(node) : null; // a node is in one class at most
+  const moved = before === null ? [] : [{ node, class: before, verdict: null }];
+  await answer([...moved, { node, class: name, verdict }], check);
 }
 
-const without = (name, node) => supportOf(name).filter((other) => other !== node);
+const emptied = (name, node) =>
+  descriptionOf(name) === null && supportOf(name).length === 1 && supportOf(name)[0] === node;
 
-export async function drop(name, node) {
-  const left = without(name, node);
-  if (left.length === 0 && descriptionOf(name) === null) return erase(name);
-  say(`Taking ${node} out of ${name}…`);
-  await write(name, left);
-  await refresh();
+// Many nodes at once. A new class begins with those that are in it.
+export async function decideAll(nodes, name, verdict) {
+  if (verdict === "yes" && !state.classes.some((c) => c.name === name)) {
+    say(`Starting ${name} with ${plural(nodes.length, "node")}…`);
+    return put(name, nodes, null);
+  }
+  const fresh = nodes.filter((node) => saidOf(node, name) !== verdict);
+  if (fresh.length === 0) return say("That was said of all of them already.");
+  say(`${plural(fresh.length, "answer")} about ${name}…`);
+  for (let i = 0; i < fresh.length; i += TOGETHER)
+    await answer(fresh.slice(i, i + TOGETHER).map((node) => ({ node, class: name, verdict })));
+}
+
+export async function skip(question) {
+  state.skipped.add(question.node);
+  state.questions = state.questions.filter((q) => q.node !== question.node);
+  tell("questions");
+  if (state.questions.length < 2) await questions();
 }
 
 export async function erase(name) {
-  const [nodes, said] = [supportOf(name), descriptionOf(name)];
   say(`Deleting ${name}…`);
-  await write(name, [], null);
-  await refresh();
-  const undo = () => attempt(async () => (calm(), await write(name, nodes, said), await refresh()));
-  const had = `It had ${plural(nodes.length, "labelled node")}${said === null ? "" : " and a description"}.`;
-  warn(`${name} is deleted.`, had, ["Undo", undo]);
+  await api.remove(name, signature(), state.version);
+  await refresh(null);
+  say(`${name} is deleted. Undo brings it back.`);
 }
 
-// "No": the node is not asked about again in this tab.
-export async function reject(node) {
-  state.answered.set(node, true);
-  keep();
-  say(`${node} is set aside.`);
-  if (state.suggestions)
-    state.suggestions = { ...state.suggestions, nodes: state.suggestions.nodes.filter((s) => s.node !== node) };
-  tell("suggestions", "claims");
-  if ((state.suggestions?.nodes.length ?? 0) === 0) await more();
+// One step back, or forth again, whatever it was.
+export async function step(way) {
+  const { what } = await inLine(() => api[way](signature()));
+  await refresh(null);
+  say(what);
+}
+
+export async function correct(node, name) {
+  await api.label(node, { class: name, ...signature() });
+  await Promise.all([refresh(null), look(node, false)]);
+  say(name === null ? `The data now has no label for ${node}.` : `The data now has ${node} in ${name}.`);
 }
 
 export async function judgeBy(option, value) {
@@ -138,36 +160,27 @@ export async function judgeBy(option, value) {
   await refresh();
 }
 
-// The dataset's own labels answer the questions, one after the other, where a person would.
-export async function answerFromData(count) {
-  for (let done = 0; done < count && state.suggestions?.nodes.length; done++) {
-    const { node } = state.suggestions.nodes[0];
-    const truth = (await api.node(node)).class;
-    await (names().includes(truth) ? add(truth, node) : reject(node));
-  }
-  const { precision, recall } = state.progress ?? {};
-  if (precision && recall)
-    say(
-      `${plural(labelled(), "labelled node")}: ${percent(precision.value)} of what is claimed is right, ${percent(recall.value)} of what is there is found.`,
-    );
+// Classes that the model has never seen, with one central node each.
+export async function tryIt(examples) {
+  say(`Starting ${examples.map((c) => c.class).join(", ")} with one node each…`);
+  for (const { class: name, node } of examples)
+    if (classOf(node) === null && !names().includes(name)) {
+      const { version } = await api.put(name, { support: [node], description: null }, state.version);
+      state.version = version;
+    }
+  await refresh(null);
 }
 
-export async function save(file) {
+export async function save(file, how = judging()) {
   say(`Writing ${file}…`);
-  const address = URL.createObjectURL(await api.table(file, judging()));
+  download(await api.file(file, how), file);
+}
+
+export function download(blob, file) {
+  const address = URL.createObjectURL(blob);
   el("a", { href: address, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
   say(`${file} is in your downloads.`);
 }
 
-// Unseen classes with one node each, other nodes at every try.
-let tries = 0;
-export const offered = () => examples(tries);
-
-export async function tryIt() {
-  const chosen = offered();
-  tries++;
-  say(`Starting ${chosen.map((c) => c.name).join(", ")} with one node each…`);
-  for (const { name, node } of chosen) await write(name, [node]);
-  await Promise.all([refresh(), WIDE.matches && look(chosen[0].node, false)]);
-}
+export const lookAt = (node) => () => attempt(() => look(node));

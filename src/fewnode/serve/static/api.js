@@ -99,21 +99,43 @@ async function request(method, path, body, version) {
 }
 
 const json = async (...asked) => (await request(...asked)).json();
+const bytes = async (path) => (await request("GET", path)).arrayBuffer();
 const named = (kind, name) => `/api/${kind}/${encodeURIComponent(name)}`;
 
+// Only what is given; of a list, each.
+function query(path, given) {
+  const asked = Object.entries(given)
+    .flatMap(([name, value]) => [value].flat().map((one) => [name, one]))
+    .filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return asked.length ? `${path}?${new URLSearchParams(asked)}` : path;
+}
+
 export const model = () => json("GET", "/api/model");
-export const search = (text, offset, limit) =>
-  json("GET", `/api/nodes?${new URLSearchParams({ search: text, offset, limit })}`);
+export const search = (asked) => json("GET", query("/api/nodes", asked));
+export const attributes = (text) => json("GET", query("/api/attributes", { search: text, limit: 20 }));
 export const node = (name) => json("GET", named("nodes", name));
-export const map = (limit) => json("GET", `/api/map?limit=${limit}`);
+export const examples = () => json("GET", "/api/examples");
+export const map = () => bytes("/api/map.bin");
+export const mapClaims = (how) => bytes(query("/api/map/claims.bin", how));
+export const namesOf = (rows) => json("GET", query("/api/names", { rows: rows.join() }));
 export const classes = () => json("GET", "/api/classes");
 export const put = (name, given, version) => json("PUT", named("classes", name), given, version);
-export const remove = (name, version) => json("DELETE", named("classes", name), undefined, version);
+export const remove = (name, by, version) => json("DELETE", query(named("classes", name), by), undefined, version);
 export const classify = (body) => json("POST", "/api/classify", body);
-export const suggest = (body) => json("POST", "/api/suggest", body);
-export const progress = (body) => json("POST", "/api/progress", body);
-export const table = async (name, how) =>
-  (await request("GET", `/api/export/${name}?${name === "labels.csv" ? new URLSearchParams(how) : ""}`)).blob();
+export const answers = (body) => json("POST", "/api/answers", body);
+export const next = (body) => json("POST", "/api/next", body);
+export const undo = (by) => json("POST", "/api/undo", by);
+export const redo = (by) => json("POST", "/api/redo", by);
+export const journal = (limit, offset = 0) => json("GET", query("/api/journal", { limit, offset }));
+export const trust = (how) => json("GET", query("/api/trust", how));
+export const why = (name, about) => json("GET", query(named("why", name), { class: about }));
+export const claims = (body) => json("POST", "/api/claims", body);
+export const alerts = (since, how) => json("GET", query("/api/alerts", { since, ...how }));
+export const list = (text) => json("POST", "/api/lists", { text });
+export const columns = () => json("GET", "/api/columns");
+export const attach = (body) => json("POST", "/api/nodes", body);
+export const label = (name, body) => json("PUT", named("labels", name), body);
+export const file = async (name, how) => (await request("GET", query(`/api/export/${name}`, how))).blob();
 // Whether asking again is worth while: it answers or, if the key is no longer valid, says so.
 export const back = () =>
   send("GET", "/health/ready").then(

@@ -21,6 +21,7 @@ export function box(name) {
     id,
     rows: "2",
     maxlength: String(state.model.limits.description),
+    "aria-label": name === null ? "What the new class is, in a sentence" : `What ${name} is, in a sentence`,
     "aria-describedby": `${id}-note`,
     "data-key": key,
     placeholder: description === "" ? "its name speaks for it" : "send, receive and filter e-mail",
@@ -31,7 +32,6 @@ export function box(name) {
   return el(
     "div",
     { class: "sentence" },
-    el("label", { for: id }, name === null ? "What it is, in a sentence (if you like)" : "What it is, in a sentence"),
     field,
     el(
       "ul",
@@ -40,7 +40,10 @@ export function box(name) {
     ),
     name !== null &&
       classNamed(name) === undefined &&
-      button("Let its name speak", () => attempt(() => settle(name, "")), { class: "quiet small", "data-key": `${key} name` }),
+      button("Let its name speak", () => attempt(() => settle(name, "")), {
+        class: "quiet small",
+        "data-key": `${key} name`,
+      }),
   );
 }
 
@@ -110,21 +113,7 @@ function tell(name, text) {
   const field = find(name);
   const note = field && byId(`${field.id}-note`);
   if (!note) return;
-  const remarks = text === null ? ((name !== null && classNamed(name)?.remarks) || []) : [text];
+  const remarks = text === null ? (name !== null && classNamed(name)?.remarks) || [] : [text];
   note.className = `small ${text === null ? "soft" : "error"}`;
   note.replaceChildren(...remarks.map((remark) => el("li", {}, sentence(remark))));
-}
-
-// The words of a description that a node has, and those that a neighbour of it has.
-export function shared(name, words, look) {
-  if (!words || (!words.own.length && !words.near.length)) return null;
-  const near = words.near.map(({ word, node }, i) => [i > 0 && ", ", word, " (", look(node), ")"]);
-  return el(
-    "p",
-    { class: "small" },
-    words.own.length
-      ? [`Shares with the description of ${name}: `, el("strong", {}, words.own.join(", ")), "."]
-      : `Has no word of the description of ${name} itself.`,
-    near.length > 0 && [" Next to it: ", near, "."],
-  );
 }

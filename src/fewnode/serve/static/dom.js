@@ -33,6 +33,26 @@ export function bar(share, slot) {
 // took its place. What was typed meanwhile stays, and so does the caret.
 const keyed = (parent) => [...parent.querySelectorAll("[data-key]")];
 export function redraw(parent, ...children) {
+  if (pressed && parent.contains(pressed)) return waiting.set(parent, children);
+  replace(parent, children);
+}
+
+// A click needs its button until the finger is up: what comes meanwhile is drawn after it.
+let pressed = null;
+const waiting = new Map();
+function released() {
+  pressed = null;
+  setTimeout(() => {
+    const late = [...waiting];
+    waiting.clear();
+    late.forEach(([parent, children]) => redraw(parent, ...children));
+  });
+}
+document.addEventListener("pointerdown", (event) => (pressed = event.target), true);
+document.addEventListener("pointerup", released, true);
+document.addEventListener("pointercancel", released, true);
+
+function replace(parent, children) {
   const key = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   const place = key === undefined ? -1 : keyed(parent).indexOf(document.activeElement);
   const top = parent.scrollTop;

@@ -1,32 +1,56 @@
-// What this tab remembers: nodes that were set aside, and how well it went.
+// What this browser remembers of a network: the colours of its classes, and who answers.
 
-import { labelled, state } from "./state.js";
+import { names, state } from "./state.js";
 
-// What was found of the same classes, judged in the same way, makes one curve; anything else starts another.
-const memory = () => `fewnode ${state.model.data.name}`;
+const MANY = 12; // looks; where more are taken, a class that is no more gives its own away
+const MOST = 500; // names of classes that are remembered
 
-export function remember({ precision, recall: found }) {
-  const of = JSON.stringify([state.classes.map((c) => c.name).sort(), state.options]);
-  if (state.history.of !== of) state.history = Object.assign([], { of });
-  if (!precision || !found) return;
-  const point = { labelled: labelled(), right: precision.value, found: found.value };
-  const last = state.history.at(-1);
-  if (last?.labelled === point.labelled) state.history.pop();
-  state.history.push(point);
-  keep();
+const key = () => `fewnode ${state.model?.data.name ?? ""}`;
+let slots = null;
+
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(key())) ?? {};
+  } catch {
+    return {}; // written by another version of the page, or storage is off
+  }
 }
 
-export function keep() {
-  const { history, answered } = state;
-  sessionStorage.setItem(memory(), JSON.stringify({ of: history.of, points: history, answered: [...answered] }));
+function keep() {
+  try {
+    localStorage.setItem(key(), JSON.stringify({ slots: [...slots].slice(-MOST), by: state.by }));
+  } catch {
+    // storage is off: colours hold for this visit
+  }
 }
 
 export function recall() {
-  try {
-    const { of, points, answered } = JSON.parse(sessionStorage.getItem(memory())) ?? {};
-    if (Array.isArray(points)) state.history = Object.assign(points, { of });
-    if (Array.isArray(answered)) state.answered = new Map(answered);
-  } catch {
-    sessionStorage.removeItem(memory()); // written by another version of the page
+  const { slots: before, by } = kept();
+  slots = new Map(Array.isArray(before) ? before : []);
+  state.by = typeof by === "string" ? by : "";
+}
+
+export function signed(by) {
+  state.by = by.slice(0, 80);
+  keep();
+}
+
+// A class keeps its colour and shape, also when it, or another one, was deleted and comes again.
+export function slot(name) {
+  if (name === null || name === undefined) return -1;
+  slots ??= new Map();
+  if (!slots.has(name)) {
+    const taken = new Set(slots.values());
+    let free = 0;
+    while (taken.has(free)) free++;
+    const present = new Set(names());
+    const gone = free < MANY ? undefined : [...slots.keys()].find((other) => !present.has(other));
+    if (gone !== undefined) {
+      free = slots.get(gone);
+      slots.delete(gone);
+    }
+    slots.set(name, free);
+    keep();
   }
+  return slots.get(name);
 }

@@ -1,91 +1,126 @@
-// One node: its words, its neighbours as a small graph, what the classes say of it, and where it could be added.
+// The node that is looked at: its words and neighbours, what the classes say of it and why, and what it could be.
 
-import { add, close, drop, look, refusal } from "./actions.js";
-import { bar, button, byId, colour, el, mark, number, percent, plural, redraw, shape, svg } from "./dom.js";
-import { shared } from "./describe.js";
-import { edgeLines, kindsOf, legend, linkedMembers, said as edgesSaid } from "./kinds.js";
-import { betaOf, classOf, names, on, slot, state, verdict } from "./state.js";
+import { close, correct, decide, put, refusal } from "./actions.js";
+import { bar, button, byId, el, mark, percent, plural, redraw } from "./dom.js";
+import { linkedMembers } from "./kinds.js";
+import { slot } from "./memory.js";
+import { classNow, neighbours } from "./neighbours.js";
+import { find } from "./search.js";
+import { classNamed, names, on, saidOf, state } from "./state.js";
 import { attempt } from "./status.js";
+import { show } from "./views.js";
+import { reasons } from "./why.js";
 
 const card = byId("node");
-const WIDTH = 300;
-const HEIGHT = 200;
 
 function draw() {
-  if (!state.node) return redraw(card, hint());
+  card.hidden = !state.node;
+  if (!state.node) return card.replaceChildren();
   const { node } = state.node;
   redraw(
     card,
     el(
       "header",
       { class: "row" },
-      el("h3", { id: "node-title", tabindex: "-1", class: "name" }, node),
+      el("h2", { id: "node-title", tabindex: "-1", class: "name" }, node),
       button("×", shut, { class: "quiet", "aria-label": `Stop looking at ${node}`, "data-key": "close" }),
     ),
-    el("p", { class: "soft small" }, facts(state.node)),
+    facts(state.node),
     words(state.node.words),
     actions(node),
-    why(node),
+    verdicts(node),
     neighbours(state.node),
   );
 }
 
 function shut() {
   close();
-  byId("search").focus();
+  byId("search").focus({ preventScroll: true });
 }
 
-const hint = () =>
-  el(
-    "p",
-    { id: "node-title", class: "soft small", tabindex: "-1" },
-    "Search, or point at the map, to see a node's words and neighbours.",
-  );
+const LEARNT = {
+  train: "a class the model was trained on",
+  valid: "a class that stopped its training",
+  test: "a class the model has never seen",
+};
 
-function facts({ class: known, degree, neighbours_total: total }) {
+let correcting = null; // the node whose label is being corrected
+
+function facts({ node, class: known, degree, neighbours_total: total }) {
   const part = Object.entries(state.model.classes).find(([, of]) => of.includes(known))?.[0];
-  const learnt = {
-    train: "a class the model was trained on",
-    valid: "a class that stopped its training",
-    test: "a class the model has never seen",
+  const learnt = state.model.trained && part ? `, ${LEARNT[part]}` : "";
+  const said = known === null ? "class unknown" : `in the data: ${known}${learnt}`;
+  return el(
+    "div",
+    { class: "soft small" },
+    `${said} · ${plural(total ?? degree, "neighbour")} · `,
+    button("correct the label", () => ((correcting = node), draw(), byId("label-class").focus()), {
+      class: "link",
+      "data-key": "correct",
+    }),
+    " · ",
+    button("nearest to it", () => (show("find"), find({ near: node })), { class: "link", "data-key": "near" }),
+    correcting === node && labelForm(node, known),
+  );
+}
+
+// What the data has wrong is put right here; the journal keeps it, and undo takes it back.
+function labelForm(node, known) {
+  const all = [...new Set([...Object.values(state.model.classes).flat(), ...names()])].sort();
+  const field = el("input", { id: "label-class", list: "label-classes", autocomplete: "off", "data-key": "label" });
+  field.defaultValue = known ?? "";
+  const submit = (event) => {
+    event.preventDefault();
+    correcting = null;
+    attempt(() => correct(node, field.value.trim() || null));
   };
-  const said = known === null ? "class unknown" : `in the data: ${known}${part ? `, ${learnt[part]}` : ""}`;
-  return `${said} · ${plural(total ?? degree, "neighbour")}`;
+  return el(
+    "form",
+    { class: "row", onsubmit: submit },
+    el("label", { for: "label-class" }, "Its class is (empty: not known)"),
+    field,
+    el(
+      "datalist",
+      { id: "label-classes" },
+      all.map((name) => el("option", { value: name })),
+    ),
+    el("button", { class: "plain" }, "Correct it"),
+    button("Leave it", () => ((correcting = null), draw()), { class: "quiet" }),
+  );
 }
 
 function actions(node) {
-  const own = classOf(node);
-  if (own !== null)
-    return el(
-      "p",
-      { class: "row" },
-      el("span", { class: "tag" }, mark(slot(own)), `labelled ${own}`),
-      button("Take out", () => attempt(() => drop(own, node)), { class: "quiet", "data-key": "out" }),
-    );
   const targets = [...names()].sort((a, b) => (b === state.active) - (a === state.active));
   return el(
     "div",
     { class: "actions" },
-    targets.length > 0 &&
-      el(
-        "p",
-        { class: "row", role: "group", "aria-label": `Add ${node} to a class` },
-        el("span", { class: "small" }, "Add it to"),
-        targets.slice(0, 6).map((name) =>
-          button([mark(slot(name)), ` ${name}`], () => attempt(() => add(name, node)), {
-            class: "plain",
-            "aria-label": `Add ${node} to ${name}`,
-            "data-key": `add ${name}`,
-          }),
-        ),
-        naming !== node &&
-          button("new…", () => startWith(node), {
-            class: "plain",
-            "aria-label": `Start a class with ${node}`,
-            "data-key": "new",
-          }),
-      ),
-    targets.length === 0 || naming === node ? starter(node) : null,
+    targets.slice(0, 6).map((name) => answer(node, name)),
+    targets.length === 0 || naming === node
+      ? starter(node)
+      : button("Start another class with it", () => startWith(node), {
+          class: "link small",
+          "aria-label": `Start a class with ${node}`,
+          "data-key": "new",
+        }),
+  );
+}
+
+function answer(node, name) {
+  const said = saidOf(node, name);
+  const say = (verdict) => () => attempt(() => decide(node, name, said === verdict ? null : verdict));
+  const one = (text, verdict, label) =>
+    button(text, say(verdict), {
+      class: "plain",
+      "aria-label": label,
+      "aria-pressed": String(said === verdict),
+      "data-key": `${verdict} ${name}`,
+    });
+  return el(
+    "p",
+    { class: "row", role: "group", "aria-label": `Is ${node} in ${name}?` },
+    el("span", { class: "name grow" }, mark(slot(name)), name),
+    one("Yes", "yes", `Yes: add ${node} to ${name}`),
+    classNamed(name) && one("No", "no", `No: ${node} is not in ${name}`),
   );
 }
 
@@ -114,27 +149,26 @@ function starter(node) {
     note.textContent = reason ?? "";
     if (reason) return field.focus();
     naming = null;
-    attempt(() => add(name, node));
+    attempt(() => put(name, [node], null));
   };
   return el(
     "form",
-    { class: "row", onsubmit: start },
+    { class: "stack", onsubmit: start },
     el("label", { for: "start-name", class: "small" }, "Start a class with it"),
     el("span", { class: "row grow" }, field, el("button", { class: names().length ? "plain" : "solid" }, "Start")),
     note,
   );
 }
 
-function why(node) {
+// What each class says of it, and why the active one does.
+function verdicts(node) {
   const result = state.judged?.of.get(node);
-  if (!result || classOf(node) !== null) return null;
-  const { classes } = state.judged;
-  const { name } = verdict(result, classes);
-  const open = !state.judged.closed && result.member !== null;
+  if (!result) return null;
+  const { classes, closed } = state.judged;
   return el(
     "div",
     { class: "why" },
-    el("h4", {}, name === null ? "None of the classes claims it" : ["Claimed by ", name]),
+    el("h3", {}, result.class === null ? "None of the classes claims it" : ["Claimed by ", result.class]),
     el(
       "ul",
       { class: "bars" },
@@ -142,39 +176,17 @@ function why(node) {
         .sort((a, b) => b[1] - a[1])
         .slice(0, 5)
         .map(([i, p]) => row([mark(slot(classes[i])), classes[i]], p, slot(classes[i]))),
-      open && row("none of these", 1 - result.member, -1),
+      !closed && result.member !== null && row("none of these", 1 - result.member, -1),
     ),
-    nearest(result.nearest),
-    linkedMembers(name, state.node?.node === node ? state.node.neighbours : [], classNow),
-    sharedWords(classes[result.probabilities.indexOf(Math.max(...result.probabilities))], result.shared),
+    state.model.explains && classNamed(state.active) && [el("h3", {}, `Why ${state.active}`), reasons(state.why)],
+    linkedMembers(result.class, state.node?.node === node ? state.node.neighbours : [], classNow),
   );
 }
-
-// The class that a neighbour is labelled with or claimed by.
-const classNow = (node) => classOf(node) ?? state.judged?.of.get(node)?.class ?? null;
-
-export const sharedWords = (name, words) =>
-  shared(name, words, (node) => button(node, () => attempt(() => look(node)), { class: "link" }));
 
 const row = (name, p, place) =>
   el("li", {}, el("span", { class: "name" }, name), bar(p, place), el("span", { class: "num" }, percent(p)));
 
-// The support nodes that a node is nearest to, and how much each weighs in its class's prototype.
-export function nearest(near) {
-  if (!near?.length) return null;
-  const items = near.map(({ node, class: name }, i) => {
-    if (node === null) return [i > 0 && ", ", mark(slot(name)), `the description of ${name}`];
-    const beta = betaOf(node);
-    return [
-      i > 0 && ", ",
-      button([mark(slot(name)), node], () => attempt(() => look(node)), { class: "link" }),
-      beta !== null && ` β ${beta.toFixed(2)}`,
-    ];
-  });
-  return el("p", { class: "small soft" }, "nearest: ", items);
-}
-
-function words(list) {
+export function words(list) {
   if (!list.length) return null;
   const top = Math.max(...list.map((w) => Math.abs(w.weight))) || 1;
   return el(
@@ -195,113 +207,7 @@ function words(list) {
   );
 }
 
-// Neighbours that know each other attract, all repel: settled from a circle, the same every time.
-function layout(count, links) {
-  const place = Array.from({ length: count }, (_, i) => {
-    const turn = (2 * Math.PI * i) / Math.max(1, count);
-    return [Math.cos(turn), Math.sin(turn)];
-  });
-  for (let step = 0; step < 150; step++) {
-    const force = place.map(([x, y]) => {
-      const r = Math.hypot(x, y) || 1e-6;
-      return [(x / r) * (1 - r) * 0.6, (y / r) * (1 - r) * 0.6];
-    });
-    const pull = (i, j, strength) => {
-      const dx = place[j][0] - place[i][0];
-      const dy = place[j][1] - place[i][1];
-      const d2 = dx * dx + dy * dy + 1e-3;
-      const f = strength(Math.sqrt(d2), d2);
-      force[i][0] += f * dx;
-      force[i][1] += f * dy;
-      force[j][0] -= f * dx;
-      force[j][1] -= f * dy;
-    };
-    for (let i = 0; i < count; i++) for (let j = i + 1; j < count; j++) pull(i, j, (_, d2) => -0.02 / d2);
-    for (const [i, j] of links) pull(i, j, (d) => 0.25 * (d - 0.35));
-    const heat = 0.25 * (1 - step / 150);
-    place.forEach((p, i) => {
-      p[0] += Math.max(-0.1, Math.min(0.1, force[i][0] * heat));
-      p[1] += Math.max(-0.1, Math.min(0.1, force[i][1] * heat));
-    });
-  }
-  const reach = [0, 1].map((axis) => Math.max(0.5, ...place.map((p) => Math.abs(p[axis]))));
-  return place.map(([x, y]) => [
-    WIDTH / 2 + (x / reach[0]) * (WIDTH / 2 - 16),
-    HEIGHT / 2 + (y / reach[1]) * (HEIGHT / 2 - 16),
-  ]);
-}
-
-function neighbours({ node, neighbours: near, links, neighbours_total: total }) {
-  if (!near.length)
-    return el("p", { class: "soft small" }, "It has no neighbours: only its words can tell what it is.");
-  const at = layout(near.length, links);
-  const caption = el("figcaption", { class: "soft small", "aria-live": "polite" });
-  const many =
-    total > near.length ? `${number(near.length)} of ${number(total)} neighbours` : plural(total, "neighbour");
-  const rest = many;
-  caption.textContent = rest;
-  const line = ([x1, y1], [x2, y2], weak) => svg("line", { x1, y1, x2, y2, class: weak ? "weak" : "" });
-  const middle = [WIDTH / 2, HEIGHT / 2];
-  const kinds = kindsOf(near);
-  const dots = near.map((n, i) => {
-    const name = classNow(n.node);
-    const own = classOf(n.node) !== null;
-    const said = `${n.node}${name === null ? "" : own ? `, labelled ${name}` : `, claimed by ${name}`}${n.class ? `, in the data: ${n.class}` : ""}${edgesSaid(n.edges)}`;
-    const tell = () => (caption.textContent = said);
-    return svg(
-      "g",
-      {
-        role: "button",
-        tabindex: i === 0 ? "0" : "-1",
-        "aria-label": `Look at ${said}`,
-        "data-key": `near ${n.node}`,
-        transform: `translate(${at[i][0].toFixed(1)} ${at[i][1].toFixed(1)})`,
-        onclick: () => attempt(() => look(n.node)),
-        onfocus: tell,
-        onmouseenter: tell,
-        onmouseleave: () => (caption.textContent = rest),
-        onblur: () => (caption.textContent = rest),
-      },
-      svg("circle", { r: 12, class: "target" }),
-      svg("path", {
-        d: name === null ? shape(0) : shape(slot(name)),
-        class: `dot ${name === null ? "none" : colour(slot(name))}${own ? " own" : ""}`,
-        transform: `scale(${own ? 7 : 5})`,
-      }),
-    );
-  });
-  const picture = svg(
-    "svg",
-    {
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "group",
-      "aria-label": `Neighbours of ${node}; arrow keys go round, Enter looks`,
-      onkeydown: (event) => walk(event, dots),
-    },
-    links.map(([i, j]) => line(at[i], at[j], true)),
-    at.map((p, i) => (near[i].edges?.length ? edgeLines(middle, p, near[i].edges, kinds) : line(middle, p, false))),
-    svg("circle", { cx: middle[0], cy: middle[1], r: 8, class: "self" }),
-    dots,
-  );
-  return el("figure", { class: "neighbours" }, picture, legend(kinds), caption);
-}
-
-function walk(event, dots) {
-  const here = dots.indexOf(document.activeElement);
-  if (here < 0) return;
-  if (event.key === "Enter" || event.key === " ") {
-    event.preventDefault();
-    return dots[here].dispatchEvent(new Event("click"));
-  }
-  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-  if (!step) return;
-  event.preventDefault();
-  const next = dots[(here + step + dots.length) % dots.length];
-  dots.forEach((dot) => dot.setAttribute("tabindex", dot === next ? "0" : "-1"));
-  next.focus();
-}
-
-card.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && state.node) shut();
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && state.node && !event.defaultPrevented) shut();
 });
-on("model node classes judged active", draw);
+on("model node classes judged why active", draw);

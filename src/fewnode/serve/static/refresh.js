@@ -2,88 +2,77 @@
 
 import * as api from "./api.js";
 import { number, plural } from "./dom.js";
-import { recall, remember } from "./memory.js";
-import { allKnown, claimsOf, labelled, names, on, slot, state, tell } from "./state.js";
+import { recall, slot } from "./memory.js";
+import { answered, claimsOf, classNamed, judging, names, on, saidOf, state, tell } from "./state.js";
 import { attempt, idle, onReturn, say } from "./status.js";
+import { linked } from "./views.js";
 
-const MAP = 4000;
-const BEST = 50;
-const SUGGESTIONS = 6;
-const PAINTED = 60_000;
-const TOGETHER = 4;
+const AHEAD = 5; // questions that are asked for at once
+const RECENT = 50; // entries of the journal
 
 // Everything the page starts with.
 export async function open() {
   say("Reading the network…");
-  const model = await api.model();
-  const map = model.map === false ? null : await api.map(MAP);
+  const [model, classes] = await Promise.all([api.model(), api.classes()]);
   state.model = model;
-  state.map = map;
-  map?.nodes.forEach((name, i) => state.positions.set(name, [map.x[i], map.y[i]]));
   state.options.openSet = model.open_set; // a class that must not claim strangers is what a visitor means by one
   state.options.transductive = model.mode === "transductive";
   recall();
-  tell("model", "map");
+  const asked = linked();
+  if (classes.classes.some((c) => c.name === asked.class)) state.active = asked.class;
+  place(classes);
+  tell("model");
   await refresh();
   performance.mark("ready");
+  if (asked.node) state.looking = asked.node;
+  tell("opened");
+  if (asked.version && asked.version !== state.version)
+    say("The classes have changed since this link was made; you see them as they are now.");
 }
 
-onReturn(() => (state.model ? refresh() : open()));
+onReturn(() => (state.model ? refresh(null) : open()));
 
-// A newer call makes an older one moot.
-let latest = 0;
-export async function refresh(placed = () => {}) {
-  const mine = ++latest;
-  const current = () => mine === latest;
-  const answer = await api.classes();
-  if (!current()) return;
-  state.version = answer.version;
-  state.classes = answer.classes;
+function place({ version, classes, undo, redo }) {
+  state.version = version;
+  state.classes = classes;
+  if (state.journal && undo !== undefined) Object.assign(state.journal, { undo, redo });
   if (state.classes.some((c) => c.name === state.draft)) state.draft = null;
   if (!names().includes(state.active)) state.active = names()[0] ?? null;
   state.classes.forEach((c) => slot(c.name));
+}
+
+// `answer`: the classes, if they are known already. A newer call makes an older one moot.
+let latest = 0;
+export async function refresh(answer = { version: state.version, classes: state.classes }, placed = () => {}) {
+  const mine = ++latest;
+  const current = () => mine === latest;
+  const found = answer ?? (await api.classes());
+  if (!current()) return;
+  place(found);
   tell("classes");
   placed();
-  if (!answers()) {
-    Object.assign(state, { claims: null, suggestions: null, progress: null, judged: null, colours: null });
-    tell("claims", "suggestions", "progress", "judged", "colours");
+  const journal = ask(api.journal(RECENT), "journal", current);
+  if (!answered()) {
+    Object.assign(state, { trust: null, questions: null, judged: null, why: null });
+    tell("trust", "questions", "judged", "why", "claims");
+    await journal;
     if (state.classes.length) return say("One class alone: this method cannot say which nodes are like it.");
     return say(`${plural(state.model.data.nodes, "node")}, no class yet.`);
   }
-  const what = `${plural(state.classes.length, "class")} (${plural(labelled(), "labelled node")})`;
-  say(`Asking which of ${number(state.model.data.nodes)} nodes are claimed by ${what}…`);
   const began = performance.now();
-  const late = state.model.suggests === false ? null : more(current);
-  late?.catch(() => {}); // its trouble is told below, after that of the others
   await Promise.all([
-    place(current),
-    ask(api.classify({ ...judging(), all: true, limit: BEST, explain: true }), "claims", current),
-    state.map && ask(paint(), "colours", current),
-    measure(current),
+    questions(current),
+    ask(api.trust(judging()), "trust", current),
+    journal,
     judge(current),
+    ...claimed.map((listener) => listener(current)),
   ]);
   if (current()) say(`${summary()} (${Math.round(performance.now() - began)} ms)`);
-  await late;
 }
 
-// One class alone can only be open: every node is in a closed set of one class.
-export function judging() {
-  const { transductive, openSet, threshold } = state.options;
-  const mode = transductive ? "transductive" : "inductive";
-  if (!state.model.open_set) return { mode };
-  return openSet || state.classes.length === 1 ? { mode, threshold } : { mode, closed_set: true };
-}
-
-// Whether there is an answer at all: a method that cannot tell strangers has nothing to say of one class alone.
-const answers = () => state.classes.length > (state.model.open_set ? 0 : 1);
-
-// The classes of the map's nodes; where there are many classes, of every so many nodes: an answer has its size.
-async function paint() {
-  const step = Math.ceil((state.map.nodes.length * state.classes.length) / PAINTED);
-  const nodes = state.map.nodes.filter((_, i) => i % step === 0);
-  const { classes, results } = await api.classify({ ...judging(), nodes, explain: false });
-  return { classes, of: (i) => (i % step === 0 ? results[i / step] : undefined) };
-}
+// Views that show what is claimed ask for it themselves, if they are shown.
+const claimed = [];
+export const onClaims = (listener) => claimed.push(listener);
 
 async function ask(answer, topic, current) {
   const found = await answer;
@@ -93,53 +82,58 @@ async function ask(answer, topic, current) {
 }
 
 function summary() {
-  const counts = state.claims?.classes ?? [];
-  return (
-    counts.map((name) => `${name} claims ${number(claimsOf(name))}`).join(", ") +
-    ` of ${plural(state.model.data.nodes, "node")}.`
-  );
+  const counts = state.classes.map(({ name }) => [name, claimsOf(name)]).filter(([, count]) => count !== null);
+  const told = counts.slice(0, 4).map(([name, count]) => `${name} claims ${number(count)}`);
+  return `${told.join(", ")}${counts.length > 4 ? ", …" : ""} of ${plural(state.model.data.nodes, "node")}.`;
 }
 
-// Where the support nodes are on the map; those outside its sample are asked for one by one.
-async function place(current) {
-  if (!state.map) return;
-  const missing = state.classes.flatMap((c) => c.support).filter((s) => !state.positions.has(s.node));
-  for (let i = 0; i < missing.length; i += TOGETHER)
-    for (const found of await Promise.all(missing.slice(i, i + TOGETHER).map((s) => api.node(s.node))))
-      state.positions.set(found.node, found.position);
-  if (missing.length && current()) tell("places");
+// Questions whose answers are on their way.
+export const pending = new Set();
+const isOpen = ({ node, class: about }) =>
+  about === state.active && !pending.has(node) && !state.skipped.has(node) && saidOf(node, about) === null;
+
+// The question that is on the screen stays there until it is answered: nobody says yes to another one by mistake.
+export async function questions(current = () => true) {
+  if (state.model.suggests === false || !classNamed(state.active)) {
+    state.questions = null;
+    return tell("questions");
+  }
+  const about = state.active;
+  const exclude = [...state.skipped].slice(-state.model.limits.nodes);
+  const found = await api.next({ ...judging(), class: about, count: AHEAD, exclude });
+  if (!current() || state.active !== about) return;
+  const kept = (state.questions ?? []).slice(0, 1).filter(isOpen);
+  const fresh = found.questions.filter((q) => q.node !== kept[0]?.node && isOpen(q));
+  state.questions = [...kept, ...fresh];
+  tell("questions");
 }
 
-async function measure(current) {
-  const found = await api.progress(judging());
-  if (!current()) return;
-  state.progress = found;
-  remember(found);
-  tell("progress");
-}
-
-// Where the data knows every class, only nodes of these classes are asked about, so that its labels can answer.
-export async function more(current = () => true) {
-  const exclude = [...state.answered.keys()].slice(-state.model.limits.nodes);
-  await ask(api.suggest({ count: SUGGESTIONS, exclude, known: allKnown() }), "suggestions", current);
-}
-
-// What the classes say of the node looked at, and of its neighbours.
+// What the classes say of the node looked at and of its neighbours, and why.
 export async function judge(current = () => true) {
-  if (!state.node || !answers()) return;
+  if (!state.node || !answered()) return;
   const nodes = [state.node.node, ...state.node.neighbours.map((n) => n.node)];
-  const answer = await api.classify({ ...judging(), nodes, explain: true });
-  if (!current() || state.node?.node !== nodes[0]) return;
-  state.judged = { classes: answer.classes, closed: answer.closed_set, of: new Map(answer.results.map((r) => [r.node, r])) };
+  const same = () => current() && state.node?.node === nodes[0];
+  const about = state.active;
+  const explained = state.model.explains && classNamed(about) ? api.why(nodes[0], about) : Promise.resolve(null);
+  explained.catch(() => {}); // told below, after the other's trouble
+  const answer = await api.classify({ ...judging(), nodes, explain: false });
+  if (!same()) return;
+  const of = new Map(answer.results.map((r) => [r.node, r]));
+  state.judged = { classes: answer.classes, closed: answer.closed_set, of };
   tell("judged");
+  const why = await explained;
+  if (!same() || state.active !== about) return;
+  state.why = why;
+  tell("why");
 }
 
 // Another tab, or another program, may have changed the classes while this one was not looked at.
-on("model", () => {
+on("opened", () => {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || !idle()) return;
     attempt(async () => {
-      if ((await api.classes()).version !== state.version) await refresh();
+      const found = await api.classes();
+      if (found.version !== state.version) await refresh(found);
     });
   });
 });

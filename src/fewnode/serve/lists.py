@@ -1,0 +1,69 @@
+"""A list that somebody pasted or uploaded: nodes, or nodes and classes. It changes nothing."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from fewnode.errors import FewnodeError
+from fewnode.serve.bodies import LISTED
+from fewnode.serve.naming import plain
+from fewnode.serve.snapshot import Snapshot
+from fewnode.sheets import bare
+
+SEPARATORS = "\t;,|"
+NODE, CLASS = ("node", "id", "name"), ("class", "label")
+"""What a header may call the two columns."""
+
+
+def read_list(now: Snapshot, text: str) -> dict[str, Any]:
+    """The nodes of the list that are there, with their classes; lines that name no node of the network."""
+    rows = list(_rows(text))
+    header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
+    has_header = bool(header) and header[0] in NODE and not _is_node(now, rows[0][1][0])
+    place = next((i for i, cell in enumerate(header) if has_header and cell in CLASS), 1)
+    nodes: list[dict[str, Any]] = []
+    unknown, seen, repeated = [], set[tuple[str, str | None]](), 0
+    for line, cells in rows[has_header:]:
+        if len(nodes) >= LISTED:
+            raise FewnodeError(f"line {line}: more than {LISTED:,} nodes; give them in several lists")
+        name = bare(cells[0].strip())
+        label = bare(cells[place].strip()) if place < len(cells) else ""
+        if not _is_node(now, name) or not _is_class(label):
+            unknown.append({"line": line, "text": ",".join(cells)[:200]})
+            continue
+        found = (now.name(name), label or None)
+        repeated += found in seen
+        if found not in seen:
+            nodes.append({"node": found[0], "class": found[1]})
+        seen.add(found)
+    widest = max((len(cells) for _, cells in rows), default=0)
+    names = [cell.strip() for cell in rows[0][1]] if has_header else []
+    unused = [names[i] if i < len(names) else f"column {i + 1}" for i in range(1, widest) if i != place]
+    return {"nodes": nodes, "unknown": unknown, "repeated": repeated, "unused_columns": unused}
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines that hold something, with their numbers. The separator is the one that the first line has."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    separator = max(SEPARATORS, key=first.count) if any(map(first.count, SEPARATORS)) else ","
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                cells = next(csv.reader([line], delimiter=separator))
+            except csv.Error:
+                cells = [line]
+            yield number, cells
+
+
+def _is_node(now: Snapshot, name: str) -> bool:
+    return now.has(now.base.form(name.strip()))
+
+
+def _is_class(label: str) -> bool:
+    try:
+        return not label or (plain(label) == label and len(label) <= 200)
+    except ValueError:
+        return False

@@ -1,0 +1,74 @@
+"""The map: a fixed linear picture of all embeddings, as JSON for some nodes and as numbers for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import orjson
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fewnode.class_labels import UNKNOWN
+from fewnode.dataset import Dataset
+from fewnode.graph import Ints
+
+MARGIN = 0.06
+"""The strip at each border that outliers share: the farther one is, the nearer to the border, which none reaches."""
+FAR, NOT_KNOWN = 65_535, 255
+
+
+class MapProjection:
+    """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
+
+    def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
+        """With the axes and borders of another map, if there is one."""
+        self.z = z
+        self.mean: Tensor = z.mean(dim=0) if like is None else like.mean
+        self.axes: Tensor = self._main_axes() if like is None else like.axes
+        self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
+        self.xy = self.place(z).numpy()
+
+    def _main_axes(self) -> Tensor:
+        centred = (self.z - self.mean).double()
+        axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
+        axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
+        return axes.float() if self.z.shape[1] > 1 else torch.ones(1, 2)
+
+    def _borders(self) -> tuple[Tensor, Tensor]:
+        flat = (self.z - self.mean) @ self.axes
+        if flat.shape[0] < 1e6:
+            return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
+        return flat.amin(dim=0), flat.amax(dim=0)
+
+    def place(self, z: Tensor) -> Tensor:
+        """Coordinates between 0 and 1; the farthest hundredth of the nodes is drawn in the margin."""
+        low, high = self.borders
+        t = ((z - self.mean) @ self.axes - low) / (high - low).clamp(min=1e-12)
+        inner = 1 - 2 * MARGIN
+        inside = MARGIN + t.clamp(0, 1) * inner
+        beyond = MARGIN * (1 - torch.exp(-(t - t.clamp(0, 1)).abs() * inner / MARGIN))
+        return (inside + torch.sign(t - 0.5) * beyond).mul(1e4).round().div(1e4).clamp(1e-4, 1 - 1e-4)
+
+
+def map_file(data: Dataset, xy: NDArray[np.float32], version: str) -> bytes:
+    """A line of JSON, then x and y of every node as 16 bits each, then a byte each: its known class, 255 if none."""
+    y = data.y
+    known = np.where((y == UNKNOWN) | (y >= NOT_KNOWN), NOT_KNOWN, y).astype(np.uint8)
+    header = {"nodes": data.graph.n, "class_names": data.class_names[:NOT_KNOWN], "version": version}
+    columns = [np.ascontiguousarray(np.rint(xy[:, i] * FAR).astype("<u2")).tobytes() for i in (0, 1)]
+    return b"".join([orjson.dumps(header), b"\n", *columns, known.tobytes()])
+
+
+def claims_file(place: Ints, classes: list[str], version: str) -> bytes:
+    """A line of JSON, then a byte a node in the order of `map_file`: 0 for none, 1 for the first class, and so on."""
+    header: dict[str, Any] = {"version": version, "classes": classes}
+    return orjson.dumps(header) + b"\n" + (place + 1).astype(np.uint8).tobytes()
+
+
+def spread(nodes: Ints, count: int) -> Ints:
+    """At most so many of the nodes, evenly."""
+    if nodes.size <= count:
+        return nodes
+    return nodes[np.linspace(0, nodes.size - 1, max(0, count)).round().astype(np.int64)]

@@ -1,0 +1,357 @@
+"""What people answer is kept by the service, teaches it, and can be taken back; lists and files say the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from fewnode.dataset import Dataset
+from fewnode.estimator import Estimator
+from fewnode.serve import journal
+from service import Answer, InProcess
+from service_networks import of_tables, texts
+
+Start = Callable[[], InProcess]
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return texts()
+
+
+@pytest.fixture(scope="module")
+def model(data: Dataset) -> Estimator:
+    return Estimator("gpn-plus").fit(data)
+
+
+@pytest.fixture
+def start(model: Estimator, data: Dataset, tmp_path: Path) -> Iterator[Start]:
+    started: list[InProcess] = []
+
+    def again() -> InProcess:
+        for old in started:
+            old.close()
+        started.append(InProcess(model, data, tmp_path / "state.sqlite"))
+        return started[-1]
+
+    yield again
+    for old in started:
+        old.close()
+
+
+@pytest.fixture
+def service(start: Start) -> InProcess:
+    """With two classes."""
+    found = start()
+    for name in ("mail", "vpn"):
+        assert found.ask(f"/api/classes/{name}", {"support": [f"{name}-0"], "by": "Bob"}, "PUT").status == 200
+    return found
+
+
+def say(service: InProcess, *answers: tuple[str, str, str | None], **more: Any) -> Answer:
+    given = [{"node": node, "class": name, "verdict": verdict} for node, name, verdict in answers]
+    return service.ask("/api/answers", {"answers": given, **more})
+
+
+def claims(service: InProcess, **body: Any) -> Any:
+    answer = service.ask("/api/claims", {"limit": 1000, **body})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def by_node(service: InProcess, **body: Any) -> dict[str, Any]:
+    return {row["node"]: row for row in claims(service, **body)["rows"]}
+
+
+# --- answers ---
+
+
+def test_yes_and_no_are_kept_and_teach(service: InProcess, start: Start) -> None:
+    before = by_node(service, threshold=0.0)
+    answer = say(service, ("mail-1", "mail", "yes"), ("mail-2", "mail", "no"), by="Ann")
+    assert answer.status == 200
+    assert (answer.json["number"], answer.json["undo"], answer.json["redo"]) == (3, True, False)
+    mail = answer.json["classes"][0]
+    assert [each["node"] for each in mail["support"]] == ["mail-0", "mail-1"]
+    assert (mail["rejected"], mail["answers"]) == (["mail-2"], 2)
+    after = by_node(service, threshold=0.0)
+    assert after["mail-1"]["verdict"] == "yes"
+    assert after["mail-1"]["by"] == "Ann"
+    assert after["mail-2"]["class"] != "mail"
+    assert before["mail-2"]["class"] == "mail"
+    again = start()
+    assert again.ask("/api/classes").json["classes"] == service.service.session.classes()["classes"]
+    assert by_node(again, threshold=0.0)["mail-1"]["when"] == after["mail-1"]["when"]
+
+
+def test_answers_are_all_kept_or_none(service: InProcess) -> None:
+    version = service.ask("/api/classes").json["version"]
+    for status, answers in (
+        (409, [("mail-1", "mail", "yes"), ("vpn-0", "mail", "yes")]),
+        (404, [("mail-1", "mail", "yes"), ("mail-2", "spam", "yes")]),
+        (422, [("mail-1", "mail", "yes"), ("nobody", "mail", "yes")]),
+        (422, [("mail-1", "mail", "yes"), ("mail-1", "mail", "no")]),
+        (409, [("mail-1", "vpn", "no"), ("mail-0", "mail", "no")]),
+    ):
+        answer = say(service, *answers)
+        assert answer.status == status, answer.body
+        assert set(answer.json) == {"error", "hint"}
+    assert service.ask("/api/classes").json["version"] == version
+    assert say(service, ("mail-1", "mail", "yes"), by="a\nb").status == 422
+    assert service.ask("/api/answers", {"answers": []}).status == 422
+    assert say(service, ("mail-1", "mail", "maybe")).status == 422
+
+
+def test_the_same_answer_again_changes_nothing(service: InProcess) -> None:
+    first = say(service, ("mail-1", "mail", "yes"), by="Ann").json["version"]
+    assert say(service, ("mail-1", "mail", "yes"), by="Bob").json["version"] == first
+    assert by_node(service)["mail-1"]["by"] == "Ann"
+    withdrawn = say(service, ("mail-1", "mail", None))
+    assert [each["node"] for each in withdrawn.json["classes"][0]["support"]] == ["mail-0"]
+    assert withdrawn.json["classes"][0]["answers"] == 0
+
+
+def test_a_node_that_was_answered_for_can_be_deleted_only_if_it_is_no_example(service: InProcess) -> None:
+    say(service, ("mail-1", "mail", "yes"), ("mail-2", "mail", "no"))
+    assert service.ask("/api/nodes/mail-1", method="DELETE").status == 409
+    assert service.ask("/api/nodes/mail-2", method="DELETE").status == 200
+    assert service.ask("/api/classes").json["classes"][0]["rejected"] == []
+    service.ask("/api/undo", {})
+    assert service.ask("/api/classes").json["classes"][0]["rejected"] == ["mail-2"]
+
+
+# --- taking back ---
+
+
+def test_undo_goes_back_through_everything_and_redo_again(service: InProcess, start: Start) -> None:
+    say(service, ("mail-1", "mail", "no"), by="Ann")
+    service.ask("/api/labels/mail-3", {"class": "letters", "by": "Ann"}, "PUT")
+    service.ask("/api/nodes", {"nodes": [{"node": "new", "row": {"about": "mail spam"}, "edges": ["mail-0"]}]})
+    service.ask("/api/classes/vpn", method="DELETE")
+    before = service.ask("/api/classes").json["classes"]
+    service = start()  # it survives a restart
+    undone = [service.ask("/api/undo", {"by": "Eve"}).json["what"] for _ in range(6)]
+    assert undone[0] == "Undone: vpn was forgotten."
+    assert undone[3] == "Undone: mail-1 is not in mail."
+    assert service.ask("/api/classes").json["classes"] == []
+    assert service.ask("/api/undo", {}).status == 409
+    assert service.ask("/api/nodes/mail-3").json["class"] is None
+    assert service.ask("/api/nodes/new").status == 404
+    for _ in range(6):
+        answer = service.ask("/api/redo", {})
+        assert answer.status == 200, answer.body
+    assert answer.json["redo"] is False
+    after = service.ask("/api/classes").json["classes"]
+    assert [(each["name"], each["rejected"]) for each in after] == [(each["name"], each["rejected"]) for each in before]
+    assert service.ask("/api/nodes/mail-3").json["class"] == "letters"
+    assert service.ask("/api/nodes/new").status == 200
+    assert service.ask("/api/redo", {}).status == 409
+
+
+def test_a_change_after_undo_is_another_way(service: InProcess) -> None:
+    say(service, ("mail-1", "mail", "yes"))
+    service.ask("/api/undo", {})
+    assert say(service, ("mail-1", "mail", "no")).json["redo"] is False
+    assert service.ask("/api/redo", {}).status == 409
+
+
+def test_undo_is_conditional_as_every_change(service: InProcess) -> None:
+    assert service.ask("/api/undo", {}, If_Match='"0-12345678"').status == 412
+    version = service.ask("/api/classes").json["version"]
+    assert service.ask("/api/undo", {}, If_Match=f'"{version}"').status == 200
+    assert say(service, ("mail-1", "mail", "yes")).status == 200
+    headers = {"If_Match": f'"{version}"'}
+    body = {"answers": [{"node": "mail-2", "class": "mail", "verdict": "yes"}]}
+    assert service.ask("/api/answers", body, **headers).status == 412
+
+
+def test_only_so_many_changes_can_be_undone() -> None:
+    history = journal.History()
+    for number in range(journal.UNDO + 5):
+        history.add(number, {"delete class": "x"})
+    assert (len(history.undoable), history.undoable[0]) == (journal.UNDO, 5)
+
+
+def test_the_journal_says_who_when_and_what(service: InProcess) -> None:
+    say(service, ("mail-1", "mail", "yes"), ("mail-2", "mail", "no"), by="Ann")
+    service.ask("/api/undo", {"by": "Eve"})
+    found = service.ask("/api/journal").json
+    assert (found["total"], found["undo"], found["redo"]) == (4, True, True)
+    told = [(entry["number"], entry["by"], entry["what"], entry["undone"]) for entry in found["entries"]]
+    assert told[:2] == [
+        (4, "Eve", "Undone: 2 answers for mail: 1 yes, 1 no.", False),
+        (3, "Ann", "2 answers for mail: 1 yes, 1 no.", True),
+    ]
+    assert told[3] == (1, "Bob", "mail is given by 1 example.", False)
+    page = service.ask("/api/journal?limit=1&offset=3").json["entries"]
+    assert [entry["number"] for entry in page] == [1]
+    table = list(csv.DictReader(io.StringIO(service.ask("/api/export/journal.csv").body.decode())))
+    assert [row["by"] for row in table] == ["Eve", "Ann", "Bob", "Bob"]
+    assert json.loads(service.ask("/api/export/journal.json").body)["entries"] == found["entries"]
+
+
+# --- labels ---
+
+
+def test_a_label_that_the_data_has_wrong_is_corrected(tmp_path: Path) -> None:
+    network = of_tables()
+    service = InProcess(network.model, network.data, tmp_path / "state.sqlite")
+    assert service.ask("/api/labels/A0", {"class": "shop"}, "PUT").status == 200
+    assert service.ask("/api/nodes/A0").json["class"] == "shop"
+    version = service.ask("/api/labels/A0", {"class": None}, "PUT").json["version"]
+    assert service.ask("/api/nodes/A0").json["class"] is None
+    assert service.ask("/api/labels/A0", {"class": "bank"}, "PUT").json["version"] != version
+    assert service.service.session.now.state.labels == {}, "what the data has is no correction"
+    assert service.ask("/api/labels/nobody", {"class": "bank"}, "PUT").status == 404
+    assert service.ask("/api/labels/A0", {"class": " x"}, "PUT").status == 422
+    assert service.ask("/api/labels/A0", {}, "PUT").status == 422
+    service.close()
+
+
+# --- lists and files ---
+
+
+def test_the_list_is_sorted_filtered_and_cut_into_pages(service: InProcess) -> None:
+    rows = claims(service, threshold=0.0)["rows"]
+    assert len(rows) == 48
+    assert [row["probability"] for row in rows] == sorted((row["probability"] for row in rows), reverse=True)
+    names = [row["node"] for row in claims(service, threshold=0.0, sort="node", descending=False)["rows"]]
+    assert names == sorted(names)
+    page = claims(service, threshold=0.0, sort="node", descending=False, offset=3, limit=2)
+    assert ([row["node"] for row in page["rows"]], page["total"]) == (names[3:5], 48)
+    only = claims(service, threshold=0.0, **{"class": "mail"}, filter={"unanswered": True, "text": "spam"})["rows"]
+    assert {row["class"] for row in only} == {"mail"}
+    assert all(row["verdict"] is None for row in only)
+    told = claims(service, threshold=0.0, filter={"attribute": "spam"}, attributes=["spam"], sort="spam")["rows"]
+    assert {row["attributes"]["spam"] for row in told} == {1.0}
+    assert service.ask("/api/claims", {"class": "nothing"}).status == 404
+    assert service.ask("/api/claims", {"sort": "colour"}).status == 422
+    assert service.ask("/api/claims", {"attributes": ["about"]}).status == 422
+
+
+@pytest.mark.parametrize("how", [{}, {"class": "mail", "threshold": 0.2}, {"closed_set": True}])
+def test_every_file_says_what_the_page_says(service: InProcess, how: dict[str, Any]) -> None:
+    say(service, ("mail-1", "mail", "yes"), by="=Ann")
+    listed = claims(service, **how, attributes=["spam"])
+    query = "&".join(f"{name}={str(value).lower()}" for name, value in {**how, "attributes": "spam"}.items())
+    files = {kind: service.ask(f"/api/export/claims.{kind}?{query}").body for kind in ("csv", "json", "parquet")}
+    expected = [{name: value for name, value in row.items() if name != "group"} for row in listed["rows"]]
+    found = json.loads(files["json"])
+    assert found["rows"] == expected
+    assert (found["version"], found["model"].split(",")[0]) == (listed["version"], "gpn-plus")
+    assert found["threshold"] == (None if "closed_set" in how else how.get("threshold", 0.5))
+    frame = pq.read_table(io.BytesIO(files["parquet"])).to_pylist()
+    table = list(csv.DictReader(io.StringIO(files["csv"].decode())))
+    for own, line, row in zip(frame, table, expected, strict=True):
+        assert (own["node"], own["probability"], own["spam"]) == (
+            row["node"], row["probability"], row["attributes"]["spam"],
+        )  # fmt: skip
+        assert (line["node"], float(line["probability"])) == (row["node"], row["probability"])
+        assert own["by"] == row["by"]
+        assert line["by"] == ("'=Ann" if row["by"] else ""), "no formula for a spreadsheet"
+
+
+def test_nodes_that_came_later_raise_an_alert(service: InProcess) -> None:
+    row = {"about": "mail spam inbox"}
+    service.ask("/api/nodes", {"nodes": [{"node": "late", "row": row, "edges": ["mail-0", "mail-3"]}]})
+    found = service.ask("/api/alerts?since=2020-01-01&threshold=0").json
+    assert [node["node"] for node in found["nodes"]] == ["late"]
+    assert found["nodes"][0]["attached"] > found["since"]
+    assert service.ask("/api/alerts?since=2999-01-01T00:00:00Z").json["nodes"] == []
+    assert service.ask("/api/alerts?since=yesterday").status == 422
+    assert by_node(service, threshold=0.0, filter={"attached": True}).keys() == {"late"}
+
+
+def test_without_a_class_nothing_is_claimed(start: Start) -> None:
+    service = start()
+    assert claims(service) == {"version": service.ask("/api/classes").json["version"], "total": 0, "rows": []}
+    assert service.ask("/api/alerts?since=2020-01-01").json["nodes"] == []
+    header, _, rest = service.ask("/api/map/claims.bin").body.partition(b"\n")
+    assert (json.loads(header)["classes"], rest) == ([], bytes(48))
+
+
+@pytest.mark.parametrize("header", ["", "node,class,colour\n", "\ufeffid;label;colour\n"])
+def test_a_pasted_list_is_read_and_nothing_of_it_is_dropped_silently(service: InProcess, header: str) -> None:
+    lines = ["mail-1,mail,red", "", "nobody,mail", "mail-1,mail", "vpn-3", '"vpn-4","a ""b""",x', "mail-2,\x07"]
+    text = header + "\r\n".join(lines)
+    found = service.ask("/api/lists", {"text": text.replace(",", ";") if ";" in header else text}).json
+    assert found["nodes"] == [
+        {"node": "mail-1", "class": "mail"},
+        {"node": "vpn-3", "class": None},
+        {"node": "vpn-4", "class": 'a "b"'},
+    ]
+    first = 1 if header else 0
+    assert [each["line"] for each in found["unknown"]] == [3 + first, 7 + first]
+    assert found["repeated"] == 1
+    assert found["unused_columns"] == (["colour"] if header else ["column 3"])
+    assert service.ask("/api/lists", {"text": ""}).status == 422
+
+
+# --- the map, and what a form needs ---
+
+
+def test_the_map_as_numbers_is_the_map(service: InProcess) -> None:
+    header, _, rest = service.ask("/api/map.bin").body.partition(b"\n")
+    n = json.loads(header)["nodes"]
+    x, y = np.frombuffer(rest, "<u2", 2 * n).reshape(2, n) / 65_535
+    names = service.ask(f"/api/names?rows={','.join(map(str, range(n)))}").json["names"]
+    plane = service.ask("/api/map").json
+    place = [names.index(name) for name in plane["nodes"]]
+    assert np.abs(x[place] - plane["x"]).max() < 1e-4
+    assert np.abs(y[place] - plane["y"]).max() < 1e-4
+    assert 0 < min(plane["x"]) <= max(plane["x"]) < 1, "no node is drawn on the border"
+    assert len(rest) == 5 * n
+    header, _, claimed = service.ask("/api/map/claims.bin?threshold=0").body.partition(b"\n")
+    rows = by_node(service, threshold=0.0)
+    classes = [None, *json.loads(header)["classes"]]
+    assert [classes[place] for place in claimed] == [rows[name]["class"] for name in names]
+    assert service.ask("/api/names?rows=48").status == 404
+    assert service.ask("/api/names?rows=x").status == 422
+
+
+def test_a_form_has_the_columns_of_the_dataset(service: InProcess, tmp_path: Path) -> None:
+    assert service.ask("/api/columns").json == {"columns": [{"name": "about", "kind": "text"}], "way": "row"}
+    network = of_tables()
+    other = InProcess(network.model, network.data, tmp_path / "other.sqlite")
+    found = other.ask("/api/columns").json
+    assert [(each["name"], each["kind"]) for each in found["columns"]] == [
+        ("about", "text"),
+        ("balance", "number"),
+        ("country", "category"),
+        ("kind", "label"),
+    ]
+    assert found["columns"][2]["values"] == ["1", "FR", "true"]
+    other.close()
+
+
+@pytest.mark.parametrize("kind", ["no words", "no edges", "vectors", "no attributes"])
+def test_any_dataset_can_be_asked_about(tmp_path: Path, kind: str) -> None:
+    """Without words, names, edges or attributes: everything works, or says why not."""
+    rng, y = np.random.default_rng(0), np.repeat(range(4), 10)
+    x: Any = np.eye(4, dtype=np.float32)[y] + rng.random((40, 4), dtype=np.float32) / 4
+    x = {"no words": sp.csr_array(x), "vectors": x - 0.5, "no attributes": None}.get(kind, x)
+    adj = np.zeros((40, 40)) if kind == "no edges" else (y[:, None] == y) & (rng.random((40, 40)) < 0.4)
+    data = Dataset.from_scipy(sp.csr_array(adj), x, y)
+    service = InProcess(Estimator("gpn-plus").fit(data), data, tmp_path / "state.sqlite")
+    for name, node in (("ü/?#&%", "0"), ("'\"<b>", "10")):
+        service.ask("/api/classes/" + name.replace("%", "%25").replace("?", "%3F").replace("#", "%23"),
+                    {"support": [node]}, "PUT")  # fmt: skip
+    assert [each["name"] for each in service.ask("/api/classes").json["classes"]] == ["ü/?#&%", "'\"<b>"]
+    assert say(service, ("1", "ü/?#&%", "yes"), ("11", "ü/?#&%", "no")).status == 200
+    assert claims(service, threshold=0.0)["total"] == 40
+    for path in ("/api/nodes?near=3", "/api/nodes?search=3&in=all", "/api/attributes", "/api/columns",
+                 "/api/map.bin", "/api/examples", "/api/export/claims.parquet"):  # fmt: skip
+        assert service.ask(path).status == 200, path
+    told = service.ask("/api/nodes?search=x&in=text")
+    assert (told.status, "no words" in told.json["error"]) == (422, True)
+    assert service.ask("/api/next", {"count": 2}).status == 200
+    service.close()
