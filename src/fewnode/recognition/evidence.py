@@ -79,7 +79,8 @@ def along(z: Float[Tensor, "q d"], directions: Float[Tensor, "d n"]) -> Float[Te
 def left_out_nearness(prepared: PreparedSupport, y: Ints, c: int, distance: str) -> Float[Tensor, "k n"]:
     """How near each support node of class c is to the prototypes, where that of its own class is made without it.
 
-    `y` has the class of every row of the prepared support. A node that stands for its class alone cannot be left out.
+    `y` has the class of every row of the prepared support, and nodes come before descriptions. The only node of a class
+    is not left out: no node is as near to a description as to nodes.
     """
     labels = torch.from_numpy(y)
     count = prepared.beta.cpu() if prepared.count is None else prepared.count
@@ -87,7 +88,7 @@ def left_out_nearness(prepared: PreparedSupport, y: Ints, c: int, distance: str)
     share = count[own] / count[own].sum()
     z, p = prepared.z[own], prepared.prototypes
     near = nearness(z, p, distance)
-    if len(z) > 1:
+    if prepared.shots[c] > 1:
         others = (p[c] - share[:, None] * z) / (1 - share).clamp(min=1e-6)[:, None]
         left = torch.cat([nearness(z[[i]], others[[i]], distance) for i in range(len(z))])
         near[:, c] = left[:, 0]
