@@ -23,8 +23,6 @@ import numpy as np
 
 import fewnode
 
-CLASSES = 3
-"""Classes that are there at a time."""
 ROUND = 60
 """Verdicts for a class before the next one begins."""
 
@@ -73,16 +71,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="debian")
     parser.add_argument("--actions", type=int, default=2000)
+    parser.add_argument("--classes", type=int, default=1, help="classes that are there at a time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         service = Service(options.data, Path(folder) / "state.sqlite")
         try:
-            run(service, fewnode.load(options.data), options.actions)
+            run(service, fewnode.load(options.data), options.actions, options.classes)
         finally:
             service.end()
 
 
-def run(service: Service, data: fewnode.Dataset, actions: int) -> None:
+def run(service: Service, data: fewnode.Dataset, actions: int, classes: int) -> None:
     times, client = Times(service), service.client
     large = [c for c in data.split.test or range(len(data.class_names)) if data.class_sizes[c] >= 100]
     done, grown, turn = 0, [], 0
@@ -90,7 +89,7 @@ def run(service: Service, data: fewnode.Dataset, actions: int) -> None:
         name = data.class_names[large[turn % len(large)]]
         node = data.node_name(int(data.members(data.class_names.index(name))[turn]))
         turn += 1
-        for old in client.classes()[: 1 - CLASSES or None]:
+        for old in client.classes()[: 1 - classes or None]:
             client.delete_class(old.name)
         client.put_class(name, [node], description="" if turn % 2 and client.model()["describes"] else None)
         done += label(times, data, name, min(ROUND, actions - done))

@@ -46,7 +46,7 @@ from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
 from fewnode.io import canonical, load_dataset, save_dataset
 from fewnode.pools import read_pool, save_pool
-from fewnode.serve.state import State
+from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
 from fewnode.train import History, Point
 from fewnode.tune import read_options
@@ -368,7 +368,10 @@ def _state(path: Path) -> bytes:
     with closing(Store(path, DATA)) as store:
         store.read()
         store.commit(state, {"attach": [{"node": "new"}]})
-        store.commit(state.with_class("mail", ("n3",), "send and filter e-mail"), {"put class": "mail"})
+        state = state.with_class("mail", ("n3",), "send and filter e-mail")
+        store.commit(state, {"put class": "mail"})
+        answered = state.with_verdict("vpn", "n5", Verdict(False, True, "Ann", "2026-01-31T12:00:00.000+00:00"))
+        store.commit(answered.with_label("n6", "mail"), {"label": {"node": "n6", "class": "mail"}}, "Ann")
     return path.read_bytes()
 
 

@@ -365,7 +365,10 @@ class Comparison(RuleBasedStateMachine):
     @rule()
     def read_tables(self) -> None:
         support = list(csv.reader(self.local.ask("/api/export/support.csv").body.decode().splitlines()))
-        assert support[1:] == [[node, name] for name, nodes in self.model.classes.items() for node in nodes]
+        yes = [[node, name] for name, nodes in self.model.classes.items() for node in nodes]
+        no = {(node, name, "no") for (name, node), verdict in self.model.verdicts.items() if not verdict[0]}
+        assert [row[:2] for row in support[1:] if row[2:] != ["no"]] == yes
+        assert {tuple(row) for row in support[1:] if row[2:] == ["no"]} == no
         answer = self.question(lambda: self.local.ask("/api/export/labels.csv"), self.model.answers)
         if answer is not None:
             table = list(csv.reader(answer.body.decode().splitlines()))

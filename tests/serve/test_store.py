@@ -16,16 +16,20 @@ import pytest
 
 from fewnode.errors import FewnodeError
 from fewnode.serve import store as module
-from fewnode.serve.state import State
+from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store, Unusable
 
 DATA = "0" * 64
+WHEN = "2026-01-31T12:00:00.000+00:00"
 FIRST = State(
     {"ä": ("x", "y")},
     {"new": {"attributes": {"word": 1.5}}},
     frozenset({"gone"}),
     {("new", "x"): True},
     {"ä": "ein\nSatz"},
+    verdicts={("ä", "x"): Verdict(True, False, "Ann", WHEN), ("ä", "z"): Verdict(False, True, None, WHEN)},
+    labels={"x": "bank", "y": None},
+    arrivals={"new": WHEN},
 )
 SECOND = State(
     {"b": ("z",), "ä": ("x",), "said": ()},
@@ -38,7 +42,7 @@ SECOND = State(
 
 def content(state: State) -> tuple[Any, ...]:
     same = list(state.classes.items()), list(state.nodes.items()), state.removed, dict(state.edges)
-    return *same, dict(state.descriptions)
+    return *same, dict(state.descriptions), dict(state.verdicts), dict(state.labels), dict(state.arrivals)
 
 
 @pytest.fixture
@@ -172,6 +176,24 @@ FORGED = {
     "an amount that is text": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 'x')"],
     "an amount without end": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 9e999)"],
     "an edge that nobody gave": ["INSERT INTO ties VALUES ('a', 'b', 'pays', 1.0)"],
+    "an answer more": ["INSERT INTO verdicts VALUES ('b', 'x', 0, 0, NULL, '2026-01-31T12:00:00.000+00:00')"],
+    "an answer that its class contradicts": [
+        "INSERT INTO verdicts VALUES ('b', 'x', 1, 0, NULL, '2026-01-31T12:00:00.000+00:00')"
+    ],
+    "an answer for no class": [
+        "INSERT INTO verdicts VALUES ('nobody', 'x', 1, 0, NULL, '2026-01-31T12:00:00.000+00:00')"
+    ],
+    "an answer that is neither": [
+        "INSERT INTO verdicts VALUES ('b', 'x', 2, 0, NULL, '2026-01-31T12:00:00.000+00:00')"
+    ],
+    "an answer at no time": ["INSERT INTO verdicts VALUES ('b', 'x', 0, 0, NULL, 'noon')"],
+    "an answer of bytes": ["INSERT INTO verdicts VALUES ('b', 'x', 0, 0, x'61', '2026-01-31T12:00:00.000+00:00')"],
+    "a label more": ["INSERT INTO labels VALUES ('x', 'bank')"],
+    "a label with control characters": ["INSERT INTO labels VALUES ('x', char(27))"],
+    "an arrival more": ["INSERT INTO arrivals VALUES ('x', '2026-01-31T12:00:00.000+00:00')"],
+    "an arrival at no time": ["INSERT INTO arrivals VALUES ('x', 5)"],
+    "somebody else": ["UPDATE journal SET who = 'Eve' WHERE number = 1"],
+    "another past": ["UPDATE journal SET before = '[]' WHERE number = 4"],
     "another head": ["UPDATE about SET value = 'x' WHERE key = 'head'"],
     "no head": ["DELETE FROM about WHERE key = 'head'"],
     "no format": ["UPDATE about SET value = '5' WHERE key = 'format'"],

@@ -26,7 +26,7 @@ from fewnode.recognition.transductive import rectify
 
 ASKED_FOR_ALL = 0.5
 """Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
-COMPARED, REMEMBERED = 8, 40
+COMPARED, REMEMBERED = 4, 40
 """Rows of a class that all nodes are compared with at a time, and how many such comparisons are remembered."""
 PART = 400
 """Nodes that are compared at a time where their vectors may come from a disk."""

@@ -263,8 +263,14 @@ class Session:
     # --- tables ---
 
     def support_csv(self) -> str:
-        rows = [[node, name] for name, nodes in self.now.state.classes.items() for node in nodes]
-        return csv_text([["node", "class"], *rows])
+        """Examples; where there are counter-examples, these too, with a column that says which are which."""
+        given = self.now.state.given
+        yes = [[node, each.name] for each in given for node in each.nodes]
+        no = [[node, each.name] for each in given for node in each.rejected]
+        if not no:
+            return csv_text([["node", "class"], *yes])
+        rows = [*([*row, "yes"] for row in yes), *([*row, "no"] for row in no)]
+        return csv_text([["node", "class", "answer"], *rows])
 
     def classes_csv(self) -> str:
         rows = [[each.name, each.description] for each in self.now.state.given if each.description is not None]

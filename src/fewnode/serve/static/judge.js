@@ -147,7 +147,7 @@ const verdict = (text, letter, next, said, look) =>
 
 const purpose = (next) =>
   next.purpose === "check"
-    ? "A check: drawn by chance from what is claimed, so that precision is measured fairly"
+    ? "A check: drawn by chance from what is claimed, to measure precision"
     : `Worth asking: ${next.why}`;
 
 function facts(next) {

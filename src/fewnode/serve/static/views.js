@@ -61,9 +61,10 @@ bar.addEventListener("keydown", (event) => {
 
 // --- the address ---
 
-function address() {
+// A view that nobody chose is not kept over a reload: the one that suits may be another then.
+function address(view = state.view) {
   const { active, node, options, version } = state;
-  const said = new URLSearchParams({ view: shown() });
+  const said = new URLSearchParams(view ? { view } : {});
   if (active !== null) said.set("class", active);
   if (node) said.set("node", node.node);
   said.set("threshold", options.threshold);
@@ -78,7 +79,7 @@ function remember() {
 }
 
 async function copy() {
-  const link = location.origin + location.pathname + address();
+  const link = location.origin + location.pathname + address(shown());
   try {
     await navigator.clipboard.writeText(link);
     say("The link is copied. It leads back to this view, class, node and threshold.");
