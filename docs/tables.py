@@ -49,15 +49,15 @@ def marked(entry, verdicts, interval):
 
 def five_way(shot, interval):
     """Accuracy of 5-way tasks: (network, method) -> text with its mark; and method -> its numbers of trainings."""
-    found, seeds = {}, {}
+    found, seeds = {}, {label: [] for section in grid() for label in section.labels}
     for section in grid():
         verdicts = compare(section)
         for dataset in section.datasets:
             for entry in section.of(dataset, setting=f"5-way {shot}-shot"):
                 if entry["accuracy"]:
                     found[dataset, entry.label] = marked(entry, verdicts, interval)
-                    seeds.setdefault(entry.label, []).append(entry)
-    return found, {label: seeds_text(entries, "accuracy") for label, entries in seeds.items()}
+                    seeds[entry.label].append(entry)
+    return found, {label: seeds_text(entries, "accuracy") for label, entries in seeds.items() if entries}
 
 
 def measured():
@@ -77,7 +77,7 @@ def methods(shot):
 
 
 def rivals():
-    """GPN+ beside the best other method of each cell."""
+    """GPN+ beside the best method of others in each cell; Propagation is ours, too."""
     rows, ahead = [], []
     for section in grid():
         for dataset in section.datasets:
@@ -86,13 +86,14 @@ def rivals():
                 if "5-way" not in setting or "gpn-plus" not in entries:
                     continue
                 own = entries.pop("gpn-plus").scores["accuracy"]
+                entries.pop("propagation", None)
                 label = max(entries, key=lambda name: entries[name]["accuracy"].mean)
                 gap = difference(own, entries[label].scores["accuracy"])
                 ahead.append(100 * gap.mean)
                 text = f"{100 * own.mean():.1f}", written(label), f"{100 * entries[label]['accuracy'].mean:.1f}"
                 rows.append([dataset, setting, *text, f"{signed(ahead[-1])} ± {100 * gap.ci95:.1f}"])
     rows.append([f"mean of {len(rows)}", "", "", "", "", f"**{signed(sum(ahead) / len(ahead))}**"])
-    return made(["network", "tasks", written("gpn-plus"), "best other", "its accuracy", "ahead by"], rows)
+    return made(["network", "tasks", written("gpn-plus"), "best of others", "its accuracy", "ahead by"], rows)
 
 
 # --- three class splits -------------------------------------------------------------------------------------------
