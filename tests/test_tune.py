@@ -62,8 +62,7 @@ def test_the_accuracy_is_that_of_a_model_with_these_options(found: Tuned, plante
 
 def test_the_same_seed_finds_the_same(found: Tuned, planted: Dataset) -> None:
     assert without_seconds(tune("propagation", planted, **SMALL)) == without_seconds(found)
-    other = tune("propagation", planted, **{**SMALL, "trials": 2}, seed=1)
-    assert without_seconds(other) != without_seconds(found)[:2]
+    assert without_seconds(tune("propagation", planted, **SMALL, seed=1)) != without_seconds(found)
 
 
 @pytest.mark.parametrize("method", ["propagation", "gpn"])
