@@ -62,7 +62,17 @@ def five_way(shot, interval):
 
 def measured():
     cells = five_way(5, interval=False)[0]
-    methods = ("gpn", "maml", "meta-gnn", "deepwalk", "logistic", "grace", "naq", "propagation", "gpn-plus")
+    methods = (
+        "gpn",
+        "maml",
+        "meta-gnn",
+        "deepwalk",
+        "logistic",
+        "correct-and-smooth",
+        "naq",
+        "propagation",
+        "gpn-plus",
+    )
     names = {"debian": "Debian", "amazon_clothing_test20": "Amazon-Clothing, 20 classes"}
     names |= {"coauthor_cs": "Coauthor-CS", "nell_partial": "NELL, in part", "wikispeedia": "Wikispeedia"}
     rows = [[name, *(cells.get((network, method), "") for method in methods)] for network, name in names.items()]
