@@ -25,25 +25,28 @@ def most_visited(
     found = np.full((n, count), -1, np.int64)
     score = np.empty(count)
     visits, left, touched, waits = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    seen, queue = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    seen, now, later, mass = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     for node in range(n):
-        seen[0], size, queue[0], head, tail = node, 1, node, 0, 1
-        left[node], touched[node], waits[node] = 1.0, True, True
-        while head != tail:
-            i = queue[head]
-            head = (head + 1) % (n + 1)
-            waits[i] = False
-            mass, left[i] = left[i], 0.0
-            visits[i] += alpha * mass
-            for place in range(indptr[i], indptr[i + 1]):
-                j = indices[place]
-                left[j] += (1 - alpha) * mass * share[place]
-                if not touched[j]:
-                    touched[j], seen[size] = True, j
-                    size += 1
-                if not waits[j] and left[j] >= tolerance * degree[j]:
-                    waits[j], queue[tail] = True, j
-                    tail = (tail + 1) % (n + 1)
+        seen[0], now[0], size, due = node, node, 1, 1
+        left[node], touched[node] = 1.0, True
+        while due:
+            for k in range(due):  # all of a round before any of the next: the numbers of nodes do not matter
+                i = now[k]
+                mass[k], left[i], waits[i] = left[i], 0.0, False
+                visits[i] += alpha * mass[k]
+            waiting = 0
+            for k in range(due):
+                i = now[k]
+                for place in range(indptr[i], indptr[i + 1]):
+                    j = indices[place]
+                    left[j] += (1 - alpha) * mass[k] * share[place]
+                    if not touched[j]:
+                        touched[j], seen[size] = True, j
+                        size += 1
+                    if not waits[j] and left[j] >= tolerance * degree[j]:
+                        waits[j], later[waiting] = True, j
+                        waiting += 1
+            now, later, due = later, now, waiting
         score[:] = 0.0
         for k in range(size):
             i = seen[k]
