@@ -114,5 +114,8 @@ class Condition:
                 raise PreconditionFailed(f"the service is still at version {now.version}")
 
 
+ALWAYS = Condition()
+
+
 def _tags(header: str) -> list[str]:
     return [tag.strip().strip('"') for tag in header.split(",")]
