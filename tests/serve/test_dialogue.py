@@ -447,3 +447,8 @@ def test_counter_examples_of_the_own_export_do_not_come_back_as_examples(service
     found = service.ask("/api/lists", {"text": text}).json
     assert found["nodes"] == [{"node": "mail-0", "class": "mail"}, {"node": "vpn-0", "class": "vpn"}]
     assert (found["said_no"], found["unused_columns"], found["unknown"]) == (1, [], [])
+
+
+def test_a_refusal_to_redo_says_where_the_changes_are(service: InProcess) -> None:
+    answer = service.ask("/api/redo", {})
+    assert (answer.status, answer.json["hint"]) == (409, "GET /api/journal has every change")

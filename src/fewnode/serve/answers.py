@@ -13,7 +13,7 @@ from fewnode.serve.dialogue_bodies import GivenAnswers, PutLabel
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
 from fewnode.serve.naming import alike
-from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, Snapshot
+from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, NothingLeft, Snapshot
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
 from fewnode.serve.store import now as this_moment
@@ -103,7 +103,7 @@ def undo(now: Snapshot, store: Store, by: str | None, condition: Condition) -> E
     """The last change that is not undone is undone."""
     condition.check(now, "state of the service", exists=True)
     if not store.history.undoable:
-        raise Conflict("there is nothing to undo")
+        raise NothingLeft("there is nothing to undo")
     return _back("undo", now, store, store.history.undoable[-1], None, by)
 
 
@@ -111,7 +111,7 @@ def redo(now: Snapshot, store: Store, by: str | None, condition: Condition) -> E
     """The change that was undone last is made again."""
     condition.check(now, "state of the service", exists=True)
     if not store.history.redoable:
-        raise Conflict("there is nothing to redo")
+        raise NothingLeft("there is nothing to redo")
     return _back("redo", now, store, *store.history.redoable[-1], by)
 
 

@@ -36,7 +36,7 @@ from fewnode.serve.dialogue_routes import Conditional, Limit, Text, add_dialogue
 from fewnode.serve.metrics import Metrics
 from fewnode.serve.replies import CSV, KINDS, as_file, as_json
 from fewnode.serve.session import Session
-from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, PreconditionFailed
+from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, NothingLeft, PreconditionFailed
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
@@ -48,6 +48,7 @@ PACKED = 1_000
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
     Conflict: (409, "take it out of that class first"),
+    NothingLeft: (409, "GET /api/journal has every change"),
     NearDuplicate: (409, "use the class that is there, or another name"),
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),

@@ -22,6 +22,10 @@ class Conflict(FewnodeError):
     """What is asked for contradicts what is registered."""
 
 
+class NothingLeft(Conflict):
+    """No change is left to be undone, or made again."""
+
+
 class NearDuplicate(Conflict):
     """A class by that name could not be told from another."""
 
