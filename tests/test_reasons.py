@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from fewnode import Class, Estimator, FewnodeError, Graph, Relation, recognise
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.predictions import Answerer
 from fewnode.reasons import ClassReasons, SharedWord, Step
@@ -76,3 +79,15 @@ def test_answers_explain_themselves(worded: Dataset) -> None:
     assert "most like" in first
     with pytest.raises(FewnodeError, match="no class 'ham'"):
         found.explain("n2", "ham")
+
+
+def test_an_amount_is_not_shared_by_being_there_but_a_category_is() -> None:
+    data = small()
+    x = np.column_stack([data.graph.x.toarray(), [0.5, -1.2, 0.3, 0.0, 0.4], [1, 1, 0, 0, 1]]).astype(np.float32)
+    blocks = (Block("words", 0, 4), Block("numbers", 4, 6))
+    graph = replace(data.graph, x=sp.csr_array(x), blocks=blocks)
+    data = replace(data, graph=graph, feature_names=(*WORDS, "size (number)", "country=FR"))
+    recogniser = Answerer(Estimator("gpn-plus").fit(data), data, [0], ["mail"]).recogniser
+    shared = {each.word for each in ClassReasons(recogniser, "mail").of([1])[0].words}
+    assert "country=FR" in shared
+    assert "size (number)" not in shared

@@ -132,7 +132,12 @@ def read_support(
     """
     seen: dict[tuple[int, str], tuple[int, str]] = {}
     no: dict[Hashable, list[int]] = {}
-    columns = ["node", "class", *({ANSWER} & {*other_columns(path, [])})]
+    header = other_columns(path, [])
+    if odd := next((name for name in header if name.lower() == ANSWER != name), None):
+        raise FewnodeError(
+            f"{path}: line 1: the column {odd!r} must be called {ANSWER!r}; else a no would count as a yes"
+        )
+    columns = ["node", "class", *({ANSWER} & {*header})]
     for line, (name, text, *answer) in read_table(path, columns):
         label = bare(text)
         node = _node(path, line, name, data)

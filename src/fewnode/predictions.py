@@ -169,7 +169,10 @@ class Predictions(Shown):
     def places(self) -> Ints:
         """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
         best: Ints = self.probabilities.argmax(axis=1)
-        return best if self.closed_set or self.member is None else np.where(self.member < self.threshold, -1, best)
+        if self.closed_set or self.member is None:
+            return best
+        refused = self.probabilities.max(axis=1) <= 0  # somebody said so, and it holds at a threshold of 0 too
+        return np.where((self.member < self.threshold) | refused, -1, best)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
@@ -180,7 +183,7 @@ class Predictions(Shown):
         top: NDArray[np.float64] = self.probabilities.max(axis=1)
         if self.multi_label or self.closed_set or self.member is None:
             return top
-        return np.where(self.member < self.threshold, np.round(1 - self.member, DIGITS), top)
+        return np.where(self.places < 0, np.round(1 - self.member, DIGITS), top)
 
     @property
     def nearest(self) -> list[list[str]]:
@@ -312,16 +315,13 @@ class Answerer:
             reason=reason,
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.independent is not None,
-            embedding=partial(self._embedding, rows) if self.recogniser.embeds else None,
+            embedding=partial(self.recogniser.embedding, rows) if self.recogniser.embeds else None,
             recogniser=self.recogniser,
         )
 
     def _names(self, rows: Ints) -> list[str]:
         names = self.data.node_names
         return list(map(str, rows.tolist())) if names is None else [names[row] for row in rows.tolist()]
-
-    def _embedding(self, rows: Ints) -> NDArray[np.float32]:
-        return self.recogniser.embedding(rows)
 
     def closed_because(self, closed_set: bool, threshold: float | None) -> str:
         """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused."""

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Ints, is_sparse
+from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recogniser import Recogniser
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
@@ -110,6 +110,14 @@ def _of_kind(kind: str | None) -> str:
     return "" if kind is None else f" ({kind})"
 
 
+def _is_flag(x: Attributes) -> NDArray[np.bool_]:
+    """Which columns are there or not, as a category is. An amount is not shared by not being 0."""
+    count, total, most = ((x != 0).sum(axis=0), x.sum(axis=0), x.max(axis=0))
+    most = most.toarray() if is_sparse(x) else most
+    found: NDArray[np.bool_] = np.isclose(np.ravel(total), np.ravel(count) * np.ravel(most))
+    return found
+
+
 class ClassReasons:
     """A class made ready to give reasons: what its examples have is looked up once."""
 
@@ -155,6 +163,8 @@ class ClassReasons:
         for block in self.data.graph.blocks:
             if block.kind == "vector":  # its columns mean nothing by themselves
                 found[block.start : block.stop] = 0
+            elif block.kind == "numbers":
+                found[block.start : block.stop] *= _is_flag(self.data.graph.x[:, block.start : block.stop])
         return found
 
     @cached_property

@@ -138,3 +138,6 @@ def test_a_table_has_answers(worded: Dataset, tmp_path: Path) -> None:
     classes = tmp_path / "classes.csv"
     classes.write_text(f"class,description\nmail,{TOPICS['mail']}\n")
     assert Definitions.read(worded, table, classes).rejected == {"mail": [0]}
+    table.write_text("node,class,Answer\nn0,mail,yes\nn5,mail,no\nn30,vpn,yes\n")
+    with pytest.raises(FewnodeError, match="the column 'Answer' must be called 'answer'"):
+        Definitions.read(worded, table, None)

@@ -355,3 +355,100 @@ def test_any_dataset_can_be_asked_about(tmp_path: Path, kind: str) -> None:
     assert (told.status, "no words" in told.json["error"]) == (422, True)
     assert service.ask("/api/next", {"count": 2}).status == 200
     service.close()
+
+
+# --- doors that must agree ---
+
+
+def test_a_check_that_is_answered_again_stays_in_the_sample(service: InProcess) -> None:
+    """Else accepting a list would leave only the noes in the sample, and precision would seem to be 0."""
+    drawn = [f"mail-{i}" for i in range(1, 11)]
+    say(service, *((node, "mail", "yes") for node in drawn), ("font-1", "mail", "no"), check=True)
+    before = service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"]
+    assert before["n"] == 11
+    assert say(service, *((node, "mail", "yes") for node in drawn)).status == 200
+    assert service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"] == before
+    say(service, ("mail-1", "mail", "no"))
+    corrected = service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"]
+    assert (corrected["n"], round(corrected["value"] * 11)) == (11, 9)
+
+
+def test_unanswered_claims_are_those_without_a_verdict_for_their_class(service: InProcess) -> None:
+    say(service, ("vpn-1", "mail", "no"), ("vpn-2", "vpn", "yes"))
+    rows = by_node(service)
+    assert rows["vpn-1"]["class"] == "vpn"
+    listed = by_node(service, filter={"unanswered": True})
+    assert set(listed) == {node for node, row in rows.items() if row["verdict"] is None}
+
+
+def test_no_door_gives_a_class_to_a_node_that_all_classes_were_refused_for(service: InProcess) -> None:
+    say(service, ("mail-1", "mail", "no"), ("mail-1", "vpn", "no"))
+    assert "mail-1" not in by_node(service, threshold=0.0)
+    (told,) = service.ask("/api/classify", {"nodes": ["mail-1"], "threshold": 0.0}).json["results"]
+    assert (told["class"], told["probability"]) == (None, 1.0)
+    counts = service.ask("/api/classify", {"all": True, "limit": 1, "threshold": 0.0}).json["counts"]
+    trust = service.ask("/api/trust?threshold=0").json["classes"]
+    for name in ("mail", "vpn"):
+        listed = claims(service, **{"class": name}, threshold=0.0)["total"]
+        assert counts[name] == trust[name]["claimed"] == trust[name]["curve"][0]["claimed"] == listed
+    table = service.ask("/api/export/labels.csv?threshold=0").body.decode()
+    (row,) = (row for row in csv.DictReader(io.StringIO(table)) if row["node"] == "mail-1")
+    assert row["label"] == "none of these"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/nodes", {"nodes": [{"node": "new", "row": {}}]}),
+        ("/api/edges", {"add": [{"source": "mail-0", "target": "vpn-0"}]}),
+    ],
+)
+def test_every_change_heeds_its_condition(service: InProcess, path: str, body: Any) -> None:
+    before = service.ask("/api/classes").json["version"]
+    refused = service.ask(path, body, If_Match="1-00000000")
+    assert (refused.status, service.ask("/api/classes").json["version"]) == (412, before)
+    assert service.ask(path, body, If_None_Match=before).status == 412
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/why/mail-1?clas=vpn",
+        "/api/export/labels.csv?treshold=0.9",
+        "/api/journal?from=3",
+        "/api/nodes?value=3",
+        "/api/export/claims.csv?value=3",
+        "/api/alerts?since=0001-01-01T00:00:00%2B23:59",
+        "/api/alerts?since=9999-12-31T23:59:59-23:59",
+    ],
+)
+def test_a_word_of_an_address_is_used_or_refused(service: InProcess, path: str) -> None:
+    answer = service.ask(path)
+    assert answer.status == 422, answer.body
+    assert set(answer.json) == {"error", "hint"}
+
+
+def test_a_filter_by_a_value_of_nothing_and_a_class_that_is_not_there_are_refused(start: Start) -> None:
+    service = start()
+    assert service.ask("/api/claims", {"class": "mail"}).status == 404
+    assert service.ask("/api/claims", {"filter": {"value": "3"}}).status == 422
+
+
+def test_a_label_that_only_looks_like_a_class_is_refused(service: InProcess) -> None:
+    assert service.ask("/api/labels/mail-1", {"class": "letters"}, "PUT").status == 200
+    answer = service.ask("/api/labels/mail-2", {"class": "Letters"}, "PUT")
+    assert answer.status == 409
+    assert "'letters'" in answer.json["error"]
+
+
+def test_counter_examples_of_the_own_export_do_not_come_back_as_examples(service: InProcess) -> None:
+    say(service, ("vpn-1", "mail", "no"))
+    text = service.ask("/api/export/support.csv").body.decode()
+    found = service.ask("/api/lists", {"text": text}).json
+    assert found["nodes"] == [{"node": "mail-0", "class": "mail"}, {"node": "vpn-0", "class": "vpn"}]
+    assert (found["said_no"], found["unused_columns"], found["unknown"]) == (1, [], [])
+
+
+def test_a_refusal_to_redo_says_where_the_changes_are(service: InProcess) -> None:
+    answer = service.ask("/api/redo", {})
+    assert (answer.status, answer.json["hint"]) == (409, "GET /api/journal has every change")

@@ -137,3 +137,11 @@ def test_a_node_that_came_is_found_at_once(tables: InProcess, tmp_path: Path) ->
     assert "zebra" in [each["node"] for each in search(tables, search="mill farm", **{"in": "text"})]
     tables.ask("/api/undo", {})
     assert search(tables, search="zeb") == []
+
+
+def test_a_name_is_found_however_its_accents_are_put_together(tables: InProcess) -> None:
+    given = {"nodes": [{"node": "caf\u00e9", "row": {}}, {"node": "re\u0301seau", "row": {}}]}
+    assert tables.ask("/api/nodes", given).status == 200
+    assert [each["node"] for each in search(tables, search="CAFE\u0301")] == ["caf\u00e9"]
+    assert [each["node"] for each in search(tables, search="r\u00e9seau")] == ["re\u0301seau"]
+    assert tables.ask("/api/undo", {}).status == 200

@@ -82,6 +82,8 @@ class ReadList:
     unknown: list[tuple[int, str]]
     repeated: int
     unused_columns: list[str]
+    said_no: int = 0
+    """Lines whose `answer` is no, which are left out."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ class DialogueClient(Connection):
         found = self._ask("POST", "/api/lists", {"text": text})
         nodes = [(each["node"], each["class"]) for each in found["nodes"]]
         unknown = [(each["line"], each["text"]) for each in found["unknown"]]
-        return ReadList(nodes, unknown, found["repeated"], found["unused_columns"])
+        return ReadList(nodes, unknown, found["repeated"], found["unused_columns"], found["said_no"])
 
     # --- what there is to search by ---
 

@@ -12,7 +12,8 @@ from fewnode.serve.bodies import ATTACHED_IN_ALL, SHOTS, SHOTS_IN_ALL, VERDICTS_
 from fewnode.serve.dialogue_bodies import GivenAnswers, PutLabel
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
-from fewnode.serve.snapshot import Condition, Conflict, NotFound, Snapshot
+from fewnode.serve.naming import alike
+from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, NothingLeft, Snapshot
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
 from fewnode.serve.store import now as this_moment
@@ -32,7 +33,8 @@ def answer(now: Snapshot, body: GivenAnswers, condition: Condition) -> Edit:
         if (name, node) in asked:
             raise FewnodeError(f"node {node!r} is answered twice for class {name!r}")
         asked.add((name, node))
-        verdict = None if each.verdict is None else Verdict(each.verdict == "yes", body.check, body.by, when)
+        check = body.check or _is_check(state, name, node)
+        verdict = None if each.verdict is None else Verdict(each.verdict == "yes", check, body.by, when)
         state = _answered(state, name, node, verdict)
         told.append({"node": node, "class": name, "verdict": each.verdict})
     for name in {name for name, _ in asked}:
@@ -54,6 +56,12 @@ def _answered(state: State, name: str, node: str, verdict: Verdict | None) -> St
         support = tuple(each for each in support if each != node)
     state = state.with_class(name, support, state.descriptions.get(name)).without_verdict(name, node)
     return state if verdict is None else state.with_verdict(name, node, verdict)
+
+
+def _is_check(state: State, name: str, node: str) -> bool:
+    """A node that was drawn by chance stays in the sample, also if it is answered again: else only its noes would."""
+    before = state.verdicts.get((name, node))
+    return before is not None and before.check
 
 
 def _refuse_empty(state: State, name: str) -> None:
@@ -79,6 +87,8 @@ def put_label(now: Snapshot, given: str, body: PutLabel, condition: Condition) -
     label = body.label
     if label is not None:
         _CLASS_NAME.validate_python(label)
+        if why := alike(label, now.network.data.class_names):
+            raise NearDuplicate(why)
     own = now.without_corrections(name)
     state = now.state.without_label(name) if own == label else now.state.with_label(name, label)
     if len(state.labels) > ATTACHED_IN_ALL:
@@ -93,7 +103,7 @@ def undo(now: Snapshot, store: Store, by: str | None, condition: Condition) -> E
     """The last change that is not undone is undone."""
     condition.check(now, "state of the service", exists=True)
     if not store.history.undoable:
-        raise Conflict("there is nothing to undo")
+        raise NothingLeft("there is nothing to undo")
     return _back("undo", now, store, store.history.undoable[-1], None, by)
 
 
@@ -101,7 +111,7 @@ def redo(now: Snapshot, store: Store, by: str | None, condition: Condition) -> E
     """The change that was undone last is made again."""
     condition.check(now, "state of the service", exists=True)
     if not store.history.redoable:
-        raise Conflict("there is nothing to redo")
+        raise NothingLeft("there is nothing to redo")
     return _back("redo", now, store, *store.history.redoable[-1], by)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi import Body, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
 from fewnode.serve.admission import Admission, Busy
 from fewnode.serve.auth import BUG, AuthMiddleware, Health, Rules
 from fewnode.serve.bodies import (
@@ -36,7 +36,7 @@ from fewnode.serve.dialogue_routes import Conditional, Limit, Text, add_dialogue
 from fewnode.serve.metrics import Metrics
 from fewnode.serve.replies import CSV, KINDS, as_file, as_json
 from fewnode.serve.session import Session
-from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, PreconditionFailed
+from fewnode.serve.snapshot import Conflict, NearDuplicate, NotFound, NothingLeft, PreconditionFailed
 
 STATIC = Path(__file__).parent / "static"
 AT_ONCE = 50_000
@@ -48,6 +48,7 @@ PACKED = 1_000
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
     NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
     Conflict: (409, "take it out of that class first"),
+    NothingLeft: (409, "GET /api/journal has every change"),
     NearDuplicate: (409, "use the class that is there, or another name"),
     PreconditionFailed: (412, "read GET /api/classes again and repeat the change"),
     FewnodeError: (422, "correct the request and send it again"),
@@ -104,6 +105,7 @@ def _routes(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        dependencies=[Depends(_refuse_unknown)],
     )
     app.add_middleware(GZipMiddleware, minimum_size=PACKED, compresslevel=1)
     admission, aside, looked = service.admission, service.aside, service.looked
@@ -141,8 +143,8 @@ def _routes(service: Service) -> FastAPI:
         return await looked(service.catalogue.node, node)
 
     @app.post("/api/nodes", summary="Attach new nodes and classify them; nothing is trained")
-    async def attach(body: Annotated[Attach, Body()]) -> Response:
-        return await aside(service.session.attach, body)
+    async def attach(body: Annotated[Attach, Body()], condition: Conditional) -> Response:
+        return await aside(service.session.attach, body, condition)
 
     @app.put("/api/nodes/{node:path}", summary="Replace what is known of a node, or attach it where there is none")
     async def put_node(node: str, body: Annotated[PutNode, Body()], condition: Conditional) -> Response:
@@ -153,8 +155,8 @@ def _routes(service: Service) -> FastAPI:
         return await aside(service.session.delete_node, node, condition, by)
 
     @app.post("/api/edges", summary="Add and remove edges between nodes that are there")
-    async def edges(body: Annotated[ChangeEdges, Body()]) -> Response:
-        return await aside(service.session.change_edges, body)
+    async def edges(body: Annotated[ChangeEdges, Body()], condition: Conditional) -> Response:
+        return await aside(service.session.change_edges, body, condition)
 
     @app.get("/api/map", summary="Every node's embedding in two dimensions; labelled nodes first")
     async def plane(limit: Annotated[int, Query(ge=1, le=20_000)] = 4000) -> Response:
@@ -213,6 +215,16 @@ def _routes(service: Service) -> FastAPI:
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
     _errors(app, service)
     return app
+
+
+async def _refuse_unknown(request: Request) -> None:
+    """A misspelt word of an address is an error, as a field that nobody knows is; else it would count as not given."""
+    if not request.query_params or not request.url.path.startswith("/api/"):
+        return
+    told = request.app.openapi()["paths"][request.scope["route"].path_format][request.method.lower()]
+    known = [each["name"] for each in told.get("parameters", ()) if each["in"] == "query"]
+    if unknown := next((name for name in request.query_params if name not in known), None):
+        raise FewnodeError(f"query: {unknown[:60]!r} is not known here{closest(unknown, known)}")
 
 
 def _takes(body: type[BaseModel]) -> dict[str, Any]:

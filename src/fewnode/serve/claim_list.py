@@ -69,7 +69,8 @@ class ClaimList:
         if wanted.attribute:
             found &= search.attributes.having(wanted.attribute, wanted.value)
         if wanted.unanswered:
-            found[[node for (_, node) in self._answered]] = False
+            place = {name: i for i, name in enumerate(self.answer.classes)}
+            found[[node for name, node in self._answered if self.place[node] == place[name]]] = False
         if wanted.attached:
             found &= np.isin(np.arange(found.size), [self._row(name) for name in self.now.state.arrivals])
         return found

@@ -78,8 +78,10 @@ class Dialogue:
     # --- the list of claims ---
 
     def claims(self, body: ListClaims) -> dict[str, Any]:
-        if not self.session.now.state.classes:
-            return {"version": self.session.now.version, "total": 0, "rows": []}
+        now = self.session.now
+        self._refuse_unknown(now, body.label)
+        if not now.state.classes:
+            return {"version": now.version, "total": 0, "rows": []}
         return self._listed(body).page(body)
 
     def _listed(self, how: Judging) -> ClaimList:
@@ -187,6 +189,6 @@ def _reasons(answerer: Answerer, label: str, network: ServedNetwork) -> ClassRea
 def _moment(text: str) -> datetime:
     try:
         when = datetime.fromisoformat(text)
-    except ValueError:
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise FewnodeError(f"{text[:40]!r} is no time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)

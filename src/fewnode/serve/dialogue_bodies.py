@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from fewnode.serve.bodies import ANSWERS, NAME, Asked, Body, ClassName, Judging, NodeName, Signed
 
@@ -62,6 +62,11 @@ class GivenList(Body):
     model_config = ConfigDict(json_schema_extra={"example": {"text": "node,class\nopenvpn,vpn\n"}})
 
 
+def _of_what(wanted: ClaimFilter | Wanted | ExportClaims) -> None:
+    if wanted.value and not wanted.attribute:
+        raise ValueError('"value" is of an attribute; give "attribute" too')
+
+
 class ClaimFilter(Body):
     """Which claims are listed: those of a name or a text, of an attribute, unanswered, attached later."""
 
@@ -70,6 +75,11 @@ class ClaimFilter(Body):
     value: Annotated[str, Field(max_length=NAME)] = ""
     unanswered: bool = False
     attached: bool = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> ClaimFilter:
+        _of_what(self)
+        return self
 
 
 class ListClaims(Judging):
@@ -99,6 +109,11 @@ class Wanted(Body):
     limit: Annotated[int, Field(ge=1, le=1000)] = 50
 
     model_config = ConfigDict(strict=False)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Wanted:
+        _of_what(self)
+        return self
 
     @property
     def is_quick(self) -> bool:
@@ -136,6 +151,11 @@ class ExportClaims(AsJudged):
     unanswered: bool = False
     attached: bool = False
     attributes: Annotated[list[Annotated[str, Field(max_length=4 * NAME)]], Field(max_length=20)] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _whole(self) -> ExportClaims:
+        _of_what(self)
+        return self
 
     @property
     def listed(self) -> ListClaims:

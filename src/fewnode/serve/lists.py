@@ -13,8 +13,8 @@ from fewnode.serve.snapshot import Snapshot
 from fewnode.sheets import bare
 
 SEPARATORS = "\t;,|"
-NODE, CLASS = ("node", "id", "name"), ("class", "label")
-"""What a header may call the two columns."""
+NODE, CLASS, ANSWER = ("node", "id", "name"), ("class", "label"), "answer"
+"""What a header may call the two columns; and the third of `support.csv`, of which a *no* is no example."""
 
 
 def read_list(now: Snapshot, text: str) -> dict[str, Any]:
@@ -24,7 +24,8 @@ def read_list(now: Snapshot, text: str) -> dict[str, Any]:
     has_header = bool(header) and header[0] in NODE and not _is_node(now, rows[0][1][0])
     place = next((i for i, cell in enumerate(header) if has_header and cell in CLASS), 1)
     nodes: list[dict[str, Any]] = []
-    unknown, seen, repeated = [], set[tuple[str, str | None]](), 0
+    verdict = header.index(ANSWER) if has_header and ANSWER in header else None
+    unknown, seen, repeated, said_no = [], set[tuple[str, str | None]](), 0, 0
     for line, cells in rows[has_header:]:
         if len(nodes) >= LISTED:
             raise FewnodeError(f"line {line}: more than {LISTED:,} nodes; give them in several lists")
@@ -33,6 +34,9 @@ def read_list(now: Snapshot, text: str) -> dict[str, Any]:
         if not _is_node(now, name) or not _is_class(label):
             unknown.append({"line": line, "text": ",".join(cells)[:200]})
             continue
+        if verdict is not None and verdict < len(cells) and cells[verdict].strip().lower() == "no":
+            said_no += 1
+            continue
         found = (now.name(name), label or None)
         repeated += found in seen
         if found not in seen:
@@ -40,8 +44,9 @@ def read_list(now: Snapshot, text: str) -> dict[str, Any]:
         seen.add(found)
     widest = max((len(cells) for _, cells in rows), default=0)
     names = [cell.strip() for cell in rows[0][1]] if has_header else []
-    unused = [names[i] if i < len(names) else f"column {i + 1}" for i in range(1, widest) if i != place]
-    return {"nodes": nodes, "unknown": unknown, "repeated": repeated, "unused_columns": unused}
+    unused = [names[i] if i < len(names) else f"column {i + 1}" for i in range(1, widest) if i not in (place, verdict)]
+    told = {"unknown": unknown, "repeated": repeated, "said_no": said_no, "unused_columns": unused}
+    return {"nodes": nodes, **told}
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:

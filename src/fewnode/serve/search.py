@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -53,11 +54,11 @@ class NodeSearch:
 
     @cached_property
     def _names(self) -> list[str]:
-        return [self.data.node_name(i).lower() for i in range(self.data.graph.n)]
+        return [_folded(self.data.node_name(i)) for i in range(self.data.graph.n)]
 
     def by_name(self, text: str) -> Ints:
         """Nodes whose name holds the text, whatever the case; those that begin with it first."""
-        wanted = text.strip().lower()
+        wanted = _folded(text.strip())
         hits = [i for i, name in enumerate(self._names) if wanted in name]
         hits.sort(key=lambda i: (not self._names[i].startswith(wanted), len(self._names[i])))
         return np.array(hits, np.int64)
@@ -117,6 +118,11 @@ class NodeSearch:
         x, names = self.data.graph.x, self.data.feature_names or ()
         own = x.indices[x.indptr[row] : x.indptr[row + 1]] if is_sparse(x) else np.flatnonzero(x[row])
         return [names[column] for column in own.tolist() if column in hits.columns]
+
+
+def _folded(name: str) -> str:
+    """Whatever the case, and however the accents are put together."""
+    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).lower()
 
 
 def nearest(z: Tensor, node: int, among: Hits) -> Hits:

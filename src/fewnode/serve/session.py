@@ -40,7 +40,7 @@ from fewnode.serve.network import ServedNetwork
 from fewnode.serve.online import OnlineNetwork
 from fewnode.serve.refresh import DRIFT_BOUND, BackgroundRefresh
 from fewnode.serve.rendering import class_list, labels, rendered, words_of
-from fewnode.serve.snapshot import Condition, NotFound, Snapshot
+from fewnode.serve.snapshot import ALWAYS, Condition, NotFound, Snapshot
 from fewnode.serve.state import NETWORK, State
 from fewnode.serve.store import Store, Unusable
 from fewnode.sheets import csv_text
@@ -234,8 +234,9 @@ class Session:
 
     # --- nodes and edges ---
 
-    def attach(self, body: Attach) -> dict[str, Any]:
+    def attach(self, body: Attach, condition: Condition = ALWAYS) -> dict[str, Any]:
         """Keep new nodes and, if asked and if there are classes, classify them; nothing is trained."""
+        condition.check(self.now, "new node", exists=False)
         edit = edits.attach(self.now, body.nodes, body.by)
         return self.change(edit, lambda then: self._account(then, edit, list(edit.nodes), body))
 
@@ -248,7 +249,8 @@ class Session:
     def delete_node(self, name: str, condition: Condition, by: str | None) -> dict[str, Any]:
         return self.change(edits.delete_node(self.now, name, condition, by), lambda _: {})
 
-    def change_edges(self, body: ChangeEdges) -> dict[str, Any]:
+    def change_edges(self, body: ChangeEdges, condition: Condition = ALWAYS) -> dict[str, Any]:
+        condition.check(self.now, "state of the service", exists=True)
         edit, told = edits.change_edges(self.now, body)
         return self.change(edit, lambda _: told)
 

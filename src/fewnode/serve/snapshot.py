@@ -22,6 +22,10 @@ class Conflict(FewnodeError):
     """What is asked for contradicts what is registered."""
 
 
+class NothingLeft(Conflict):
+    """No change is left to be undone, or made again."""
+
+
 class NearDuplicate(Conflict):
     """A class by that name could not be told from another."""
 
@@ -112,6 +116,9 @@ class Condition:
                 raise PreconditionFailed(f"there is a {what} already, and If-None-Match: * only makes new ones")
             if now.version in unwanted:
                 raise PreconditionFailed(f"the service is still at version {now.version}")
+
+
+ALWAYS = Condition()
 
 
 def _tags(header: str) -> list[str]:

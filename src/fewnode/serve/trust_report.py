@@ -52,7 +52,7 @@ def _curve(listed: ClaimList, place: int, yes: NDArray[np.int64], no: NDArray[np
     assert answer.member is not None, "it can be told what is in none of them"  # noqa: S101 # nosec B101
     probability = answer.probabilities[:, place].copy()
     probability[yes], probability[no] = 1.0, 0.0
-    score = np.where(answer.probabilities.argmax(axis=1) == place, answer.member, -1.0)
+    score = np.where((answer.probabilities.argmax(axis=1) == place) & (probability > 0), answer.member, -1.0)
     return [
         {what: value if value is None else round(value, DIGITS) for what, value in point._asdict().items()}
         for point in curve(probability, by=score)

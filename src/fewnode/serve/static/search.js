@@ -190,12 +190,13 @@ function pasted() {
     attempt(async () => {
       told.textContent = "";
       if (text.value.trim() === "") return (told.textContent = "Paste a list first, or choose a file.");
-      const { nodes, unknown, repeated, unused_columns: unused = [] } = await api.list(text.value);
+      const { nodes, unknown, repeated, said_no: no, unused_columns: unused = [] } = await api.list(text.value);
       const places = unknown.slice(0, 5).map((u) => `line ${u.line}: ${u.text}`);
       const notes = [
         unknown.length &&
           `${plural(unknown.length, "line")} named no node (${places.join("; ")}${unknown.length > 5 ? "; …" : ""}).`,
         repeated && `${plural(repeated, "repeated line")} left out.`,
+        no && `${plural(no, "line")} whose answer is no left out.`,
         unused.length && `Columns that are not used: ${unused.join(", ")}.`,
       ].filter(Boolean);
       if (nodes.length === 0) return (told.textContent = notes.join(" ") || "No node of this network is in it.");
