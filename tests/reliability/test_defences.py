@@ -205,7 +205,7 @@ DEFENCES = [
     ),
     Defence(
         "an answer is a number",
-        "recogniser.py",
+        "fitted_method.py",
         "    if not np.isfinite(probability).all():",
         "    if False:",
         "reliability/test_files.py::test_an_answer_that_is_not_a_number_is_never_given",
