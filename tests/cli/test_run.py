@@ -87,7 +87,9 @@ def test_predict_explains(fewnode, run_dir: Path, planted: Dataset, tmp_path: Pa
     assert all(set(row["nearest"].split()) <= given for row in _rows(out))
     told = fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--explain", "--json").json
     assert {"node", "class", "beta"} == set(told["support"][0])
-    assert {"node", "label", "probability", "probabilities", "member", "nearest"} == set(told["predictions"][0])
+    assert {"node", "label", "probability", "probabilities", "member", "nearest", "because"} == set(
+        told["predictions"][0]
+    )
 
 
 def test_predict_all(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
