@@ -127,6 +127,8 @@ def test_what_is_no_node_is_refused_by_the_arguments_name(
     with pytest.raises(FewnodeError, match=message.format("support")):
         doors[door](planted, nodes, QUERY)
     what = {"suggest": "among", "rejected": "rejected"}.get(door, "query")
+    if (door, case) == ("rejected", "a dictionary"):
+        message = "{}: 1 is none of the classes"
     with pytest.raises(FewnodeError, match=message.format(what)):
         doors[door](planted, SUPPORT, nodes)
 
