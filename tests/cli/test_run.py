@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
 
@@ -193,13 +196,10 @@ def test_a_network_without_attributes_is_refused_with_advice(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("method", ["propagation", "gpn"])
-def test_a_training_without_classes_to_choose_by_leaves_no_directory(
-    fewnode, planted: Dataset, tmp_path: Path, method: str
-) -> None:
+def test_a_training_without_classes_to_choose_by_leaves_no_directory(fewnode, planted: Dataset, tmp_path: Path) -> None:
     save_dataset(replace(planted, split=ClassSplit((0, 1, 2, 3, 4), (5,), (6, 7))), tmp_path / "data")
     (tmp_path / "there").mkdir()
-    for run in ("a/b/run", "there"):
+    for method, run in itertools.product(("propagation", "gpn"), ("a/b/run", "there")):
         done = fewnode("train", "--data", tmp_path / "data", "--method", method, "--out", tmp_path / run, "-q")
         assert (done.code, "1 validation classes; two are needed" in done.err) == (2, True)
     assert not (tmp_path / "a").exists()
@@ -291,9 +291,9 @@ def _train_command(data: Path, run: Path, *more: object) -> list[str]:
     return [sys.executable, "-m", "fewnode", "train", "--method", "gpn", *options, *map(str, more)]
 
 
-def test_a_killed_training_resumes_to_the_same_bytes(dataset_dir: Path, tmp_path: Path) -> None:
+def test_a_killed_training_resumes_to_the_same_bytes(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    subprocess.run(_train_command(dataset_dir, whole, "-q"), check=True)
+    assert fewnode(*_train_command(dataset_dir, whole, "-q")[3:]).code == 0
     process = subprocess.Popen(_train_command(dataset_dir, parts), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not any(parts.rglob("checkpoint.safetensors")) and time.monotonic() < deadline:
@@ -301,10 +301,10 @@ def test_a_killed_training_resumes_to_the_same_bytes(dataset_dir: Path, tmp_path
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (parts / "model.json").exists(), "it was killed too late to mean anything"
-    unfinished = subprocess.run(_train_command(dataset_dir, parts), capture_output=True, text=True, check=False)
-    assert unfinished.returncode == 2
-    assert "--resume" in unfinished.stderr
-    subprocess.run(_train_command(dataset_dir, parts, "--resume", "-q"), check=True)
+    unfinished = fewnode(*_train_command(dataset_dir, parts)[3:])
+    assert unfinished.code == 2
+    assert "--resume" in unfinished.err
+    assert fewnode(*_train_command(dataset_dir, parts, "--resume", "-q")[3:]).code == 0
     ends = [(run / "model.safetensors").read_bytes() for run in (whole, parts)]
     assert ends[0] == ends[1]
     assert sorted(p.name for p in parts.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
@@ -346,12 +346,10 @@ def test_every_command_has_help_with_an_example(fewnode, command: tuple[str, ...
 
 
 @pytest.fixture(name="plus_run", scope="module")
-def _plus_run(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from fewnode.estimator import Estimator
-
+def _plus_run(planted: Dataset, fitted_plus: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("plus")
     save_dataset(planted, home / "data")
-    model = Estimator("gpn-plus", way=3, shot=3, rank=32).fit(planted)
+    model = deepcopy(fitted_plus)
     model.trained_["data"]["path"] = str(home / "data")
     model.save(home / "run")
     return home / "run"
@@ -414,7 +412,7 @@ def test_predict_every_node_or_a_few_a_node_has_the_same_answer(
     labels = [row["label"] for row in rows.values()]
     claimed = len(labels) - labels.count("none of these")
     assert own[0].size < claimed < 3 * own[0].size, "two classes of fifteen, not all nodes"
-    assert f"{claimed} nodes in 2 classes, {len(labels) - claimed} in none of these: " in done.err
+    assert f"{claimed} nodes in 2 classes, {len(labels) - claimed} in none of these (--closed-set " in done.err
     few = list(csv.DictReader(fewnode(*asked, "--query", tmp_path / "few.csv").out.splitlines()))
     assert few == [rows[row["node"]] for row in few]
     low = fewnode(*asked, "--all", "--threshold", 0.0001, "--json").json
