@@ -655,8 +655,8 @@ DEFENCES = [
     Defence(
         "words for a missing value are no classes",
         "datasets/columns.py",
-        "        return pc.if_else(self._are_missing(texts), None, texts)",
-        "        return texts",
+        "lambda texts: pc.if_else(self._are_missing(texts), None, texts)",
+        "lambda texts: texts",
         "datasets/test_columns.py::test_words_for_a_missing_value_are_no_classes",
     ),
     Defence(
