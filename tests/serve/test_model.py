@@ -107,7 +107,7 @@ class Comparison(RuleBasedStateMachine):
         FlawedConnection.statement = None
         if hasattr(self, "local"):
             self.local.store.close()
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)  # a thread of it may still keep what was embedded
 
     def open(self, folder: Path) -> None:
         self.folder = folder
@@ -379,7 +379,7 @@ class Comparison(RuleBasedStateMachine):
     def end_and_open(self, folder: Path) -> None:
         self.local.store.close()
         if folder != self.folder:
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)  # a thread of it may still keep what was embedded
         self.open(folder)
 
     def copy(self) -> None:
@@ -443,7 +443,7 @@ def networks() -> Sequence[Network]:
 def memory() -> Iterator[Path]:
     """A folder in memory where there is one: thousands of files are written and synced."""
     place = Path("/dev/shm")  # noqa: S108
-    with tempfile.TemporaryDirectory(dir=place if place.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=place if place.is_dir() else None, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
