@@ -24,8 +24,8 @@ from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temper
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.prior import prior
+from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import ViewProjection, sampled
 
 NETWORKS = (
     "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",

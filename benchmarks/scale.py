@@ -29,7 +29,8 @@ COMMUNITY = 1_000
 INSIDE = 0.7
 SPREAD = 0.5
 """Of log degrees: the largest degree is then some hundreds where the mean is 20."""
-PIECE = 1 << 20
+PIECE, ROWS = 1 << 20, 1 << 16
+"""Edges, and rows of attributes, that are made at a time."""
 
 
 def generate(path: Path, nodes: int, edges: int, width: int, words: int = 0, seed: int = 0) -> None:
@@ -48,12 +49,12 @@ def generate(path: Path, nodes: int, edges: int, width: int, words: int = 0, see
     ends = np.empty((2, edges), np.int32)
     for low in range(0, edges, PIECE):
         count = min(PIECE, edges - low)
-        one = np.searchsorted(total, rng.random(count) * total[-1], side="right") - 1
-        home = one // COMMUNITY * COMMUNITY
+        one, other = _by_weight(total, count, rng), rng.permutation(_by_weight(total, count, rng))
         inside = rng.random(count) < INSIDE
-        bottom, top = np.where(inside, home, 0), np.where(inside, np.minimum(home + COMMUNITY, nodes), nodes)
-        at = total[bottom] + rng.random(count) * (total[top] - total[bottom])
-        other = np.clip(np.searchsorted(total, at, side="right") - 1, bottom, top - 1)
+        bottom = one[inside] // COMMUNITY * COMMUNITY
+        top = np.minimum(bottom + COMMUNITY, nodes)
+        at = total[bottom] + rng.random(bottom.size) * (total[top] - total[bottom])
+        other[inside] = np.clip(np.searchsorted(total, at, side="right") - 1, bottom, top - 1)
         ends[0, low : low + count], ends[1, low : low + count] = name[one], name[other]
     labelled = np.where(rng.random(nodes) < 0.05, y, -1)
     bounds = np.cumsum([0, *CLASSES])
@@ -68,10 +69,16 @@ def generate(path: Path, nodes: int, edges: int, width: int, words: int = 0, see
     np.save(path.with_suffix(".y.npy"), y)
 
 
+def _by_weight(total: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """So many nodes by weights that sum up to `total`, ascending: looked up in order, they are found much faster."""
+    gaps = np.cumsum(rng.standard_exponential(count + 1))  # of sorted uniform numbers
+    return np.searchsorted(total, gaps[:-1] / gaps[-1] * total[-1], side="right") - 1
+
+
 def _write_dense(archive: zipfile.ZipFile, y: np.ndarray, centre: np.ndarray, rng: np.random.Generator) -> None:
     shape = y.size, centre.shape[1]
-    parts = (y[low : low + PIECE] for low in range(0, y.size, PIECE))
-    rows = ((centre[part] + 3 * rng.standard_normal((part.size, shape[1]))).astype(np.float32) for part in parts)
+    parts = (y[low : low + ROWS] for low in range(0, y.size, ROWS))
+    rows = (centre[part] + 3 * rng.standard_normal((part.size, shape[1]), np.float32) for part in parts)
     _write(archive, "x", shape, np.dtype(np.float32), rows)
 
 

@@ -13,7 +13,8 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities, predict_tasks
 from fewnode.recognition.calibration import MODES, Temperature
-from fewnode.recognition.prototypes import PreparedSupport, Prototypical
+from fewnode.recognition.prepared import PreparedSupport
+from fewnode.recognition.prototypes import Prototypical
 
 
 @dataclass(frozen=True)

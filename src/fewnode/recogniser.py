@@ -35,7 +35,8 @@ from fewnode.recognition.evidence import (
     remaining,
 )
 from fewnode.recognition.labelled import DOUBTED
-from fewnode.recognition.prototypes import Explanation, PreparedSupport, Prototypical
+from fewnode.recognition.prepared import PreparedSupport
+from fewnode.recognition.prototypes import Explanation, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
 NO_BIAS: Mapping[Hashable, float] = MappingProxyType({})

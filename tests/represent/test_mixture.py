@@ -15,10 +15,9 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES
-from fewnode.represent.mixture import View
 from fewnode.represent.prior import prior, prior_weights
 from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS
+from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, View
 
 NONE = EpisodeSampler.none()
 

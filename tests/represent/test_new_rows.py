@@ -9,9 +9,10 @@ import torch
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Graph
-from fewnode.represent.mixture import MixedViews, View
+from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Neighbourhood, StoredViews, can_be_updated
 from fewnode.represent.sources import attribute_sources
+from fewnode.represent.views import View
 from fewnode.serve.overlay import Change, EmbeddedNetwork, Overlay
 
 SHORT = ("itself", "two steps", "neighbours' neighbours")

@@ -14,8 +14,9 @@ from fewnode.estimator import Estimator
 from fewnode.graph import Block, Graph
 from fewnode.protocols import evaluate_all_classes
 from fewnode.represent.diffusion import centred
+from fewnode.represent.projection import AS_IT_IS, LEAST_POWER, ViewFusion, ViewProjection, effective_rank
 from fewnode.represent.sources import attribute_sources, read_along
-from fewnode.represent.views import AS_IT_IS, LEAST_POWER, RANKS, ViewFusion, ViewProjection, effective_rank
+from fewnode.represent.views import RANKS
 
 
 @pytest.fixture(name="h")
@@ -71,9 +72,9 @@ def test_rows_of_zeros_stay_zeros_at_every_rank(h: torch.Tensor) -> None:
 def test_a_fusion_keeps_the_products_of_rows_that_it_has_room_for(h: torch.Tensor) -> None:
     away = h - h.mean(dim=0)
     for rank in (60, 100):
-        z = ViewFusion.of([h[:300], h[300:]], rank).read(h)
+        z = ViewFusion.of([[h[:300]], [h[300:]]], rank).read([h])
         assert torch.allclose(z @ z.T, F.normalize(away) @ F.normalize(away).T, atol=1e-4)
-    assert ViewFusion.of([h], 10).read(h).shape == (900, 10)
+    assert ViewFusion.of([[h]], 10).read([h]).shape == (900, 10)
 
 
 # --- a vector means something as a whole ----------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def test_columns_outside_of_blocks_are_a_source_of_their_own() -> None:
 def test_the_fusion_sees_along_the_leading_axes_of_all_products() -> None:
     """Of few axes among many columns only those are computed, and of products only one half."""
     e = torch.randn(400, 600, generator=torch.Generator().manual_seed(0)) * torch.linspace(0.1, 2, 600)
-    found = ViewFusion.of([e[:150], e[150:]], 32)
+    found = ViewFusion.of([[e[:150]], [e[150:]]], 32)
     centred_rows = e.double() - e.double().mean(dim=0)
     axes = np.linalg.eigh((centred_rows.T @ centred_rows).numpy())[1][:, -32:]
     assert np.allclose(found.projection @ found.projection.T, axes @ axes.T, atol=1e-4)

@@ -24,7 +24,7 @@ from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, Whole
 from fewnode.graph import is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.gpn import GPN
-from fewnode.recognition.prototypes import answer_tasks
+from fewnode.recognition.task_batches import answer_tasks
 from fewnode.seeds import stream
 from fewnode.team import Gradients
 from fewnode.train import step

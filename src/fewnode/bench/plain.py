@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
@@ -23,10 +25,11 @@ from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.diffusion import Diffusion, centred, mean_direction
 from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
 from fewnode.represent.mixture import MixedViews
+from fewnode.represent.practice import PracticeTasks
+from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.tiles import TiledMatrix
-from fewnode.represent.views import sampled
-from fewnode.represent.workspace import Place
+from fewnode.represent.views import Place
 from fewnode.train import seeded
 
 Array = NDArray[Any]
@@ -49,6 +52,17 @@ class PlainViews(MixedViews):
             }.items():
                 h = plain_diffusion(graph, diffusion, z)
                 yield place, TiledMatrix(len(h), [h]) if nodes is None else TiledMatrix(nodes.size, [h[nodes]])
+
+    def closeness(
+        self,
+        tasks: Sequence[PracticeTasks],
+        projection: ViewProjection,
+        h: Tensor,
+        ranks: Sequence[int],
+    ) -> list[Tensor]:
+        z = centred(h, projection.mean)
+        read = [F.normalize(z @ (projection.axes * projection.stretch(rank))) if rank else z for rank in ranks]
+        return [torch.stack([each.closeness(rows) for rows in read], dim=3) for each in tasks]
 
     def _plain_source(self, graph: Graph, name: str) -> Array:
         if name != STRUCTURE:

@@ -30,7 +30,8 @@ from fewnode.gpn import (
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.metrics import score_answers
-from fewnode.recognition.prototypes import NumberedTasks, Prototypical, answer_tasks
+from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.task_batches import NumberedTasks, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared
 from fewnode.seeds import seeded, stream

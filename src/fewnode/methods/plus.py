@@ -28,37 +28,27 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.plus_files import mixture_state, restored_mixture
+from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
 from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
-from fewnode.recognition.prototypes import PreparedSupport, Prototypical
+from fewnode.recognition.prepared import PreparedSupport
+from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.kinds import LearnedRelations, kind_views
-from fewnode.represent.kinds_trial import KindsTrial, on_trial
-from fewnode.represent.mix import (
-    QUERIES,
-    TASKS,
-    WAY,
-    PracticeTasks,
-    mix_weights,
-    practice_tasks,
-    stacked,
-    within_class_metric,
-)
-from fewnode.represent.mixture import MixedViews, View, all_views
+from fewnode.represent.metric import within_class_metric
+from fewnode.represent.mixture import MixedViews
+from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
 from fewnode.represent.prior import prior, prior_weights
+from fewnode.represent.projection import AS_IT_IS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.represent.tiles import ROWS, TiledMatrix
-from fewnode.represent.views import AS_IT_IS, RANKS, ViewProjection, sampled
-from fewnode.represent.workspace import Place, Workspace
+from fewnode.represent.views import RANKS, all_views
+from fewnode.represent.workspace import Workspace
 
-KEPT = 8
-"""Views of the plain union that a mix keeps at most, the heaviest, and as many over kinds of edges."""
-DOUBTED = 10
-"""So many known classes, or fewer, are not trusted to weigh views without the prior."""
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 ECHOES = 1000
@@ -169,7 +159,7 @@ class GPNPlus(Prototypical):
         graph: Graph,
         practice: Sequence[PracticeTasks],
         known: Sequence[Ints],
-        made: dict[str, TiledMatrix] | None = None,
+        made: dict[str, TiledMatrix],
     ) -> MixedViews:
         """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`.
 
@@ -187,33 +177,8 @@ class GPNPlus(Prototypical):
         if not self.mix:
             return every
         if not practice:
-            return replace(every, weight=_as_saved(expected))
-        trial = KindsTrial.of(views, known, self.seed)
-        tasks = [*practice, *trial.tasks]
-        asked, some = np.unique(np.concatenate([each.nodes for each in tasks])), sampled(graph.n)
-        nodes = np.union1d(asked, some)
-        found: dict[View, list[Tensor]] = {}
-        projections: dict[Place, ViewProjection] = {}
-        placed, rows = [each.among(asked) for each in tasks], np.searchsorted(nodes, asked)
-        for place, h in every.diffused(graph, nodes, made=made):
-            projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
-            own = [view for view in views if (view.source, view.name) == place]
-            read = projections[place].read_all(h[rows], [view.rank for view in own])
-            for view, z in zip(own, read, strict=True):
-                found[view] = [each.closeness(z) for each in placed]
-        del h, read
-        memory.give_back()
-        closeness = {view: found[view] for view in views}
-        start, penalty = np.array([expected.get(view, 0.0) for view in views]), 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
-        tried = {view: close[len(practice) :] for view, close in closeness.items()}
-        if not trial.passed(tried, start, penalty):
-            chosen = np.array([not on_trial(view) for view in views])
-            views, start = [view for view in views if not on_trial(view)], start[chosen]
-        label = torch.cat([tasks.query_y.flatten() for tasks in practice])
-        close = [stacked(closeness[view][: len(practice)]) for view in views]
-        tau = mix_weights(torch.stack(close, dim=2), label, start, penalty)
-        kept = _heaviest({view: weight for view, weight in zip(views, tau, strict=True) if weight >= 0.01 * tau.sum()})
-        return replace(every, weight=_as_saved(kept), projections=projections)
+            return replace(every, weight=as_saved(expected))
+        return weighed(every, graph, practice, known, expected, made)
 
     # --- what a node looks like ---
 
@@ -350,21 +315,6 @@ class GPNPlus(Prototypical):
         self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
         self._cache = self._echoes = None
         return self
-
-
-def _heaviest(weight: Mapping[View, float]) -> dict[View, float]:
-    """Without the lightest views, where there are more than are kept."""
-    found: dict[View, float] = {}
-    for of_kinds in (False, True):
-        own = {view: tau for view, tau in weight.items() if on_trial(view) == of_kinds}
-        least = sorted(own.values())[-KEPT:][:1]
-        found |= {view: tau for view, tau in own.items() if tau >= least[0]}
-    return {view: weight[view] for view in weight if view in found}
-
-
-def _as_saved(weight: Mapping[View, float]) -> dict[View, float]:
-    """Weights to the last bit as a file will have them."""
-    return {view: float(np.float32(tau)) for view, tau in weight.items()}
 
 
 def _softmax(z: Float[Tensor, "q d"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:

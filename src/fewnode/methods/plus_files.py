@@ -13,9 +13,10 @@ from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import Axes
 from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, NARROW, LearnedRelations, is_narrow
-from fewnode.represent.mixture import MixedViews, View, diffusions
+from fewnode.represent.mixture import MixedViews
+from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
-from fewnode.represent.views import RANKS, ViewFusion, ViewProjection
+from fewnode.represent.views import RANKS, View, diffusions
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")
@@ -109,7 +110,7 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     if relations.odds:
         shapes |= {"relations.odds": (len(relations.odds),), "relations.chosen": (1 + len(relations.chosen),)}
     need_shapes(state, shapes)
-    return MixedViews(tuple(sources), weight, rank, seed, projections, fusion, relations)
+    return MixedViews(tuple(sources), weight, rank, seed, relations, projections=projections, fusion=fusion)
 
 
 def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:

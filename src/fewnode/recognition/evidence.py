@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from fewnode.graph import Ints
 from fewnode.recognition.membership import drawn
 from fewnode.recognition.nearness import RESIDENT, nearness
-from fewnode.recognition.prototypes import PreparedSupport
+from fewnode.recognition.prepared import PreparedSupport
 
 VARIANCE = 4.0
 """Of each entry of w, before an answer is known."""

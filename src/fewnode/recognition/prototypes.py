@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,19 +12,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.engine.door import Engine
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
-from fewnode.gpn import Batch, Networks, log_prob, prototypes, segment_softmax
+from fewnode.gpn import prototypes, segment_softmax
 from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.recognition.calibration import LeftOut
-from fewnode.recognition.membership import MembershipModel, crowding, landmarks, surveyed
+from fewnode.recognition.embedded import EmbeddedNodes
+from fewnode.recognition.membership import MembershipModel, surveyed
 from fewnode.recognition.nearness import nearness, split_rows
+from fewnode.recognition.prepared import PreparedSupport
+from fewnode.recognition.task_batches import answer_tasks
 from fewnode.recognition.transductive import rectify
 
-ASKED_FOR_ALL = 0.5
-"""Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
 COMPARED, REMEMBERED = 4, 40
 """Rows of a class that all nodes are compared with at a time, and how many such comparisons are remembered."""
 PART = 400
@@ -40,22 +39,7 @@ class Explanation:
     nearest: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedSupport:
-    """A support set made ready: what depends on it alone, computed once for any number of queries."""
-
-    z: Float[Tensor, "k d"]
-    beta: Float[Tensor, " k"]
-    prototypes: Float[Tensor, "n d"]
-    shots: Float[Tensor, " n"]
-    ridge: Float[Tensor, "d n"] | None = None
-    """The prototypes of GPN+, which answer in place of the others."""
-    count: Float[Tensor, " k"] | None = None
-    """What each row counts beside the others of its class, where that differs."""
-    left_out: LeftOut | None = None
-
-
-class Prototypical(ABC):
+class Prototypical(EmbeddedNodes):
     """Few-shot classification by nearest prototype (section 4.4), given z and the importance of every node."""
 
     distance: str
@@ -67,33 +51,8 @@ class Prototypical(ABC):
     """Whether a class may be given by a description."""
     worth_: float = 1.0
     """What a description counts that nobody doubts, where a labelled node counts 1."""
-    kept = False
-    """Whether `embedding` takes so long that it is worth a file."""
     of_all: tuple[Prototypical, Graph] | None = None
-    """What stands for the nodes of a network as a whole, where this method has some of them, or newer rows."""
-    _cache: tuple[Graph, Tensor, Tensor] | None = None
-    _landmarks: tuple[Tensor, Tensor] | None = None
-    _crowding: tuple[Tensor, Tensor] | None = None
-    _surveyed: tuple[Tensor, Tensor] | None = None
     _closeness: tuple[Tensor, dict[bytes, Tensor]] | None = None
-
-    @abstractmethod
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        """z and importance of all nodes."""
-
-    def embedding(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        """`_embed`, computed once for a graph: every task after the first is a gather and a small product."""
-        if self._cache is None or self._cache[0] is not graph:
-            with torch.inference_mode():
-                self._cache = (graph, *self._embed(graph))
-        return self._cache[1:]
-
-    def remembers(self, graph: Graph) -> bool:
-        return self._cache is not None and self._cache[0] is graph
-
-    def remember(self, graph: Graph, z: Float[Tensor, "n d"], importance: Float[Tensor, " n"]) -> None:
-        """Take what `embedding` gave for this graph before, perhaps in another process, for what it gives now."""
-        self._cache = (graph, z, importance)
 
     def prepare(
         self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None
@@ -177,31 +136,6 @@ class Prototypical(ABC):
         """The labelled nodes of a task, each predicted from the others, where how sure to be is learned from that."""
         return None
 
-    def crowd(self, graph: Graph, query: Ints) -> Float[Tensor, " q"] | None:
-        """How close nodes lie around each query; None where z of all nodes is not at hand."""
-        if not self.kept:
-            return None
-        z = self.embedding(graph)[0]
-        known = self._crowding is not None and self._crowding[0] is z
-        with torch.inference_mode():
-            if not known and query.size >= ASKED_FOR_ALL * graph.n:
-                self._crowding, known = (z, crowding(z, self.landmarks(z))), True
-            if known and self._crowding is not None:
-                return self._crowding[1][torch.from_numpy(query)]
-            return crowding(self.rows(graph, query), self.landmarks(z))
-
-    def all_rows(self, graph: Graph) -> Float[Tensor, "n d"]:
-        """z of the nodes that a node is compared with to tell how usual it is."""
-        return self.embedding(graph)[0] if self.of_all is None else self.of_all[0].all_rows(self.of_all[1])
-
-    def landmarks(self, z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
-        """Of all nodes' z; drawn once."""
-        if self.of_all is not None:
-            return self.of_all[0].landmarks(self.all_rows(self.of_all[1]))
-        if self._landmarks is None or self._landmarks[0] is not z:
-            self._landmarks = (z, landmarks(z))
-        return self._landmarks[1]
-
     def familiar(
         self, graph: Graph, support: Ints, support_y: Ints, query: Ints, described: Described | None = None
     ) -> NDArray[np.float32]:
@@ -221,23 +155,13 @@ class Prototypical(ABC):
             return self.of_all[0].share_of_members(self.of_all[1], prepared)
         some = surveyed(np.arange(graph.n))
         return self.knows().share(
-            self.nearness_in_parts(graph, prepared, some), prepared.shots, self._crowd_of_survey(graph, some)
+            self.nearness_in_parts(graph, prepared, some), prepared.shots, self.crowd_of_survey(graph, some)
         )
 
     def nearness_in_parts(self, graph: Graph, prepared: PreparedSupport, nodes: Ints) -> Float[Tensor, "q n"]:
         """`nearness` of nodes whose vectors may have to be read from a disk."""
         parts = np.array_split(nodes, max(1, -(-nodes.size // PART)))
         return torch.cat([self.nearness(graph, prepared, part) for part in parts])
-
-    def _crowd_of_survey(self, graph: Graph, some: Ints) -> Float[Tensor, " q"] | None:
-        """`crowd` of the nodes that are surveyed, which are always the same; computed once for a graph."""
-        if not self.kept:
-            return None
-        z = self.embedding(graph)[0]
-        if self._surveyed is None or self._surveyed[0] is not z:
-            crowd = self.crowd(graph, some)
-            self._surveyed = None if crowd is None else (z, crowd)
-        return None if self._surveyed is None else self._surveyed[1]
 
     def knows(self) -> MembershipModel:
         if self.membership is None:
@@ -251,57 +175,3 @@ class Prototypical(ABC):
                 for part in split_rows(self.rows(graph, query), prepared.z.numel())
             ]
         return Explanation(prepared.beta.cpu().numpy(), torch.cat(order).cpu().numpy())
-
-    def rows(self, graph: Graph, nodes: Ints) -> Float[Tensor, "k d"]:
-        """z of those nodes: all that recognising needs of a graph."""
-        z, _ = self.embedding(graph)
-        whole = nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n))
-        return z if whole else z[torch.from_numpy(nodes).to(z.device)]
-
-    def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
-        """z and importance of those nodes."""
-        z, importance = self.embedding(graph)
-        at = torch.from_numpy(nodes).to(z.device)
-        return z[at], importance[at]
-
-
-def answer_tasks(
-    z: Float[Tensor, "n d"], importance: Float[Tensor, " n"], tasks: Sequence[Task], distance: str
-) -> list[Probabilities]:
-    """Eqs. (11)-(13) for many tasks; those of equal N are computed together."""
-    answers: dict[int, Probabilities] = {}
-    for n_way in sorted({task.n_way for task in tasks}):
-        places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
-        batch = Batch([tasks[i] for i in places], z.device)
-        with torch.inference_mode():
-            p = prototypes(z[batch.support], importance[batch.support], batch.segment, batch.n_tasks * n_way)
-            p = p.view(batch.n_tasks, n_way, -1)
-            parts = zip(*(split_rows(part, p[0].numel()) for part in (batch.query, batch.task)), strict=True)
-            rows = torch.cat([log_prob(z[q], p[t], distance) for q, t in parts]).exp().cpu().numpy()
-        ends = np.cumsum([tasks[i].query.size for i in places])
-        answers |= dict(zip(places, np.split(rows, ends[:-1]), strict=True))
-    return [answers[i] for i in range(len(tasks))]
-
-
-@dataclass(frozen=True, eq=False)
-class NumberedTasks:
-    """Tasks whose nodes are numbered anew, so that no other node needs to be embedded."""
-
-    nodes: Ints
-    support: Ints
-    """Of the nodes, those that are in a support set: only they need an importance."""
-    tasks: list[Task]
-
-    @classmethod
-    def of(cls, tasks: Sequence[Task]) -> NumberedTasks:
-        nodes = np.unique(np.concatenate([part for task in tasks for part in (task.support, task.query)]))
-        support = np.unique(np.concatenate([task.support for task in tasks]))
-        places = [[np.searchsorted(nodes, part) for part in (task.support, task.query)] for task in tasks]
-        return cls(nodes, support, [replace(t, support=s, query=q) for t, (s, q) in zip(tasks, places, strict=True)])
-
-    def embed(self, engine: Engine, networks: Networks) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
-        """z and importance, row by row of `nodes`; queries have an importance of 0."""
-        z, valued = engine.embed(networks, self.nodes, self.support)
-        importance = z.new_zeros(self.nodes.size)
-        importance[torch.from_numpy(np.searchsorted(self.nodes, self.support)).to(z.device)] = valued
-        return z, importance

@@ -190,10 +190,13 @@ def _product(matrix: Operator, h: Tile, out: Tile, alone: bool) -> Tile:
 
 def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
     """The mean of the unit rows of z, of those that are not zero."""
-    return F.normalize(z).sum(dim=0) / (z != 0).any(dim=1).sum().clamp(min=1)
+    return F.normalize(z).sum(dim=0) / z.any(dim=1).sum().clamp(min=1)
 
 
 def centred(z: Float[Tensor, "n d"], mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
     """Unit rows, moved by the mean, of unit length again. A node that nothing is known of (zeros) stays zero."""
-    known = (z != 0).any(dim=1, keepdim=True)
-    return F.normalize(F.normalize(z) - mean) * known
+    known = z.any(dim=1)
+    moved = F.normalize(z)
+    moved -= mean
+    moved /= moved.norm(dim=1, keepdim=True).clamp_(min=1e-12)
+    return moved if known.all() else moved.mul_(known[:, None])

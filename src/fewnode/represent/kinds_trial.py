@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,14 @@ from torch import Tensor
 
 from fewnode.graph import Graph, Ints
 from fewnode.represent.kinds import BY_WEIGHT, KIND_VIEWS, kind_views
-from fewnode.represent.mix import PracticeTasks, mix_weights, practice_tasks, stacked
-from fewnode.represent.mixture import View
+from fewnode.represent.mix import mix_weights
+from fewnode.represent.practice import PracticeTasks, labels, practice_tasks, stacked
+from fewnode.represent.views import View
 
 FEWEST = 4
 """Known classes that a trial needs: two to weigh views by, two to judge by."""
 SURE = 2.0
 """Standard errors that accuracy must gain by: there are many such views, and one of them always looks good."""
-ROUGHLY = 1e-5
-"""How well weights are fitted for it: which class is nearest hardly depends on more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +43,26 @@ class KindsTrial:
 
     def passed(
         self,
-        closeness: Mapping[View, Sequence[Float[Tensor, "t q n"]]],
+        views: Sequence[View],
+        closeness: Sequence[Float[Tensor, "t q n m"]],
         prior: NDArray[np.float64],
         penalty: float,
     ) -> bool:
         """Whether accuracy on the other half of the classes is better with those views, beyond chance.
 
-        `closeness` has a tensor for each of `tasks`, of each view; `prior` is what is expected of each view.
+        `closeness` is that of each of `tasks`; `prior` is what is expected of each view.
         """
         if not self.halves:
             return False
-        every = [torch.stack([of[i] for of in closeness.values()], dim=3) for i in range(len(self.tasks))]
-        plain = np.array([not on_trial(view) for view in closeness])
+        plain = np.array([not on_trial(view) for view in views])
         first = len(self.halves[0])
         sides = (slice(0, first), slice(first, None))
         gains = []
         for own, other in (sides, sides[::-1]):
             tau, without = (
-                _weights(every[own], self.tasks[own], prior, penalty, chosen) for chosen in (plain | True, plain)
+                _weights(closeness[own], self.tasks[own], prior, penalty, chosen) for chosen in (plain | True, plain)
             )
-            for close, tasks in zip(every[other], self.tasks[other], strict=True):
+            for close, tasks in zip(closeness[other], self.tasks[other], strict=True):
                 gains.append(_right(close, tau, tasks) - _right(close, without, tasks))
         gain = np.concatenate(gains)
         return bool(gain.mean() > SURE * gain.std() / gain.size**0.5)
@@ -90,11 +89,9 @@ def _weights(
     chosen: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """The weight of each view, 0 of those that are not chosen."""
-    views = np.flatnonzero(chosen).tolist()
-    close = torch.stack([stacked([part[..., view] for part in closeness]) for view in views], dim=2)
-    label = torch.cat([each.query_y.flatten() for each in tasks])
     tau = np.zeros(chosen.size)
-    tau[chosen] = mix_weights(close, label, prior[chosen], penalty, ROUGHLY)
+    close = stacked([part[..., torch.from_numpy(chosen)] for part in closeness])
+    tau[chosen] = mix_weights(close, labels(tasks), prior[chosen], penalty)
     return tau
 
 

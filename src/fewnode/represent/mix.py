@@ -1,83 +1,25 @@
-"""What known classes teach about views: how much each counts, and which directions to play down."""
+"""How much each view counts: the weights by which known classes are most likely to be told apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
-from fewnode.episodes import EpisodeSampler
-from fewnode.graph import Ints
-from fewnode.represent.views import sampled
-
-SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5
-"""The tasks of training and validation classes that weights are learned from: shots, queries a class, how many."""
-TOLERANCE = 2.220446049250313e-09
-"""That of SciPy."""
-
-
-@dataclass(frozen=True, eq=False)
-class PracticeTasks:
-    """Tasks of one shape, as arrays: support is tasks x N x K, query and its labels are tasks x (N M)."""
-
-    support: Ints
-    query: Ints
-    query_y: Int[Tensor, "t q"]
-
-    @classmethod
-    def of(cls, sampler: EpisodeSampler, count: int) -> PracticeTasks:
-        tasks = sampler.take(count)
-        support = np.stack([task.support for task in tasks]).reshape(count, sampler.n_way, sampler.k_shot)
-        label = torch.from_numpy(np.stack([task.query_y for task in tasks]))
-        return cls(support, np.stack([task.query for task in tasks]), label)
-
-    @property
-    def nodes(self) -> Ints:
-        return np.concatenate([self.support.ravel(), self.query.ravel()])
-
-    def among(self, nodes: Ints) -> PracticeTasks:
-        """The same tasks, where each node is its place among these, which are sorted."""
-        support, query = (np.searchsorted(nodes, part) for part in (self.support, self.query))
-        return PracticeTasks(support, query, self.query_y)
-
-    def closeness(self, z: Float[Tensor, "k d"]) -> Float[Tensor, "t q n"]:
-        """Cosine of each query node to each class mean; row i of z is that of node i."""
-        support, query = (torch.from_numpy(part) for part in (self.support, self.query))
-        p = F.normalize(z[support].mean(dim=2), dim=2)
-        return torch.einsum("tqd,tnd->tqn", z[query], p)
-
-    def accuracy(self, z: Float[Tensor, "k d"]) -> float:
-        found = self.closeness(z).argmax(dim=2)
-        return float((found == self.query_y).float().mean())
-
-
-def practice_tasks(members: Sequence[Ints], seed: int) -> list[PracticeTasks]:
-    """Tasks of one and of five shots, with fewer queries if classes are small; none if there are too few nodes."""
-    found = []
-    for k_shot in SHOTS:
-        for m_query in (QUERIES, 2, 1):
-            large = [nodes for nodes in members if nodes.size >= k_shot + m_query]
-            if len(large) > 1:
-                sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, m_query, seed)
-                found.append(PracticeTasks.of(sampler, TASKS))
-                break
-    return found
-
-
-FAR = -100.0
-"""The closeness to a class that a task does not have: no answer goes there."""
-
-
-def stacked(closeness: Sequence[Float[Tensor, "t q _"]]) -> Float[Tensor, "r n"]:
-    """A row a query of all these tasks; those of fewer classes have more that nothing is near to."""
-    n_way = max(part.shape[2] for part in closeness)
-    return torch.cat([F.pad(part, (0, n_way - part.shape[2]), value=FAR).flatten(0, 1) for part in closeness])
+MOST = 100.0
+"""What a view may weigh."""
+STEPS, FLAT = 100, 1e-9
+"""Of Newton's method: steps at most, and the slope at which nothing is left to gain."""
+SUFFICIENT, ROUNDING, SHORTEST = 1e-4, 1e-13, 1e-6
+"""Of a step: the share of the expected gain that it must bring, but for rounding, and how short it may become."""
+TAKEN_UP = 16
+"""Weights of 0 that are taken up at a time."""
+QUERIES = 1 << 11
+"""Queries whose products are added up at a time."""
 
 
 def mix_weights(
@@ -85,58 +27,92 @@ def mix_weights(
     label: Int[Tensor, " q"],
     prior: NDArray[np.float64] | None = None,
     penalty: float = 1e-4,
-    tolerance: float = TOLERANCE,
 ) -> NDArray[np.float64]:
     """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of |τ - prior|².
 
-    Without a prior that is of τ². The search ends where a step gains less than `tolerance`, as a share.
+    Without a prior that is of τ². The penalty makes the minimum unique. It is reached to rounding, so that a small
+    difference in `closeness` makes a small difference in τ. Most weights end at 0: Newton's method works on the others,
+    and takes up those that would be better above 0 until there are none.
     """
-    expects = torch.zeros(closeness.shape[2]) if prior is None else torch.from_numpy(prior).float()
-    row, flat = torch.arange(label.numel()), closeness.flatten(0, 1)
-    told = closeness[row, label].mean(dim=0)
-
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        tau = torch.from_numpy(weights).float()
-        log_prob = torch.log_softmax((flat @ tau).view(closeness.shape[:2]), dim=1)
-        expected = log_prob.exp().flatten() @ flat / label.numel()
-        away = tau - expects
-        value = -log_prob[row, label].mean() + penalty * away.square().sum()
-        return float(value), (expected - told + 2 * penalty * away).double().numpy()
-
     m = closeness.shape[2]
-    start, bounds = np.full(m, 10 / m), [(0, 100)] * m
-    from scipy.optimize import minimize  # half a second to import, and only a fit needs it
+    expects = torch.zeros(m).double() if prior is None else torch.from_numpy(prior).double()
+    tau = torch.full((m,), 10 / m).double() if prior is None else expects.clamp(0, MOST)
+    wanted = tau > 0
+    for _ in range(STEPS):
+        found, p = _minimum(_ahead(closeness[..., wanted], label), expects[wanted], tau[wanted], penalty)
+        tau = torch.zeros(m).double().masked_scatter(wanted, found)
+        slope = _slope(closeness, label, p) + 2 * penalty * (tau - expects)
+        slope[wanted] = 0.0
+        steepest = slope.argsort()[:TAKEN_UP]
+        if not slope[steepest[0]] < -FLAT:
+            break
+        wanted = tau > 0
+        wanted[steepest[slope[steepest] < -FLAT]] = True
+    weights: NDArray[np.float64] = tau.numpy()
+    return weights
 
-    options = {"ftol": tolerance}
-    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return found
+
+def _ahead(closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"]) -> Float[Tensor, "q n m"]:
+    """How much closer each class is than the right one."""
+    ahead = closeness.double()
+    return ahead - ahead[torch.arange(len(label)), label].unsqueeze(1)
 
 
-def within_class_metric(
-    z: Float[Tensor, "n d"], members: Sequence[Ints], shrink: float = 0.3, power: float = 0.25
-) -> Float[Tensor, "d d"]:
-    """Directions along which classes vary within more than nodes vary at all are shortened, others lengthened.
+def _slope(closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"], p: Float[Tensor, "q n"]) -> Float[Tensor, " m"]:
+    """That of the negative log-likelihood, where the classes have probabilities p."""
+    parts = zip(*(each.split(QUERIES) for each in (closeness, label, p)), strict=True)
+    total = torch.zeros(closeness.shape[2]).double()
+    for of, own, share in parts:
+        total += torch.tensordot(share, _ahead(of, own), 2)
+    return total / len(label)
 
-    W is the covariance within classes, each counting once, drawn towards the covariance T of all nodes; the map is
-    T^-1/2 (T^-1/2 W T^-1/2)^-power T^1/2, the identity where W is proportional to T.
+
+def _minimum(
+    ahead: Float[Tensor, "q n m"], expects: Float[Tensor, " m"], tau: Float[Tensor, " m"], penalty: float
+) -> tuple[Float[Tensor, " m"], Float[Tensor, "q n"]]:
+    """The best τ, and the probabilities of classes that it gives, by Newton's method within 0 ≤ τ ≤ `MOST`.
+
+    A weight that is at its bound and would go beyond stays there for a step (Bertsekas, 1982).
     """
-    within = torch.zeros(z.shape[1], z.shape[1], dtype=torch.float64)
-    for nodes in members:
-        own = z[torch.from_numpy(nodes)]
-        own -= own.mean(dim=0)
-        within += (own.T @ own).double() / nodes.size
-    some = z[torch.from_numpy(sampled(len(z)))]
-    total = (some.T @ some).double()
-    within, total = within / within.trace(), total / total.trace()
-    eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]
-    total = total + 1e-4 * eye
-    within = (1 - shrink) * within + shrink * total
-    half, inverse = _root(total, 0.5), _root(total, -0.5)
-    metric: Tensor = inverse @ _root(inverse @ within @ inverse, -power) @ half
-    return metric.float()
+    flat = ahead.flatten(0, 1)
+
+    def loss(tau: Float[Tensor, " m"]) -> Float[Tensor, ""]:
+        likely = torch.logsumexp((flat @ tau).view(ahead.shape[:2]), dim=1).mean()
+        return likely + penalty * (tau - expects).square().sum()
+
+    for _ in range(STEPS):
+        p = torch.softmax((flat @ tau).view(ahead.shape[:2]), dim=1)
+        slope = p.flatten() @ flat / len(p) + 2 * penalty * (tau - expects)
+        free = torch.where(slope > 0, tau > 0, tau < MOST)
+        if not (slope[free].abs() > FLAT).any():
+            break
+        curve = _curvature(ahead, p)[free][:, free]
+        curve.diagonal().add_(2 * penalty)
+        step = torch.zeros_like(tau).masked_scatter(free, -torch.linalg.solve(curve, slope[free]))
+        before, tau = tau, _descended(loss, tau, slope, step)
+        if torch.equal(before, tau):
+            break
+    return tau, p
 
 
-def _root(matrix: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
-    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
-    root: Tensor = (vectors * values.clamp(min=1e-12) ** power) @ vectors.T
-    return root
+def _curvature(ahead: Float[Tensor, "q n m"], p: Float[Tensor, "q n"]) -> Float[Tensor, "m m"]:
+    """The mean over queries of the covariance of `ahead` under p."""
+    total = ahead.new_zeros(ahead.shape[2], ahead.shape[2])
+    for of, share in zip(ahead.split(QUERIES), p.split(QUERIES), strict=True):
+        apart = of - torch.einsum("qn,qnm->qm", share, of).unsqueeze(1)
+        apart *= share.sqrt().unsqueeze(2)
+        total += apart.flatten(0, 1).T @ apart.flatten(0, 1)
+    return total / len(p)
+
+
+def _descended(
+    loss: Callable[[Tensor], Tensor], tau: Float[Tensor, " m"], slope: Float[Tensor, " m"], step: Float[Tensor, " m"]
+) -> Float[Tensor, " m"]:
+    """The first of the step, its half, its quarter … that is as good as the slope promises; tau if none is."""
+    value, length = loss(tau), 1.0
+    while length > SHORTEST:
+        there = (tau + length * step).clamp(0, MOST)
+        if loss(there) <= value + SUFFICIENT * slope @ (there - tau) + ROUNDING:
+            return there
+        length /= 2
+    return tau

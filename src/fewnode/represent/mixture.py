@@ -9,142 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode import memory
 from fewnode.engine.sparse import as_tensor
-from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.represent.diffusion import Diffusion, Operators, centred, diffused, mean_direction
+from fewnode.represent.diffused_views import DiffusedViews
 from fewnode.represent.kinds import (
-    KIND_VIEWS,
-    NARROW,
-    NOTHING_LEARNED,
-    LearnedRelations,
-    is_narrow,
-    kind_views,
     narrowed,
-    operators_of,
     without_edges,
 )
-from fewnode.represent.sources import STRUCTURE, AttributeSource
-from fewnode.represent.structure import structure
-from fewnode.represent.tiles import IN_MEMORY, Room, Tile, TiledMatrix, row_ranges
-from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, ViewFusion, ViewProjection, sampled
-from fewnode.represent.workspace import Place, Workspace
+from fewnode.represent.practice import PracticeTasks
+from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
+from fewnode.represent.sources import STRUCTURE
+from fewnode.represent.tiles import IN_MEMORY, TiledMatrix, row_ranges
+from fewnode.represent.views import Place, diffusions
 
 LARGE = 1 << 16
 """Rows that may need more room than memory has."""
 
 
-class View(NamedTuple):
-    """What is diffused, how, and with which effective rank."""
-
-    source: str
-    name: str
-    rank: int
-
-    @property
-    def diffusion(self) -> Diffusion:
-        return diffusions(self.source)[self.name]
-
-    def __str__(self) -> str:
-        return f"{self.source}, {self.name}" + (f", rank {self.rank}" if self.rank else "")
-
-
-def diffusions(source: str) -> dict[str, Diffusion]:
-    """Of the plain union, then those over weights, kinds and directions of edges."""
-    return {**(STRUCTURE_VIEWS if source == STRUCTURE else ATTRIBUTE_VIEWS), **KIND_VIEWS}
-
-
-def all_views(sources: Sequence[str], kinds: Sequence[str] = (), ranks: Sequence[int] = RANKS) -> list[View]:
-    """Every view of these sources; `kinds` names those beside the plain ones that there are."""
-    return [
-        View(source, name, rank)
-        for source in sources
-        for name in diffusions(source)
-        if name not in KIND_VIEWS or name in kinds
-        for rank in ranks
-    ]
-
-
 @dataclass(frozen=True, eq=False)
-class MixedViews:
-    """Which views count how much, and how each is read."""
+class MixedViews(DiffusedViews):
+    """Views that count, and how each is read."""
 
-    sources: tuple[AttributeSource, ...]
-    weight: Mapping[View, float]
-    rank: int = 256
-    seed: int = 0
     projections: Mapping[Place, ViewProjection] = field(default_factory=dict)
     """Of views of attributes, by source and name."""
     fusion: ViewFusion | None = None
-    relations: LearnedRelations = NOTHING_LEARNED
-    workspace: Workspace | None = None
-    """Files for what is larger than memory."""
-
-    @property
-    def room(self) -> Room:
-        return IN_MEMORY if self.workspace is None else self.workspace
-
-    # --- diffusing ---
-
-    def source(self, graph: Graph, name: str) -> TiledMatrix:
-        """What is diffused: unit rows, from their mean."""
-        if self.workspace is not None:
-            return self.workspace.source(name, lambda: self._made(graph, name))
-        return self._made(graph, name)
-
-    def _made(self, graph: Graph, name: str) -> TiledMatrix:
-        if name != STRUCTURE:
-            return self._named(name).tiles(graph.x, self.room)
-        alone = not self.sources  # then all depends on the structure, which is worth more time
-        read = self.relations.structure(graph)
-        z = structure(read, self.rank if alone else self.rank // 4, self.seed, thorough=alone, room=self.room)
-        mean = mean_direction(z[sampled(graph.n)])
-        for low, high in row_ranges(graph.n):
-            z.put(low, centred(z[low:high], mean))
-        return z
-
-    def _named(self, name: str) -> AttributeSource:
-        return next(source for source in self.sources if source.name == name)
-
-    def diffused(
-        self,
-        graph: Graph,
-        nodes: Ints | None = None,
-        sources: Sequence[str] | None = None,
-        made: dict[str, TiledMatrix] | None = None,
-    ) -> Iterator[tuple[Place, TiledMatrix]]:
-        """The views that have a weight, one source after the other: of all nodes, or of some.
-
-        What is diffused is looked for in `made`, and kept there.
-        """
-        made = {} if made is None else made
-        wanted = {(view.source, view.name): view.diffusion for view in self.weight}
-        operators = operators_of(graph, self.relations)
-        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
-            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
-        for source in self.diffused_sources if sources is None else sources:
-            own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
-            memory.give_back()  # what the last source took
-            if source not in made:
-                made[source] = self.source(graph, source)
-            if self.workspace is not None:
-                yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
-            else:
-                for group in [own] if nodes is None else _by_matrices(own):
-                    yield from diffused_tiles(operators, made[source], group, nodes).items()
-
-    @property
-    def diffused_sources(self) -> list[str]:
-        """Those that a view with a weight is of."""
-        return list(dict.fromkeys(view.source for view in self.weight))
 
     # --- learning ---
 
@@ -187,23 +81,34 @@ class MixedViews:
 
     # --- reading ---
 
+    def closeness(
+        self,
+        tasks: Sequence[PracticeTasks],
+        projection: ViewProjection,
+        h: Float[Tensor, "k d"],
+        ranks: Sequence[int],
+    ) -> list[Float[Tensor, "t q n r"]]:
+        """How close the queries of tasks are to their classes in a view, at each of these ranks."""
+        along, stretches = projection.along(h), [projection.stretch(rank) for rank in ranks]
+        return [each.closeness_along(along, stretches) for each in tasks]
+
     def _read(self, place: Place, projection: ViewProjection, h: Float[Tensor, "k d"]) -> list[Float[Tensor, "k d"]]:
         """A view at each of its effective ranks, by the root of the weight: products are then weighted cosines."""
         own = {view.rank: tau for view, tau in self.weight.items() if (view.source, view.name) == place}
-        return [tau**0.5 * z for tau, z in zip(own.values(), projection.read_all(h, list(own)), strict=True)]
+        return [z.mul_(tau**0.5) for tau, z in zip(own.values(), projection.read_all(h, list(own)), strict=True)]
 
     def side_by_side(
         self,
         views: Mapping[Place, TiledMatrix],
         projections: Mapping[Place, ViewProjection],
         rows: slice | Ints,
-    ) -> Float[Tensor, "k e"]:
+    ) -> list[Float[Tensor, "k _"]]:
         """Rows of all views of a side."""
-        return torch.cat([z for place, h in views.items() for z in self._read(place, projections[place], h[rows])], 1)
+        return [z for place, h in views.items() for z in self._read(place, projections[place], h[rows])]
 
     def _sample(
         self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], nodes: Ints
-    ) -> Iterator[Float[Tensor, "k e"]]:
+    ) -> Iterator[list[Float[Tensor, "k _"]]]:
         """The same, of these nodes, some at a time."""
         return (self.side_by_side(views, projections, nodes[low:high]) for low, high in row_ranges(nodes.size))
 
@@ -275,32 +180,9 @@ class MixedViews:
             diffusion = diffusions(source)[name]
             h = without_edges(narrowed(read[source], diffusion), diffusion)
             parts += self._read((source, name), self.projections[source, name], h)
-        z = self.joined({"attributes": self.fusion.read(torch.cat(parts, dim=1))})
+        z = self.joined({"attributes": self.fusion.read(parts)})
         return F.pad(z, (0, width - z.shape[1]))
 
 
 def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
-
-
-def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
-    """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
-    groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
-    for place, diffusion in wanted.items():
-        groups.setdefault(diffusion.matrices, {})[place] = diffusion
-    return list(groups.values())
-
-
-def diffused_tiles(
-    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None
-) -> dict[Place, TiledMatrix]:
-    """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
-    tiles: dict[Place, list[Tile]] = {place: [] for place in wanted}
-    low = 0
-    for tile in z.tiles:
-        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
-        for place, h in diffused(operators, tile, own, nodes).items():
-            tiles[place].append(h)
-        low += tile.shape[1]
-    n = z.n if nodes is None else nodes.size
-    return {place: TiledMatrix(n, own) for place, own in tiles.items()}

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.graph import Attributes, Graph, Ints
+from fewnode.represent.diffused_views import diffused_tiles
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import KIND_VIEWS, operators_of
-from fewnode.represent.mixture import MixedViews, diffused_tiles, diffusions
+from fewnode.represent.mixture import MixedViews
+from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.tiles import Tile, TiledMatrix, row_ranges
-from fewnode.represent.views import ViewFusion, ViewProjection
-from fewnode.represent.workspace import Place
+from fewnode.represent.views import Place, diffusions
 
 Rows: TypeAlias = NDArray[np.float32]
 Kept: TypeAlias = str | Place

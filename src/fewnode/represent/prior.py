@@ -8,8 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from fewnode.represent.mixture import View
 from fewnode.represent.sources import STRUCTURE
+from fewnode.represent.views import View
 
 
 @cache

@@ -13,8 +13,8 @@ from torch import Tensor
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.represent.diffusion import centred, mean_direction
 from fewnode.represent.directions import Axes
+from fewnode.represent.projection import sampled
 from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix
-from fewnode.represent.views import sampled
 
 STRUCTURE = "structure"
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
+from fewnode.represent.diffusion import Diffusion
+from fewnode.represent.kinds import KIND_VIEWS
+from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.sources import STRUCTURE
 
-from fewnode.graph import Ints
-from fewnode.represent.diffusion import Diffusion, centred, mean_direction
-
+Place: TypeAlias = tuple[str, str]
+"""A source and the name of a diffusion."""
 ATTRIBUTE_VIEWS: dict[str, Diffusion] = {
     "itself": Diffusion(0),
     "two steps": Diffusion(2),
@@ -28,119 +26,36 @@ STRUCTURE_VIEWS: dict[str, Diffusion] = {
     "far": Diffusion(20, 0.05, walk=True),
     "farther": Diffusion(40, 0.02, walk=True),
 }
-AS_IT_IS = 0
 RANKS = (AS_IT_IS, 64, 32, 16, 8)
 """A view as it is, or with its leading axes stressed until its effective rank is this."""
-LEAST_POWER, MOST_POWER = -0.4, 2.0
-SIDE = 256
-"""Columns whose products with others are computed at a time."""
-SAMPLE = 12_000
-"""Rows, or up to twice as many, that tell how a view is to be looked at."""
 
 
-@dataclass(frozen=True, eq=False)
-class ViewProjection:
-    """How a view is looked at: from its mean, along its principal axes."""
+class View(NamedTuple):
+    """What is diffused, how, and with which effective rank."""
 
-    mean: Float[Tensor, " d"]
-    axes: Float[Tensor, "d d"]
-    variance: Float[Tensor, " d"]
-    """Of each axis, as a share of the largest."""
-    _stretched: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
+    source: str
+    name: str
+    rank: int
 
-    @classmethod
-    def of(cls, h: Float[Tensor, "n d"]) -> ViewProjection:
-        mean = mean_direction(h)
-        variance, axes = principal_axes(centred(h, mean))
-        return cls(mean, axes.float(), (variance / variance.max().clamp(min=1e-30)).clamp(min=1e-4).float())
+    @property
+    def diffusion(self) -> Diffusion:
+        return diffusions(self.source)[self.name]
 
-    def read(self, h: Float[Tensor, "k d"], rank: int = AS_IT_IS) -> Float[Tensor, "k d"]:
-        """Unit rows. Axis i is stretched by its variance to a power, so that the effective rank is about `rank`.
-
-        Few labels fix few directions. How many directions of a view matter differs between networks by far more than
-        how many tell classes apart: a common effective rank is what makes views of different networks alike.
-        """
-        return self.read_all(h, [rank])[0]
-
-    def read_all(self, h: Float[Tensor, "k d"], ranks: Sequence[int]) -> list[Float[Tensor, "k d"]]:
-        """At several ranks."""
-        z = centred(h, self.mean)
-        return [z if rank == AS_IT_IS else F.normalize(z @ self.stretched(rank)) for rank in ranks]
-
-    def stretched(self, rank: int) -> Float[Tensor, "d d"]:
-        """The axes, each by its variance to a power; computed once."""
-        if rank not in self._stretched:
-            self._stretched[rank] = self.axes * self.variance ** self.power(rank)
-        return self._stretched[rank]
-
-    def power(self, rank: int) -> float:
-        """The power for an effective rank, by bisection: the larger the power, the fewer axes count."""
-        low, high = LEAST_POWER, MOST_POWER
-        for _ in range(30):
-            middle = (low + high) / 2
-            stretched = self.variance.double() ** (1 + 2 * middle)
-            low, high = (middle, high) if effective_rank(stretched) > rank else (low, middle)
-        return (low + high) / 2
+    def __str__(self) -> str:
+        return f"{self.source}, {self.name}" + (f", rank {self.rank}" if self.rank else "")
 
 
-def effective_rank(variance: Float[Tensor, " d"]) -> float:
-    """How many axes share the variance: its participation ratio (Σ v)² / Σ v²."""
-    return float(variance.sum() ** 2 / variance.square().sum().clamp(min=1e-300))
+def diffusions(source: str) -> dict[str, Diffusion]:
+    """Of the plain union, then those over weights, kinds and directions of edges."""
+    return {**(STRUCTURE_VIEWS if source == STRUCTURE else ATTRIBUTE_VIEWS), **KIND_VIEWS}
 
 
-@dataclass(frozen=True, eq=False)
-class ViewFusion:
-    """Several views side by side, seen along their common leading axes."""
-
-    mean: Float[Tensor, " e"]
-    projection: Float[Tensor, "e d"]
-    metric: Float[Tensor, "d d"] | None = None
-
-    @classmethod
-    def of(cls, parts: Iterable[Float[Tensor, "_ e"]], rank: int) -> ViewFusion:
-        """From rows that are read part by part."""
-        count, total, products = 0, torch.zeros(()).double(), torch.zeros(()).double()
-        for e in parts:
-            count, total, products = count + len(e), total + e.sum(dim=0).double(), products + _upper_products(e)
-        mean = total / max(1, count)
-        scatter = (products + products.triu(1).T) / max(1, count) - mean[:, None] * mean
-        return cls(mean.float(), _leading_axes(scatter, rank).float().contiguous())
-
-    def read(self, e: Float[Tensor, "n e"]) -> Float[Tensor, "n d"]:
-        z = F.normalize((e - self.mean) @ self.projection)
-        return z if self.metric is None else F.normalize(z @ self.metric)
-
-
-def _upper_products(e: Float[Tensor, "n e"]) -> Float[Tensor, "e e"]:
-    """eᵀ e, what is below the diagonal left out: it says the same again."""
-    found = torch.zeros(e.shape[1], e.shape[1], dtype=torch.float64)
-    for low in range(0, e.shape[1], SIDE):
-        found[low : low + SIDE, low:] = e[:, low : low + SIDE].T @ e[:, low:]
-    return found.triu()
-
-
-def _leading_axes(scatter: Float[Tensor, "e e"], rank: int) -> Float[Tensor, "e d"]:
-    """The last `rank` of `axes_of`. Where they are few, the others are not computed."""
-    size = scatter.shape[0]
-    if 2 * rank >= size:
-        return axes_of(scatter)[1][:, -rank:]
-    from scipy.linalg import eigh
-
-    return torch.from_numpy(eigh(scatter.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)[1])
-
-
-def sampled(n: int) -> Ints:
-    """The rows, at equal distances, that means and axes of n rows are taken from: all, of so few."""
-    return np.arange(0, n, max(1, n // SAMPLE))
-
-
-def principal_axes(z: Float[Tensor, "n d"]) -> tuple[Tensor, Tensor]:
-    """Variances and axes (columns), ascending."""
-    return axes_of((z.T @ z / max(1, z.shape[0])).double())
-
-
-def axes_of(scatter: Float[Tensor, "d d"]) -> tuple[Tensor, Tensor]:
-    """The same of a matrix of mean products."""
-    variance, axes = np.linalg.eigh(scatter.numpy())  # torch's gives up where some entries are 1e-14 times the others
-    # as a file has them: products depend on the order in memory, in the last bit
-    return torch.from_numpy(variance), torch.from_numpy(np.ascontiguousarray(axes))
+def all_views(sources: Sequence[str], kinds: Sequence[str] = (), ranks: Sequence[int] = RANKS) -> list[View]:
+    """Every view of these sources; `kinds` names those beside the plain ones that there are."""
+    return [
+        View(source, name, rank)
+        for source in sources
+        for name in diffusions(source)
+        if name not in KIND_VIEWS or name in kinds
+        for rank in ranks
+    ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import fewnode
 from fewnode import memory
@@ -24,9 +24,8 @@ from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, fin
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
 from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
+from fewnode.represent.views import Place
 
-Place: TypeAlias = tuple[str, str]
-"""A source and the name of a diffusion."""
 AT_ONCE = 12
 """Tiles that a diffusion has in memory at most: its columns, two steps of them, and eight views."""
 

@@ -25,7 +25,7 @@ from fewnode.estimator import Estimator
 from fewnode.io import read_record, write_record
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Kept, Rows, StoredViews
-from fewnode.represent.views import ViewFusion, ViewProjection
+from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.serve.state import State
 from fewnode.signing import is_signed, sign
 

@@ -1,0 +1,118 @@
+"""Views of all nodes, or of some: sources, diffused in memory or from file to file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fewnode import memory
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph, Ints
+from fewnode.represent.diffusion import Diffusion, Operators, centred, diffused, mean_direction
+from fewnode.represent.kinds import (
+    KIND_VIEWS,
+    NARROW,
+    NOTHING_LEARNED,
+    LearnedRelations,
+    is_narrow,
+    kind_views,
+    operators_of,
+)
+from fewnode.represent.projection import sampled
+from fewnode.represent.sources import STRUCTURE, AttributeSource
+from fewnode.represent.structure import structure
+from fewnode.represent.tiles import IN_MEMORY, Room, Tile, TiledMatrix, row_ranges
+from fewnode.represent.views import Place, View
+from fewnode.represent.workspace import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusedViews:
+    """Which views there are, each with its weight, and what they are made from."""
+
+    sources: tuple[AttributeSource, ...]
+    weight: Mapping[View, float]
+    rank: int = 256
+    seed: int = 0
+    relations: LearnedRelations = NOTHING_LEARNED
+    workspace: Workspace | None = None
+    """Files for what is larger than memory."""
+
+    @property
+    def room(self) -> Room:
+        return IN_MEMORY if self.workspace is None else self.workspace
+
+    def source(self, graph: Graph, name: str) -> TiledMatrix:
+        """What is diffused: unit rows, from their mean."""
+        if self.workspace is not None:
+            return self.workspace.source(name, lambda: self._made(graph, name))
+        return self._made(graph, name)
+
+    def _made(self, graph: Graph, name: str) -> TiledMatrix:
+        if name != STRUCTURE:
+            return self._named(name).tiles(graph.x, self.room)
+        alone = not self.sources  # then all depends on the structure, which is worth more time
+        read = self.relations.structure(graph)
+        z = structure(read, self.rank if alone else self.rank // 4, self.seed, thorough=alone, room=self.room)
+        mean = mean_direction(z[sampled(graph.n)])
+        for low, high in row_ranges(graph.n):
+            z.put(low, centred(z[low:high], mean))
+        return z
+
+    def _named(self, name: str) -> AttributeSource:
+        return next(source for source in self.sources if source.name == name)
+
+    def diffused(
+        self,
+        graph: Graph,
+        nodes: Ints | None = None,
+        sources: Sequence[str] | None = None,
+        made: dict[str, TiledMatrix] | None = None,
+    ) -> Iterator[tuple[Place, TiledMatrix]]:
+        """The views that have a weight, one source after the other: of all nodes, or of some.
+
+        What is diffused is looked for in `made`, and kept there.
+        """
+        made = {} if made is None else made
+        wanted = {(view.source, view.name): view.diffusion for view in self.weight}
+        operators = operators_of(graph, self.relations)
+        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
+            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
+        for source in self.diffused_sources if sources is None else sources:
+            own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
+            memory.give_back()  # what the last source took
+            if source not in made:
+                made[source] = self.source(graph, source)
+            if self.workspace is not None:
+                yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
+            else:
+                for group in [own] if nodes is None else _by_matrices(own):
+                    yield from diffused_tiles(operators, made[source], group, nodes).items()
+
+    @property
+    def diffused_sources(self) -> list[str]:
+        """Those that a view with a weight is of."""
+        return list(dict.fromkeys(view.source for view in self.weight))
+
+
+def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
+    """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
+    groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
+    for place, diffusion in wanted.items():
+        groups.setdefault(diffusion.matrices, {})[place] = diffusion
+    return list(groups.values())
+
+
+def diffused_tiles(
+    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None
+) -> dict[Place, TiledMatrix]:
+    """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
+    tiles: dict[Place, list[Tile]] = {place: [] for place in wanted}
+    low = 0
+    for tile in z.tiles:
+        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
+        for place, h in diffused(operators, tile, own, nodes).items():
+            tiles[place].append(h)
+        low += tile.shape[1]
+    n = z.n if nodes is None else nodes.size
+    return {place: TiledMatrix(n, own) for place, own in tiles.items()}
