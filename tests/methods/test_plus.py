@@ -157,6 +157,14 @@ def test_weights_follow_the_network(planted: Dataset) -> None:
     assert share[1] > share[0] + 0.2
 
 
+def test_tasks_answered_together_are_answered_as_each_alone(fitted: Estimator, planted: Dataset) -> None:
+    tasks = [e.task for k_shot in (1, 3) for e in EpisodeSampler(planted, "test", 4, k_shot, 4).take(6)]
+    for transductive in (False, True):
+        together = fitted.predict_tasks(planted.graph, tasks, transductive)
+        alone = [fitted.predict_tasks(planted.graph, [task], transductive)[0] for task in tasks]
+        assert max(np.abs(one - other).max() for one, other in zip(together, alone, strict=True)) < 1e-5
+
+
 def test_saved_and_loaded_it_answers_the_same(fitted: Estimator, planted: Dataset, tmp_path) -> None:
     fitted.save(tmp_path / "run")
     task = ([0, 5, 9], ["a", "b", "b"], [1, 2, 3])
@@ -173,19 +181,19 @@ def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_
 ) -> None:
     members = EpisodeSampler(planted, "valid", 2, 1, 1).members
 
-    def answers(self: plus.GPNPlus, graph: Graph, task: Task) -> tuple[torch.Tensor, ...]:
-        return tuple(answer(task, transductive) for transductive in (False, True))
+    def answers(self: plus.GPNPlus, graph: Graph, tasks: list[Task], transductive: bool) -> list[np.ndarray]:
+        return [answer(task, transductive) for task in tasks]
 
-    def answer(task: Task, transductive: bool) -> torch.Tensor:
+    def answer(task: Task, transductive: bool) -> np.ndarray:
         """Right half of the time alone; together a few more or fewer, as the kind of queries asks for."""
         label = dict(zip(planted.y[task.support].tolist(), task.support_y.tolist(), strict=True))
         query_y = np.array([label[c] for c in planted.y[task.query].tolist()])
         tail = int(np.unique(np.bincount(query_y, minlength=task.n_way)).size > 1)
         right = np.arange(task.query.size) < task.query.size * (0.5 + transductive * better[tail])
         found = np.where(right, query_y, (query_y + 1) % task.n_way)
-        return F.one_hot(torch.from_numpy(found), task.n_way).float()
+        return np.eye(task.n_way)[found]
 
-    monkeypatch.setattr(plus.GPNPlus, "_both", answers)
+    monkeypatch.setattr(plus.GPNPlus, "predict_tasks", answers)
     assert plus.GPNPlus()._trust(planted.graph, members) == trusted
 
 

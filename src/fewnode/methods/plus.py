@@ -23,20 +23,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode import memory
-from fewnode.episodes import Described, EpisodeSampler, Task
+from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints, is_sparse
-from fewnode.method import Probabilities
+from fewnode.graph import Graph, Ints
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
-from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
-from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
+from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
+from fewnode.recognition.labelled import WORTH
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.nearness import split_rows
-from fewnode.recognition.prepared import PreparedSupport
-from fewnode.recognition.prototypes import Prototypical
-from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
-from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.recognition.ridge_classifier import RidgeClassifier
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.kinds import LearnedRelations, kind_views
 from fewnode.represent.metric import within_class_metric
@@ -51,21 +46,18 @@ from fewnode.represent.workspace import Workspace
 
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
-ECHOES = 1000
-"""Descriptions whose z is remembered."""
 
 
-class GPNPlus(Prototypical):
+class GPNPlus(RidgeClassifier):
     """Mixed views, a metric learned on other classes, and ridge prototypes. The constructor only stores.
 
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
     """
 
-    distance, learns_classes, kept, needs_base, reads_descriptions = "cosine", False, True, False, True
+    needs_base = False
     workspace: Workspace | None = None
     """Files for what is larger than memory; None keeps everything in memory."""
     mixed_views: type[MixedViews] = MixedViews
-    _echoes: tuple[Tensor, dict[bytes, Tensor]] | None = None
 
     def __init__(
         self,
@@ -149,9 +141,12 @@ class GPNPlus(Prototypical):
             if len(large) < 2:
                 continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
-            for episode in sampler.take(TASKS // 2):
-                alone, together = (answer.numpy().argmax(axis=1) for answer in self._both(graph, episode.task))
-                gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
+            episodes = sampler.take(TASKS // 2)
+            tasks = [episode.task for episode in episodes]
+            for mode, sign in ((False, -1), (True, 1)):
+                answers = self.predict_tasks(graph, tasks, transductive=mode)
+                right = [np.mean(p.argmax(axis=1) == e.query_y) for p, e in zip(answers, episodes, strict=True)]
+                gain[long_tail] += sign * float(np.sum(right))
         return min(gain.values()) >= 0
 
     def _weighed(
@@ -188,118 +183,6 @@ class GPNPlus(Prototypical):
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         return replace(self.mixture_, workspace=self.workspace).embed(graph), torch.zeros(graph.n)
 
-    # --- what a task is answered with ---
-
-    def prepare(
-        self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None
-    ) -> PreparedSupport:
-        """β is each support node's share in its class's prototype, α of ridge regression where it is positive."""
-        if not self.ridge:
-            return super().prepare(graph, support, support_y, described)
-        with torch.inference_mode():
-            given = self._labelled(graph, Task(support, support_y, np.zeros(0, np.int64), described))
-            z, weight = given.z * (factors := self._factors(given)), class_weights(given.counted)
-            own = ridge_weights(z, given.label, weight)[torch.arange(given.y.numel()), given.y].clamp(min=0) + 1e-9
-            beta = own / torch.zeros(given.n_way).index_add(0, given.y, own)[given.y]
-            p = factors[:, None] * ridge_prototypes(z, given.label, weight)
-            left = self._left_out(given, factors)
-            return PreparedSupport(given.z, beta, given.means, given.shots, p, given.count, left)
-
-    def _labelled(self, graph: Graph, task: Task) -> LabelledRows:
-        rows = self.rows(graph, task.support)
-        if task.described is None:
-            return LabelledRows.of(rows, task.support_y)
-        return LabelledRows.of(rows, task.support_y, self._said(graph, task.described), task.described.y, self.worth_)
-
-    def _said(self, graph: Graph, described: Described) -> Float[Tensor, "m d"]:
-        """z of descriptions. Each is compared with every node, so what it gave is remembered."""
-        z = self.all_rows(graph)
-        if self._echoes is None or self._echoes[0] is not z or len(self._echoes[1]) > ECHOES:
-            self._echoes = (z, {})
-        known, found = self._echoes[1], []
-        for i in range(described.x.shape[0]):
-            x = described.x[[i]]
-            key = b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,)))
-            if key not in known:
-                known[key] = echoed(self.mixture_.unlinked(x, z.shape[1]), z)
-            found.append(known[key])
-        return torch.cat(found)
-
-    def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
-        return self._labelled(graph, task).z
-
-    def _factors(self, given: LabelledRows) -> Float[Tensor, " d"]:
-        """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
-        if not self.adapts_:
-            return torch.ones(given.z.shape[1])
-        nodes = given.is_node
-        share, width = self.mixture_.structure_share, self.mixture_.attribute_width
-        return chosen_factors(given.z[nodes], given.label[nodes], share, width)
-
-    def left_out(self, graph: Graph, task: Task) -> LeftOut | None:
-        if not self.ridge or not self.adapts_:
-            return None
-        with torch.inference_mode():
-            given = self._labelled(graph, task)
-            return self._left_out(given, self._factors(given))
-
-    def _left_out(self, given: LabelledRows, factors: Float[Tensor, " d"]) -> LeftOut | None:
-        """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
-        judged = given.is_node & (given.shots[given.y] > 1)
-        if not self.adapts_ or not judged.any():
-            return None
-        score = left_out(given.z * factors, given.label, class_weights(given.counted))
-        return LeftOut(torch.softmax(SCALE * score[judged], dim=1).numpy(), given.y[judged].numpy())
-
-    def answer(self, graph: Graph, prepared: PreparedSupport, query: Ints) -> Probabilities:
-        if prepared.ridge is None:
-            return super().answer(graph, prepared, query)
-        with torch.inference_mode():
-            return _softmax(self.rows(graph, query), prepared.ridge).numpy()
-
-    def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        return self.predict_tasks(graph, [task])[0]
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        if not self.ridge:
-            return super().predict_tasks(graph, tasks, transductive)
-        with torch.inference_mode():
-            if transductive:
-                return [self._both(graph, task)[1].numpy() for task in tasks]
-            return [_softmax(query, p).numpy() for _, query, p in (self._parts(graph, task) for task in tasks)]
-
-    def _parts(self, graph: Graph, task: Task) -> tuple[LabelledRows, Float[Tensor, "q d"], Float[Tensor, "d n"]]:
-        """What stands for the classes, the queries, and the prototypes, with columns as they count."""
-        given = self._labelled(graph, task)
-        factors = self._factors(given)
-        given = replace(given, z=given.z * factors)
-        p = ridge_prototypes(given.z, given.label, class_weights(given.counted))
-        return given, self.rows(graph, task.query) * factors, p
-
-    def _both(self, graph: Graph, task: Task) -> tuple[Float[Tensor, "q n"], Float[Tensor, "q n"]]:
-        """Probabilities of a task's queries: each on its own, and all together."""
-        given, query, p = self._parts(graph, task)
-        alone = _softmax(query, p)
-        share = self._share(graph, task, given, query, alone)
-        if share is None:
-            return alone, alone
-        return alone, _softmax(query, rectified_prototypes(given.z, given.counted, query, share))
-
-    def _share(
-        self, graph: Graph, task: Task, given: LabelledRows, query: Float[Tensor, "q d"], alone: Float[Tensor, "q n"]
-    ) -> Float[Tensor, "q n"] | None:
-        """What each query counts in each class to begin with; None if most of them seem to be in none.
-
-        Expectation-maximisation is the better beginning where known classes showed that it can be trusted. Else it can
-        go wrong, which nobody would notice; the answers that each query gets `alone` cannot go as wrong.
-        """
-        crowd = None if self.membership is None else self.crowd(graph, task.query)
-        if self.trust_ and not self.adapts_ and given.is_node.all():
-            y, beta = given.y, 1 / given.shots[given.y]
-            return rectify(given.z, beta, y, query, given.n_way, self.distance, self.membership, crowd)
-        familiar = familiarity(query, given.means, given.shots, self.distance, self.membership, crowd)
-        return None if familiar is None else alone * familiar
-
     # --- files ---
 
     def state(self) -> dict[str, Tensor]:
@@ -315,7 +198,3 @@ class GPNPlus(Prototypical):
         self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
         self._cache = self._echoes = None
         return self
-
-
-def _softmax(z: Float[Tensor, "q d"], p: Float[Tensor, "d n"]) -> Float[Tensor, "q n"]:
-    return torch.cat([torch.softmax(SCALE * (part @ p), dim=1) for part in split_rows(z, z.shape[1])])

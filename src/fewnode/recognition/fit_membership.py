@@ -52,23 +52,26 @@ def membership_rows(
     everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
     for c, nodes in enumerate(members):
         class_of[nodes] = c
-    rows, weight = [], []
+    asked: list[tuple[Episode, Ints]] = []
     for task in [*_membership_tasks(members, min(way, len(members) - 1)), *named]:
         outside = everyone[np.isin(class_of[everyone], class_of[task.query], invert=True)]
-        if not outside.size:
-            continue
-        outside = outside[:: max(1, outside.size // OTHERS)][:OTHERS]
-        asked = np.concatenate([task.query, outside])
-        prepared = method.prepare(graph, task.support, task.support_y, task.task.described)
-        top, place = method.nearness(graph, prepared, asked).max(dim=1)
-        crowd = method.crowd(graph, asked)
-        shots = prepared.shots[place]
-        given = (top, torch.zeros_like(top) if crowd is None else crowd, shots.clamp(min=1).log(), shots == 0)
-        shape = np.full((asked.size, 2), (np.log(task.n_way), 1.0))
-        rows.append(np.column_stack([*(part.cpu().numpy() for part in given), shape]))
-        weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
-    if not rows:
+        if outside.size:
+            asked.append((task, outside[:: max(1, outside.size // OTHERS)][:OTHERS]))
+    if not asked:
         return None
+    nodes = np.unique(np.concatenate([part for task, outside in asked for part in (task.query, outside)]))
+    crowd = method.crowd(graph, nodes)
+    rows, weight = [], []
+    for task, outside in asked:
+        queries = np.concatenate([task.query, outside])
+        prepared = method.prepare(graph, task.support, task.support_y, task.task.described)
+        top, place = method.nearness(graph, prepared, queries).max(dim=1)
+        shots = prepared.shots[place]
+        around = torch.zeros_like(top) if crowd is None else crowd[torch.from_numpy(np.searchsorted(nodes, queries))]
+        shape = np.full((queries.size, 2), (np.log(task.n_way), 1.0))
+        given = (part.cpu().numpy() for part in (top, around, shots.clamp(min=1).log(), shots == 0))
+        rows.append(np.column_stack([*given, shape]))
+        weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
     return np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows)
 
 

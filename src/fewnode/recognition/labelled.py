@@ -28,7 +28,8 @@ DOUBTED = 0.3
 class LabelledRows:
     """Rows of z, the class of each, and how much it counts beside the others of its class."""
 
-    z: Float[Tensor, "k d"]
+    z: Float[Tensor, "*b k d"]
+    """Of one task, or of several."""
     y: Int[Tensor, " k"]
     count: Float[Tensor, " k"]
     is_node: Bool[Tensor, " k"]
@@ -78,7 +79,7 @@ class LabelledRows:
         return torch.zeros(self.n_way).index_add(0, self.y, self.is_node.float())
 
     @property
-    def means(self) -> Float[Tensor, "n d"]:
+    def means(self) -> Float[Tensor, "*b n d"]:
         return (self.counted / self.counted.sum(dim=0)).T @ self.z
 
 

@@ -47,14 +47,14 @@ class MembershipModel:
         return torch.sigmoid(self._log_odds(near, shots, crowd) + math.log(share / (1 - share)))
 
     def among(
-        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None = None
-    ) -> Float[Tensor, " q"]:
-        """Of nodes asked about together, which tell what share of them are members.
+        self, near: Float[Tensor, "*b q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, "*b q"] | None = None
+    ) -> Float[Tensor, "*b q"]:
+        """Of nodes asked about together in a task, which tell what share of them are members.
 
         One member and one stranger are imagined, so that it is neither 0 nor 1.
         """
-        share = _share_of_members(self._log_odds(near, shots, crowd), 0.5, imagined=2)
-        return self.probability(near, shots, crowd, share)
+        odds = self._log_odds(near, shots, crowd)
+        return torch.sigmoid(odds + torch.logit(_share_of_members(odds, 0.5, imagined=2)).float())
 
     def share(
         self,
@@ -71,35 +71,36 @@ class MembershipModel:
         """
         size = self.class_share if class_share is None else class_share
         expected = min(0.5, max(1e-6, shots.numel() * size))
-        return _share_of_members(self._log_odds(near, shots, crowd), expected, near.shape[0], rather)
+        return float(_share_of_members(self._log_odds(near, shots, crowd), expected, near.shape[0], rather))
 
     def _log_odds(
-        self, near: Float[Tensor, "q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, " q"] | None
-    ) -> Float[Tensor, " q"]:
+        self, near: Float[Tensor, "*b q n"], shots: Float[Tensor, " n"], crowd: Float[Tensor, "*b q"] | None
+    ) -> Float[Tensor, "*b q"]:
         """How much likelier the node looks so as a member than as a stranger; the logarithm."""
-        top, place = near.max(dim=1)
+        top, place = near.max(dim=-1)
         words = self.by_words * (shots[place] == 0)
         odds = self.slope * top + self.by_shots * shots.clamp(min=1).log()[place] + words
-        odds = odds + self.by_ways * math.log(near.shape[1])
+        odds = odds + self.by_ways * math.log(near.shape[-1])
         odds = odds + self.intercept
         return odds if crowd is None else odds + self.by_crowd * crowd
 
 
 def _share_of_members(
-    log_odds: Float[Tensor, " q"],
+    log_odds: Float[Tensor, "*b q"],
     expected: float,
     imagined: int,
     rather: Float[Tensor, " q"] | float = 1.0,
     steps: int = 50,
-) -> float:
+) -> Float[Tensor, "*b 1"]:
     """The share of members that makes these nodes likeliest, by expectation-maximisation (Saerens et al., 2002).
 
     Beside them are so many `imagined` nodes, of which the `expected` share are members.
     """
-    odds, share = log_odds.double(), expected
+    odds = log_odds.double()
+    share = odds.new_full((*odds.shape[:-1], 1), expected)
     for _ in range(steps):
-        member = float((rather * torch.sigmoid(odds + math.log(share / (1 - share)))).sum())
-        share = (member + imagined * expected) / (odds.numel() + imagined)
+        member = (rather * torch.sigmoid(odds + torch.logit(share))).sum(dim=-1, keepdim=True)
+        share = (member + imagined * expected) / (odds.shape[-1] + imagined)
     return share
 
 

@@ -16,8 +16,10 @@ RESIDENT, NARROW = 1024, 8
 difference to the last bit."""
 
 
-def nearness(z: Float[Tensor, "q d"], p: Float[Tensor, "n d"], distance: str) -> Float[Tensor, "q n"]:
-    """How near each query node is to the same n prototypes, or to n other nodes."""
+def nearness(z: Float[Tensor, "*b q d"], p: Float[Tensor, "*b n d"], distance: str) -> Float[Tensor, "*b q n"]:
+    """How near each query node is to the same n prototypes, or to n other nodes. By cosine, also of several tasks."""
+    if distance == "cosine" and z.dim() > 2:
+        return 10 * F.normalize(z, dim=-1) @ F.normalize(p, dim=-1).mT
     if distance == "cosine":
         unit = F.normalize(p)
         parts = split_rows(z, z.shape[1])

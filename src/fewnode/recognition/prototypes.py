@@ -87,10 +87,11 @@ class Prototypical(EmbeddedNodes):
 
     def _rectified(self, graph: Graph, task: Task) -> Probabilities:
         z, prepared = self.rows(graph, task.query), self.prepare(graph, task.support, task.support_y)
-        y, crowd = torch.from_numpy(task.support_y).to(z.device), self.crowd(graph, task.query)
+        crowd = self.crowd(graph, task.query)
+        label = F.one_hot(torch.from_numpy(task.support_y).to(z.device), task.n_way).to(z.dtype)
         with torch.inference_mode():
-            share = rectify(prepared.z, prepared.beta, y, z, task.n_way, self.distance, self.membership, crowd)
-            if share is None:
+            share = rectify(prepared.z, prepared.beta, label, z, self.distance, self.membership, crowd)
+            if not share.any():
                 return self.answer(graph, prepared, task.query)
             return (share / share.sum(dim=1, keepdim=True)).cpu().numpy()
 

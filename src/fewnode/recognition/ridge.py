@@ -10,40 +10,41 @@ RIDGE, SCALE = 1.0, 15.0
 """Regularisation of the prototypes, and what their scores are multiplied by before the softmax."""
 
 
-def class_weights(counted: Float[Tensor, "k n"]) -> Float[Tensor, " k"]:
+def class_weights(counted: Float[Tensor, "*b k n"]) -> Float[Tensor, "*b k"]:
     """A weight for each node, so that classes count the same; all 1 with equal shots.
 
     Row i is what node i counts in each class: a labelled one 1 in its own.
     """
-    mass = counted.sum(dim=0)
-    return (counted / mass).sum(dim=1) * mass.mean()
+    mass = counted.sum(dim=-2, keepdim=True)
+    return (counted / mass).sum(dim=-1) * mass.mean(dim=-1)
 
 
 def ridge_weights(
-    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
-) -> Float[Tensor, "k n"]:
-    """α of ridge regression in its dual form: prototypes are zᵀ α."""
-    if z.shape[0] > z.shape[1]:  # by the normal equations of the primal form: a system of d, not of k
-        return weight[:, None] / RIDGE * (label - 1 / label.shape[1] - z @ ridge_prototypes(z, label, weight))
-    root = weight.sqrt()[:, None]
-    gram = (root * z) @ (root * z).T
-    gram.diagonal().add_(RIDGE)
-    target = label - 1 / label.shape[1]
-    alpha: Tensor = root * torch.linalg.solve(gram, root * target)
-    return alpha
+    z: Float[Tensor, "*b k d"], label: Float[Tensor, "*c k n"], weight: Float[Tensor, "*c k"]
+) -> Float[Tensor, "*b k n"]:
+    """α of ridge regression in its dual form: prototypes are zᵀ α. Of several tasks, or of one."""
+    target = label - 1 / label.shape[-1]
+    if z.shape[-2] > z.shape[-1]:  # by the normal equations of the primal form: a system of d, not of k
+        return weight.unsqueeze(-1) / RIDGE * (target - z @ ridge_prototypes(z, label, weight))
+    root = weight.sqrt().unsqueeze(-1)
+    return root * _solved((root * z) @ (root * z).mT, root * target)
 
 
 def ridge_prototypes(
-    z: Float[Tensor, "k d"], label: Float[Tensor, "k n"], weight: Float[Tensor, " k"]
-) -> Float[Tensor, "d n"]:
+    z: Float[Tensor, "*b k d"], label: Float[Tensor, "*c k n"], weight: Float[Tensor, "*c k"]
+) -> Float[Tensor, "*b d n"]:
     """p that minimise Σ_i weight_i |z_i p - (label_i - 1/N)|² + |p|²; label_i are probabilities."""
-    if z.shape[0] <= z.shape[1]:
-        return z.T @ ridge_weights(z, label, weight)
-    weighted = weight[:, None] * z
-    second = weighted.T @ z
-    second.diagonal().add_(RIDGE)
-    p: Tensor = torch.linalg.solve(second, weighted.T @ (label - 1 / label.shape[1]))
-    return p
+    if z.shape[-2] <= z.shape[-1]:
+        return z.mT @ ridge_weights(z, label, weight)
+    weighted = weight.unsqueeze(-1) * z
+    return _solved(weighted.mT @ z, weighted.mT @ (label - 1 / label.shape[-1]))
+
+
+def _solved(products: Float[Tensor, "*b s s"], target: Float[Tensor, "*c s n"]) -> Float[Tensor, "*b s n"]:
+    """(products + RIDGE I)^-1 target."""
+    products.diagonal(dim1=-2, dim2=-1).add_(RIDGE)
+    found: Tensor = torch.linalg.solve(products, target.expand(*products.shape[:-1], -1))
+    return found
 
 
 SHARES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
