@@ -25,6 +25,8 @@ STRAY = 0.4
 REVISIONS = np.linspace(-1.5, 1.5, 61)
 MAX_LOG_POWER = 30.0
 """A power beyond leaves no probability but 0 and 1, or makes all the same."""
+CONVERGED = {"ftol": 1e-15, "gtol": 1e-9}
+"""Of L-BFGS: where it would stop by default, results still depend on rounding in what it is given."""
 MODES = ("inductive", "transductive")
 Floats = NDArray[np.floating]
 
@@ -148,7 +150,7 @@ def fit_temperature(
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 5).x
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(-8, 8)] * 5, options=CONVERGED).x
     level, by_shots, by_ways, by_words, slope = map(float, found)
     by_nearness = slope / float(spread) if near is not None else 0.0
     return Temperature(level - by_nearness * float(middle), by_shots, by_ways, by_nearness, by_words)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, Task
 from fewnode.graph import Graph, Ints
-from fewnode.recognition.calibration import TASKS, calibration_tasks
+from fewnode.recognition.calibration import CONVERGED, TASKS, calibration_tasks
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Prototypical
 
@@ -119,7 +119,7 @@ def logistic(
 
     from scipy.optimize import minimize  # half a second to import, and only a fit needs it
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=CONVERGED).x
     slope, by_crowd = map(float, found[:2] / spread)
     by_shots, by_words, by_ways, level = map(float, found[2:])
     intercept = float(level - found[:2] @ (middle / spread) - odds)

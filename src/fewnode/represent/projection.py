@@ -90,12 +90,18 @@ class ViewFusion:
     @classmethod
     def of(cls, rows: Iterable[Sequence[Float[Tensor, "k _"]]], rank: int) -> ViewFusion:
         """From rows of each view, some at a time."""
-        count, total, products = 0, torch.zeros(()).double(), torch.zeros(()).double()
+        count, total, products = 0, torch.zeros(()).double(), torch.zeros(0, 0).double()
         for parts in rows:
             e = torch.cat(list(parts), dim=1)
-            count, total, products = count + len(e), total + e.sum(dim=0).double(), products + _upper_products(e)
+            if not count:
+                products = torch.zeros(e.shape[1], e.shape[1]).double()
+            count, total = count + len(e), total + e.sum(dim=0).double()
+            for low in range(0, e.shape[1], SIDE):  # what is below the diagonal says the same again
+                products[low : low + SIDE, low:] += e[:, low : low + SIDE].T @ e[:, low:]
+        for low in range(0, len(products), SIDE):
+            products[low + SIDE :, low : low + SIDE] = products[low : low + SIDE, low + SIDE :].T
         mean = total / max(1, count)
-        scatter = (products + products.triu(1).T) / max(1, count) - mean[:, None] * mean
+        scatter = products.div_(max(1, count)).addr_(mean, mean, alpha=-1)
         return cls(mean.float(), _leading_axes(scatter, rank).float().contiguous())
 
     def read(self, parts: Sequence[Float[Tensor, "n _"]]) -> Float[Tensor, "n d"]:
@@ -106,14 +112,6 @@ class ViewFusion:
             low += part.shape[1]
         z = F.normalize(z)
         return z if self.metric is None else F.normalize(z @ self.metric)
-
-
-def _upper_products(e: Float[Tensor, "n e"]) -> Float[Tensor, "e e"]:
-    """eᵀ e, what is below the diagonal left out: it says the same again."""
-    found = torch.zeros(e.shape[1], e.shape[1], dtype=torch.float64)
-    for low in range(0, e.shape[1], SIDE):
-        found[low : low + SIDE, low:] = e[:, low : low + SIDE].T @ e[:, low:]
-    return found.triu()
 
 
 def _leading_axes(scatter: Float[Tensor, "e e"], rank: int) -> Float[Tensor, "e d"]:
