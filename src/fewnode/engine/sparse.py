@@ -131,7 +131,12 @@ def closed_parts(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any]]:
     """What `loops.closed` makes rows of Â from: starts and columns of A, its weights or None, and D^-1/2 of A + I."""
     weight = graph.adj.data if graph.weighted else None
-    return graph.adj.indptr, graph.adj.indices, weight, ((graph.strength + 1.0) ** -0.5).astype(dtype)
+    return graph.adj.indptr, graph.adj.indices, weight, inverse_root(graph.strength, dtype)
+
+
+def inverse_root(strength: NDArray[Any], dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
+    """D^-1/2 of A + I, from the sums of rows of A."""
+    return np.asarray((strength + 1.0) ** -0.5, dtype)
 
 
 def operand(matrix: Attributes, dtype: torch.dtype = torch.float32) -> CSR | Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.engine import loops
-from fewnode.engine.sparse import CSR, as_tensor, normalised
+from fewnode.engine.sparse import CSR, as_tensor, inverse_root, normalised
 from fewnode.graph import Graph, Ints
 from fewnode.represent.tiles import Tile, tile_ranges
 
@@ -93,7 +93,7 @@ class NeighbourSum:
         self.adj, self.closed = graph.adj, closed
         count = graph.degree + closed
         self.factor = (1 / np.maximum(count, 1)).astype(np.float32)
-        self.before = (count**-0.5).astype(np.float32) if closed else None
+        self.before = inverse_root(graph.degree) if closed else None
 
     def into(self, h: Tile, out: Tile) -> None:
         loops.add_neighbours(self.adj.indptr, self.adj.indices, self.factor, self.closed, h, out)

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewnode.engine.sparse import inverse_root
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.represent.diffused_views import diffused_tiles
 from fewnode.represent.diffusion import Diffusion
@@ -54,7 +55,7 @@ class Neighbourhood:
     def closed(self) -> sp.csr_array:
         """Their rows of Â."""
         near = [np.append(others, i) for i, others in enumerate(self.near)]
-        root = ((self.degree + 1.0) ** -0.5).astype(np.float32)
+        root = inverse_root(self.degree)
         return self._matrix(near, lambda row, column: root[row] * root[column])
 
     @property
