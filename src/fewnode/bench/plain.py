@@ -22,7 +22,8 @@ from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.diffusion import Diffusion, centred, mean_direction
+from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import PracticeTasks

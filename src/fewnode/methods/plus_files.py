@@ -12,9 +12,10 @@ from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, NARROW, LearnedRelations, is_narrow
+from fewnode.represent.kinds import FEW_RELATIONS, NARROW, LearnedRelations, is_narrow
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
+from fewnode.represent.same_class import MOST_ODDS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
 

@@ -25,7 +25,7 @@ from fewnode.method import Probabilities
 from fewnode.methods.linear import ScaledAttributes, logistic_head
 from fewnode.metrics import score_answers
 from fewnode.recognition.task_batches import NumberedTasks
-from fewnode.represent.diffusion import centred, mean_direction
+from fewnode.represent.centring import centred, mean_direction
 from fewnode.team import Gradients
 from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 

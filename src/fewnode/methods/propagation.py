@@ -25,7 +25,8 @@ from fewnode.graph import Graph
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
-from fewnode.represent.diffusion import Diffusion, Operators, centred, mean_direction
+from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
 
 TASKS = 60

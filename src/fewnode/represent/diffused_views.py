@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fewnode import memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
-from fewnode.represent.diffusion import Diffusion, Operators, centred, diffused, mean_direction
+from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import (
     KIND_VIEWS,
     NARROW,

@@ -20,6 +20,7 @@ from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.represent.diffusion import Diffusion, Operators, random_walk
+from fewnode.represent.same_class import meetings, same_class_odds
 
 NARROW = 64
 """Directions of a source that these views are read along."""
@@ -48,7 +49,8 @@ BY_RELATION = {
 KIND_VIEWS: dict[str, Diffusion] = {**BY_WEIGHT, **BY_DIRECTION, **BY_ODDS, **BY_RELATION}
 LOOPLESS = ("walk", "in", "out")
 """Matrices without self-loops: a node without edges has zeros."""
-MOST_ODDS, LEAST, IMAGINED = 100.0, 0.01, 10.0
+LEAST = 0.01
+"""What an edge counts at least, where one of usual odds counts 1."""
 ALIKE = 3
 """Relations that have views of their own for what they join; the others of `FEW_RELATIONS` have them for their size."""
 SPOILT = 0.75
@@ -71,10 +73,9 @@ class LearnedRelations:
         """Of a graph with several relations. `members` are those of each known class."""
         if len(graph.relations) < 2:
             return cls()
-        meetings = [_meetings(relation.adj, _class_of(graph.n, members)) for relation in graph.relations]
-        chance = _chance(members)
-        odds = tuple(_odds(same, known, chance) for same, known in meetings)
-        same, known = (np.array(each, np.float64) for each in zip(*meetings, strict=True))
+        met = [meetings(relation.adj, members) for relation in graph.relations]
+        odds = tuple(same_class_odds(same, known, members) for same, known in met)
+        same, known = (np.array(each, np.float64) for each in zip(*met, strict=True))
         pull = np.array([_pull(each) for each in odds])
         share, by_odds = same.sum() / max(1, known.sum()), (pull * same).sum() / max(1e-12, (pull * known).sum())
         return cls(odds, _chosen(graph, odds), bool(share < SPOILT * by_odds))
@@ -168,36 +169,6 @@ def _by_odds(graph: Graph, odds: Sequence[float]) -> Graph:
 def _pull(odds: float) -> float:
     """What an edge counts: nothing much if it is no likelier than chance to join two of one class."""
     return max(odds - 1, LEAST)
-
-
-# --- same-class odds ----------------------------------------------------------------------------------------------
-
-
-def _class_of(n: int, members: Sequence[Ints]) -> Ints:
-    y = np.full(n, -1)
-    for c, nodes in enumerate(members):
-        y[nodes] = c
-    return y
-
-
-def _chance(members: Sequence[Ints]) -> float:
-    """How often two known nodes are of one class."""
-    sizes = np.array([nodes.size for nodes in members], np.float64)
-    return float(np.clip(((sizes / max(1, sizes.sum())) ** 2).sum(), 1e-6, 0.5))
-
-
-def _meetings(adj: sp.csr_array, y: Ints) -> tuple[int, int]:
-    """How many arcs join two of one class, and two of any known classes."""
-    one, other = np.repeat(y, np.diff(adj.indptr)), y[adj.indices]
-    known = (one >= 0) & (other >= 0)
-    return int(((one == other) & known).sum()), int(known.sum())
-
-
-def _odds(same: int, known: int, chance: float) -> float:
-    """Capped; 1 if unknown."""
-    share = (same + IMAGINED * chance) / (known + IMAGINED)
-    odds = share / (1 - min(share, 0.999)) / (chance / (1 - chance))
-    return float(np.float32(np.clip(odds, 1 / MOST_ODDS, MOST_ODDS)))
 
 
 # --- width --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.graph import Ints
-from fewnode.represent.diffusion import centred, mean_direction
+from fewnode.represent.centring import centred, mean_direction
 
 AS_IT_IS = 0
 """The rank of a view that is not stretched."""

@@ -144,10 +144,8 @@ def stored_views(folder: Path, check: bool = True) -> dict[Place, TiledMatrix]:
         paths = sorted(told.parent.glob("*.safetensors"))
         for path in paths if check else ():
             with path.open("rb") as file:
-                if (
-                    hashlib.file_digest(file, "sha256").hexdigest()
-                    != read_text(path.with_suffix(CHECKSUM), SMALL).strip()
-                ):
+                told_sum = read_text(path.with_suffix(CHECKSUM), SMALL).strip()
+                if hashlib.file_digest(file, "sha256").hexdigest() != told_sum:
                     raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one beside it; train again")
         files = [map_safetensors(path) for path in paths]
         for i, (source, name) in enumerate(json.loads(read_text(told, SMALL))):
