@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +19,7 @@ from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
-from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
+from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, gain_together, rectified_prototypes
 from fewnode.represent.mix import mix_weights, within_class_metric
 from fewnode.represent.mixture import MixedViews, View
 from fewnode.represent.sources import STRUCTURE, read_along
@@ -153,20 +155,29 @@ def test_unlabelled_nodes_are_trusted_if_that_costs_nothing_with_either_kind_of_
 ) -> None:
     members = EpisodeSampler(planted, "valid", 2, 1, 1).members
 
-    def answers(self: plus.GPNPlus, graph: Graph, task: Task) -> tuple[torch.Tensor, ...]:
-        return tuple(answer(task, transductive) for transductive in (False, True))
+    def gain(z: torch.Tensor, y: np.ndarray, query_y: np.ndarray, distance: str) -> float:
+        assert z.shape[1] == y.size + query_y.size
+        tail = np.unique(np.bincount(query_y, minlength=y.max() + 1)).size > 1
+        return len(z) * better[int(tail)]
 
-    def answer(task: Task, transductive: bool) -> torch.Tensor:
-        """Right half of the time alone; together a few more or fewer, as the kind of queries asks for."""
-        label = dict(zip(planted.y[task.support].tolist(), task.support_y.tolist(), strict=True))
-        query_y = np.array([label[c] for c in planted.y[task.query].tolist()])
-        tail = int(np.unique(np.bincount(query_y, minlength=task.n_way)).size > 1)
-        right = np.arange(task.query.size) < task.query.size * (0.5 + transductive * better[tail])
-        found = np.where(right, query_y, (query_y + 1) % task.n_way)
-        return F.one_hot(torch.from_numpy(found), task.n_way).float()
+    monkeypatch.setattr(plus, "gain_together", gain)
+    model = plus.GPNPlus()
+    model.remember(planted.graph, torch.eye(planted.graph.n), torch.zeros(planted.graph.n))
+    assert model._trust(planted.graph, members) == trusted
 
-    monkeypatch.setattr(plus.GPNPlus, "_both", answers)
-    assert plus.GPNPlus()._trust(planted.graph, members) == trusted
+
+def test_what_unlabelled_nodes_gain_is_what_they_gain_task_by_task(planted: Dataset, fitted_plus: Estimator) -> None:
+    model = copy(fitted_plus.method_)
+    model.membership, model.trust_ = None, True
+    members = EpisodeSampler(planted, "valid", 2, 1, 1).members
+    for long_tail, shot in itertools.product((False, True), (1, 4)):
+        tasks = EpisodeSampler.among(members, 4, shot, 6, 0, long_tail).take(12)
+        expected = 0.0
+        for each in tasks:
+            alone, together = (model.predict_tasks(planted.graph, [each.task], mode)[0] for mode in (False, True))
+            expected += np.mean(together.argmax(1) == each.query_y) - np.mean(alone.argmax(1) == each.query_y)
+        z = torch.stack([model.rows(planted.graph, np.concatenate([t.support, t.query])) for t in tasks])
+        assert gain_together(z, tasks[0].support_y, tasks[0].query_y, "cosine") == pytest.approx(expected, abs=1e-9)
 
 
 def test_few_validation_classes_leave_the_trust_to_training_classes_as_well(

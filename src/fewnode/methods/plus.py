@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode import memory
-from fewnode.episodes import Described, EpisodeSampler, Task
+from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.method import Probabilities
@@ -34,7 +34,7 @@ from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import split_rows
 from fewnode.recognition.prototypes import PreparedSupport, Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
-from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.recognition.transductive import familiarity, gain_together, rectified_prototypes, rectify
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.kinds import LearnedRelations, kind_views
 from fewnode.represent.kinds_trial import KindsTrial, on_trial
@@ -127,7 +127,6 @@ class GPNPlus(Prototypical):
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
-        self.trust_ = True  # while it is judged
         self.trust_ = self._trust(graph, enough) if practice else True
         return self
 
@@ -159,9 +158,13 @@ class GPNPlus(Prototypical):
             if len(large) < 2:
                 continue
             sampler = EpisodeSampler.among(large, min(WAY, len(large)), k_shot, QUERIES, self.seed + 1, long_tail)
+            alike: dict[bytes, list[Episode]] = {}
             for episode in sampler.take(TASKS // 2):
-                alone, together = (answer.numpy().argmax(axis=1) for answer in self._both(graph, episode.task))
-                gain[long_tail] += np.mean(together == episode.query_y) - np.mean(alone == episode.query_y)
+                alike.setdefault(episode.query_y.tobytes(), []).append(episode)
+            for tasks in alike.values():
+                nodes = np.concatenate([part for task in tasks for part in (task.support, task.query)])
+                z = self.rows(graph, nodes).view(len(tasks), nodes.size // len(tasks), -1)
+                gain[long_tail] += gain_together(z, tasks[0].support_y, tasks[0].query_y, self.distance)
         return min(gain.values()) >= 0
 
     def _weighed(
