@@ -1,5 +1,6 @@
 """Shapes in signatures are checked while testing; every test runs on one thread, as the command line does."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 
@@ -37,6 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         at = place % workers * (len(items) // workers)
         others[at:at] = [item for item in items if item.nodeid.startswith(name)]
     items[:] = others
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: the collector of garbage need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

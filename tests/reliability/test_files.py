@@ -52,12 +52,10 @@ from sizes import Figure, in_child, sizes
 
 
 @pytest.fixture(scope="module", autouse=True)
-def only_own_garbage() -> Iterator[None]:
+def only_own_garbage() -> None:
     """What is timed here collects none of the garbage of the tests before, which takes longer than a refusal."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
