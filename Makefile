@@ -3,9 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Bytecode is kept, whatever the environment says: the tests start many processes, and each would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint loops browser versions docs dist reproduce clean
+.PHONY: demo test check soak audit coverage lint style types tests loops browser versions docs dist reproduce clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,9 +29,13 @@ reproduce: $(VENV)/.core
 	$(BIN)/fewnode experiment paper/since.toml paper/at_hand.toml --data-dir $(DATA) --out $(OUT) --workers 2
 	$(BIN)/fewnode report $(OUT) --out $(OUT)/report.html
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
 
 # The page is tested in Debian's Chromium, installed here where that is allowed.
@@ -37,10 +44,13 @@ browser:
 	@command -v chromium >/dev/null || ( $(APT) update && $(APT) install -y --no-install-recommends chromium ) >/dev/null 2>&1 \
 	  || echo 'SKIPPED: tests of the page in a browser. There is no chromium, and it could not be installed (apt-get install chromium).'
 
-# Lint and types on one core, while the other compiles what both workers of the tests need.
-test: $(VENV)/.dev browser
-	$(MAKE) --no-print-directory -j2 lint loops
-	$(BIN)/pytest -n 2 --dist worksteal -r s
+# Types are checked beside the tests, and while the loops are compiled that all workers of the tests need.
+# Three workers for two cores: some tests wait for browsers, clusters and services.
+test: $(VENV)/.dev browser style
+	$(MAKE) --no-print-directory -j2 types tests
+
+tests: loops
+	$(BIN)/pytest -n 3 --dist worksteal -r s
 
 loops: $(VENV)/.dev
 	$(BIN)/python tests/compile_loops.py

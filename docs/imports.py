@@ -35,22 +35,30 @@ def imports():
 
 def heights(graph):
     """How far above the ground a part stands: one above the highest that it imports."""
+    found = {}
 
     def height(name, below=()):
         if name in below:
             raise ValueError(f"a circle of imports: {' → '.join([*below, name])}")
-        return 1 + max((height(other, (*below, name)) for other in graph[name]), default=-1)
+        if name not in found:  # each part once: there are millions of ways down
+            found[name] = 1 + max((height(other, (*below, name)) for other in graph[name]), default=-1)
+        return found[name]
 
     return {name: height(name) for name in graph}
 
 
+def reachable(graph):
+    """For each part all that it imports, also by way of others."""
+    level, found = heights(graph), {}
+    for name in sorted(graph, key=level.get):
+        found[name] = graph[name].union(*(found[other] for other in graph[name]))
+    return found
+
+
 def arrows(graph):
     """The imports to draw: those that do not follow from others by way of a third part."""
-
-    def reach(name):
-        return set().union(*({other} | reach(other) for other in graph[name])) if graph[name] else set()
-
-    return [(a, b) for a in graph for b in graph[a] if not any(b in reach(c) for c in graph[a] - {b})]
+    reach = reachable(graph)
+    return [(a, b) for a in graph for b in graph[a] if not any(b in reach[c] for c in graph[a] - {b})]
 
 
 def places(graph):

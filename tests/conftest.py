@@ -1,5 +1,6 @@
 """Shapes in signatures are checked while testing; every test runs on one thread, as the command line does."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 
@@ -17,9 +18,32 @@ from fewnode.estimator import Estimator  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.represent import blocks  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
+from multi_label_graphs import planted_multi_label  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/test_cluster.py")
+"""What takes a minute or more begins first, each on a worker of its own: at the end the others would wait for it."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1:
+        return
+    others = [item for item in items if not item.nodeid.startswith(FIRST)]
+    for place, name in enumerate(FIRST):  # a worker begins with a part of the list, the first at its start
+        at = place % workers * (len(items) // workers)
+        others[at:at] = [item for item in items if item.nodeid.startswith(name)]
+    items[:] = others
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: the collector of garbage need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,6 +72,17 @@ def _worded() -> Dataset:
 def fitted_plus(planted: Dataset) -> Estimator:
     """The default method, fitted to `planted` once for all who only ask it."""
     return Estimator("gpn-plus", way=3, shot=3).fit(planted)
+
+
+@pytest.fixture(scope="session")
+def several() -> Dataset:
+    """Nodes in one, two or three classes."""
+    return planted_multi_label()
+
+
+@pytest.fixture(scope="session")
+def fitted_several(several: Dataset) -> Estimator:
+    return Estimator("gpn-plus", way=3, shot=3).fit(several)
 
 
 @pytest.fixture

@@ -191,6 +191,8 @@ def test_saved_and_loaded_it_gives_the_same_answers(model: Estimator, planted: D
     assert np.array_equal(
         model.predict_proba(planted.graph, *task(planted)), again.predict_proba(planted.graph, *task(planted))
     )
+    assert again.trained_ == model.trained_
+    assert (again.way, again.shot, again.seed) == (3, 3, 1)
 
 
 @pytest.mark.parametrize("name", METHODS)

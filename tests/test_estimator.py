@@ -8,7 +8,6 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
-from fewnode.methods.table import METHODS, has_option
 from fewnode.nodes import classes
 
 
@@ -37,18 +36,6 @@ def test_beta_sums_to_one_a_class_and_the_nearest_support_node_of_a_support_node
     assert why.beta[:2].sum() == pytest.approx(1)
     assert why.beta[2:].sum() == pytest.approx(1)
     assert why.nearest[:, 0].tolist() == [3, 0]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_saved_model_gives_the_same_answers(method: str, planted: Dataset, tmp_path: Path) -> None:
-    options = {name: 10 for name in ("episodes", "epochs") if has_option(method, name)}
-    model = Estimator(method, way=3, shot=2, **options).fit(planted)
-    model.save(tmp_path / "run")
-    again = load_model(tmp_path / "run")
-    task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))
-    assert np.array_equal(model.predict_proba(planted.graph, *task), again.predict_proba(planted.graph, *task))
-    assert again.trained_ == model.trained_
-    assert (again.way, again.shot, again.seed) == (3, 2, 0)
 
 
 def test_a_model_is_never_overwritten(model: Estimator, tmp_path: Path) -> None:

@@ -15,17 +15,17 @@ from fewnode.estimator import Estimator
 from fewnode.labelling import suggest, unlabelled
 from fewnode.multi_label import IndependentClasses
 from fewnode.predictions import NONE, Predictions, recognise
-from multi_label_graphs import planted_multi_label, with_words
+from multi_label_graphs import with_words
 
 
-@pytest.fixture(name="data", scope="module")
-def _data() -> Dataset:
-    return planted_multi_label()
+@pytest.fixture(name="data")
+def _data(several: Dataset) -> Dataset:
+    return several
 
 
-@pytest.fixture(name="model", scope="module")
-def _model(data: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3).fit(data)
+@pytest.fixture(name="model")
+def _model(fitted_several: Estimator) -> Estimator:
+    return fitted_several
 
 
 def truth(data: Dataset, classes: list[int]) -> np.ndarray:

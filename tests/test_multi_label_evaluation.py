@@ -17,17 +17,16 @@ from fewnode.multi_label_evaluation import (
     evaluate_multi_label,
     multi_label_scores,
 )
-from multi_label_graphs import planted_multi_label
 
 
-@pytest.fixture(name="data", scope="module")
-def _data() -> Dataset:
-    return planted_multi_label()
+@pytest.fixture(name="data")
+def _data(several: Dataset) -> Dataset:
+    return several
 
 
-@pytest.fixture(name="model", scope="module")
-def _model(data: Dataset) -> Estimator:
-    return Estimator("gpn-plus", way=3, shot=3).fit(data)
+@pytest.fixture(name="model")
+def _model(fitted_several: Estimator) -> Estimator:
+    return fitted_several
 
 
 def test_scores_are_those_of_scikit_learn(rng: np.random.Generator) -> None:

@@ -25,6 +25,8 @@ from fewnode.methods.table import METHODS
 from fewnode.tune import Trial, Tuned, read_options, tune
 
 SMALL: dict[str, Any] = {"way": 3, "shot": 3, "trials": 4, "tasks": 20}
+QUICK: dict[str, Any] = {"method": "sgc", **SMALL, "episodes": 5}
+"""A method that is trained in no time: how the search goes is the same for all."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,28 +43,28 @@ def without_seconds(found: Tuned) -> list[Trial]:
 def _found(planted: Dataset) -> Tuned:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("importlib.util.find_spec", lambda name: None)
-        return tune("propagation", planted, **SMALL)
+        return tune(data=planted, **QUICK)
 
 
 def test_the_best_trial_is_found_and_the_first_has_the_defaults(found: Tuned) -> None:
-    usual = options("propagation")
-    assert found.trials[0].options == {name: usual[name] for name in space("propagation")}
+    usual = options("sgc")
+    assert found.trials[0].options == {name: usual[name] for name in space("sgc") if name != "episodes"}
     assert len(found.trials) == 4
     accuracies = [trial.accuracy for trial in found.trials]
     assert found.accuracy == max(accuracies)
-    assert found.options == found.trials[accuracies.index(found.accuracy)].options
+    assert found.options == {"episodes": 5, **found.trials[accuracies.index(found.accuracy)].options}
     assert len({str(trial.options) for trial in found.trials}) > 2
 
 
 def test_the_accuracy_is_that_of_a_model_with_these_options(found: Tuned, planted: Dataset) -> None:
-    model = Estimator("propagation", 3, 3, **found.options).fit(planted)
+    model = Estimator("sgc", 3, 3, **found.options).fit(planted)
     pool = tuning.EpisodeSampler(planted, "valid", 3, 3, seed=tuning.POOL_SEED).take(20)
     assert tuning.score(model, planted.graph, pool)["accuracy"].mean() == found.accuracy
 
 
 def test_the_same_seed_finds_the_same(found: Tuned, planted: Dataset) -> None:
-    assert without_seconds(tune("propagation", planted, **SMALL)) == without_seconds(found)
-    assert without_seconds(tune("propagation", planted, **SMALL, seed=1)) != without_seconds(found)
+    assert without_seconds(tune(data=planted, **QUICK)) == without_seconds(found)
+    assert without_seconds(tune(data=planted, **QUICK, seed=1)) != without_seconds(found)
 
 
 @pytest.mark.parametrize("method", ["propagation", "gpn"])
@@ -104,7 +106,7 @@ def test_what_is_written_is_what_was_found(found: Tuned, tmp_path: Path) -> None
         for name in [name for name, value in trial.items() if value is None]:
             del trial[name]
     assert {**read, "trials": tuple(read["trials"])} == expected
-    assert read_options(path) == ("propagation", found.options)
+    assert read_options(path) == ("sgc", found.options)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -144,12 +146,15 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], planted: Dataset
 def test_optuna_finds_the_same_again(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     monkeypatch.undo()
-    once, again = (tune("propagation", planted, **{**SMALL, "trials": 3}) for _ in range(2))
+    once, again = (tune(data=planted, **{**QUICK, "trials": 3}) for _ in range(2))
     assert once.search == "optuna"
     assert without_seconds(once) == without_seconds(again)
 
 
 # --- the command --------------------------------------------------------------------------------------------------
+
+
+ASKED = ("--method", "sgc", "--episodes", 5, "--way", 3, "--shot", 3, "--tasks", 20)
 
 
 def run(*arguments: object) -> Any:
@@ -167,7 +172,7 @@ def _dataset_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_command_prints_one_object_and_writes_the_file(dataset_dir: Path, found: Tuned, tmp_path: Path) -> None:
     out = tmp_path / "tuned.toml"
-    asked = ("--data", dataset_dir, "--method", "propagation", "--way", 3, "--shot", 3, "--trials", 4, "--tasks", 20)
+    asked = ("--data", dataset_dir, *ASKED, "--trials", 4)
     result = run(*asked, "--json", "--out", out)
     assert result.exit_code == 0
     printed = json.loads(result.stdout)
@@ -180,7 +185,7 @@ def test_the_command_prints_one_object_and_writes_the_file(dataset_dir: Path, fo
 
 
 def test_the_command_says_what_it_found(dataset_dir: Path, found: Tuned) -> None:
-    asked = ("--data", dataset_dir, "--method", "propagation", "--way", 3, "--shot", 3, "--trials", 1, "--tasks", 20)
+    asked = ("--data", dataset_dir, *ASKED, "--trials", 1)
     result = run(*asked, "-q")
     assert result.stderr == ""
     assert found.trials[0].accuracy is not None

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from graphs import planted_edges, planted_kinds
+from fewnode.methods.table import build_method
+from graphs import fitted_method, planted_edges, planted_kinds
 
 
 @pytest.mark.parametrize("method", ["gpn-plus", "deepwalk"])
@@ -19,8 +19,8 @@ def test_weights_are_worth_fifteen_points(method: str) -> None:
     scores = []
     for graph in (data.graph, data.graph.unweighted):
         network = replace(data, graph=graph)
-        model = Estimator(method, way=5, shot=5, query=5).fit(network)
-        scores.append(evaluate(model, network, tasks=30).accuracy.mean)
+        model = fitted_method(build_method(method, 0, {}), network, 5, 5, 5)
+        scores.append(evaluate(model, network, 5, 5, 5, tasks=30).accuracy.mean)
     assert scores[0] > scores[1] + 0.15
 
 
@@ -33,8 +33,8 @@ def test_the_degree_of_the_paper_can_be_a_sum_of_weights() -> None:
             network = replace(data, graph=data.graph.unweighted) if plain else data
             distance = "sqeuclidean" if engine == "compiled" else "euclidean"
             options = {"weighted_degree": weighted, "distance": distance, "episodes": 10}
-            model = Estimator("gpn", way=3, shot=3, **options).fit(network)
-            importance = model.method_.valued_rows(network.graph, np.arange(20))[1]
+            method = fitted_method(build_method("gpn", 0, options), network, 3, 3)
+            importance = method.valued_rows(network.graph, np.arange(20))[1]
             answers[engine, weighted, plain] = importance.numpy()
     for engine in ("compiled", "reference"):
         assert np.array_equal(answers[engine, False, True], answers[engine, True, True])

@@ -7,6 +7,7 @@ import gc
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import lzma
 import operator
@@ -51,12 +52,10 @@ from sizes import Figure, in_child, sizes
 
 
 @pytest.fixture(scope="module", autouse=True)
-def only_own_garbage() -> Iterator[None]:
+def only_own_garbage() -> None:
     """What is timed here collects none of the garbage of the tests before, which takes longer than a refusal."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
@@ -252,21 +251,24 @@ WHOLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(
-    "method", [name if name != "gpn-plus" else pytest.param(name, marks=pytest.mark.check) for name in WHOLE]
+    ("method", "step"),
+    [(name, 3) for name in WHOLE if name != "gpn-plus"] + [pytest.param(n, 1, marks=pytest.mark.check) for n in WHOLE],
 )
-def test_any_field_of_a_model_may_be_anything(small: Dataset, tmp_path: Path, figure: Figure, method: str) -> None:
-    """It is refused in our words, or its answers are numbers."""
+def test_any_field_of_a_model_may_be_anything(
+    small: Dataset, tmp_path: Path, figure: Figure, method: str, step: int
+) -> None:
+    """It is refused in our words, or its answers are numbers. Every `step`th manifest is tried."""
     options, part = WHOLE[method]
     Estimator(method, 2, 2, **options).fit(small).save(tmp_path / "run")
     tried = taken = 0
-    for name, write in mutants(tmp_path / "run" / "model.json", part):
+    for name, write in itertools.islice(mutants(tmp_path / "run" / "model.json", part), 0, None, step):
         write()
         tried += 1
         answers = ours_or(name, lambda: answers_of(load_model(tmp_path / "run"), small))
         if answers is not None:
             taken += 1
             assert all(np.isfinite(answer).all() for answer in answers), name
-    assert tried > 100
+    assert tried > 100 / step
     assert taken > 0, "a fuzzer whose every file is refused tells little"
     figure(f"files.fields.{method}", f"{tried:,} manifests with one other field: {taken:,} taken, with finite answers")
 

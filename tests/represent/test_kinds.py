@@ -37,7 +37,7 @@ def test_useless_relations_cost_nothing(attributes: bool, count: int) -> None:
         data = replace(data, graph=Graph(data.graph.adj, data.graph.x[:, :0]))
     scores = []
     for network in (data, with_useless(data, count)):
-        model = fitted_method(GPNPlus(), network, 5, 5)
+        model = fitted_method(GPNPlus(rank=64), network, 5, 5)
         scores.append(evaluate(model, network, 5, 5, 5, tasks=40).accuracy.mean)
     assert scores[1] > scores[0] - 0.02
 
@@ -62,7 +62,7 @@ def test_without_known_classes_all_relations_are_alike() -> None:
 def _of_three() -> tuple[Dataset, Estimator]:
     """A network with three kinds of edges, and a model of it."""
     data = with_useless(planted(), 2)
-    return data, Estimator("gpn-plus", way=5, shot=5, query=5).fit(data)
+    return data, Estimator("gpn-plus", way=5, shot=5, query=5, rank=32).fit(data)
 
 
 def test_a_model_of_other_relations_says_so(of_three: tuple[Dataset, Estimator]) -> None:
@@ -80,7 +80,7 @@ def test_a_kind_of_edge_that_came_later_is_a_usual_one(of_three: tuple[Dataset, 
 @pytest.mark.parametrize(("signal", "said"), [("relation", False), (None, True)])
 def test_kinds_that_known_classes_do_not_gain_by_are_named(signal: str | None, said: bool) -> None:
     data = planted_kinds() if signal is None else planted_edges(signal)
-    method = fitted_method(GPNPlus(), data, 5, 5)
+    method = fitted_method(GPNPlus(rank=64), data, 5, 5)
     assert bool(unused_kinds(method, data.graph)) == said
 
 

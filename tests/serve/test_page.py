@@ -406,7 +406,7 @@ def test_a_class_that_the_data_has_no_name_for(visit: Visits, planted: Dataset, 
 
 
 def test_a_method_that_cannot_tell_says_so(visit: Visits, planted: Dataset, tmp_path: Path) -> None:
-    with serving(save_run(planted, tmp_path, "sgc")) as server:
+    with serving(save_run(planted, tmp_path, "sgc", episodes=10)) as server:
         seen = visit(server)
         assert "SGC" in seen.text("#dataset")
         seen.start("mine", members(planted, "class k")[0])
