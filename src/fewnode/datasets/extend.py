@@ -20,9 +20,9 @@ from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.datasets.growth import EdgeMemory, emptied, grown
 from fewnode.datasets.memberships import Classes, ClassRules, choose_classes
 from fewnode.datasets.nodes import NodeSources, named_tables, read_nodes
-from fewnode.datasets.remarks import about_missing, class_warnings, table_warnings
 from fewnode.datasets.roles import NOT_USED
 from fewnode.datasets.rows import NodeRows
+from fewnode.datasets.tables import about_missing, class_warnings, table_warnings
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
 

@@ -9,6 +9,7 @@ same reason all of them make arrays in the same few ways.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> t
 
 
 def encode(
-    hw: Array, hops: EncoderHops, bias: tuple[Array, Array], weight: Array, nodes: Array, rate: float, seed: int
+    hw: Array, hops: EncoderHops, bias: Sequence[Array], weight: Array, nodes: Array, rate: float, seed: int
 ) -> tuple[Array, Array]:
     """z, and the hidden layer behind it, from X times the first weight. The hidden layer is that of `nodes`."""
     h = convolve(hops[0], hw, bias[0])
