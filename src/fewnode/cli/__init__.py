@@ -10,7 +10,7 @@ from contextlib import suppress
 import typer
 
 from fewnode import __version__
-from fewnode.cli import bench, data, demo, evaluate, experiment, run, serve, train, tune
+from fewnode.cli import bench, data, demo, evaluate, experiment, predict, serve, train, tune
 from fewnode.errors import FewnodeError, visible
 
 MAX_LINE = 1000
@@ -31,8 +31,8 @@ app.command(short_help="See the whole of it work, on an embedded network.")(demo
 app.add_typer(data.app, name="data")
 app.command(short_help="Learn from the well-labelled classes of a network.")(train.train)
 app.command(short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
-app.command(short_help="Classify nodes into new classes, from a few of each.")(run.predict)
-app.command(short_help="Say which nodes to label next.")(run.suggest)
+app.command(short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
+app.command(short_help="Say which nodes to label next.")(predict.suggest)
 app.command(short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
 app.command(short_help="Search a method's options on validation classes.")(tune.tune)
 app.command(short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, table, training_bar
-from fewnode.cli.run import Classes, Transductive, open_run
+from fewnode.cli.predict import Classes, Transductive, open_run
 from fewnode.cli.train import METHODS, method_options
 from fewnode.errors import FewnodeError, closest, visible
 

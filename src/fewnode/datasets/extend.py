@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect, Source
-from fewnode.datasets.beside import VectorSources, attach, read_vectors
 from fewnode.datasets.edges import NO_EDGES, EdgeOptions, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, documents
 from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
@@ -23,6 +22,7 @@ from fewnode.datasets.nodes import NodeSources, named_tables, read_nodes
 from fewnode.datasets.roles import NOT_USED
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.tables import about_missing, class_warnings, table_warnings
+from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source
-from fewnode.datasets.beside import VectorSources, attach, read_vectors
 from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, Words, documents
 from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
@@ -27,6 +26,7 @@ from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.datasets.times import TimeRules
+from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
