@@ -260,7 +260,7 @@ def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
         assert why in told.reason
         assert "--method gpn-plus" in told.reason
         one_class = (planted.graph, [0], ["a"], [2])
-        for ask in (partial(Predictions.of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
+        for ask in (partial(predictions_of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
             with pytest.raises(FewnodeError, match=f"{why}.*; train with --method gpn-plus, or give a second class$"):
                 ask()
         with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
