@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 from fewnode import Client
-from fewnode.cli.run import open_run
+from fewnode.cli.predict import open_run
 from fewnode.predictions import Answerer
 
 TOKEN = "0123456789abcdef0123456789abcdef"

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from fewnode.cli.run import open_run
+from fewnode.cli.predict import open_run
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from fewnode.serve.session import Session

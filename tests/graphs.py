@@ -126,3 +126,12 @@ def planted_kinds(seed: int = 0) -> Dataset:
     rows = EdgeRows(turned, weight, kind, ("pays", "owns", "knows"))
     graph = read_relations(rows, data.graph.n, data.graph.x, EdgeRules(("pays", "owns")))[0]
     return Dataset(graph, data.y, data.split, data.class_names, data.node_names, name="kinds")
+
+
+def predictions_of(
+    model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, *mode: bool, **how: Any
+) -> Any:
+    """The answers about some nodes, from a support set that is read for them alone."""
+    from fewnode.predictions import Answerer  # most tests need no answers
+
+    return Answerer(model, data, support, labels, how.pop("described", {})).predictions(query, explain, *mode, **how)

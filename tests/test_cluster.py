@@ -20,7 +20,7 @@ import torch
 from fewnode import cluster
 from fewnode.bulk import Bulk, classify
 from fewnode.checkpoint import CHECKPOINT
-from fewnode.cluster import RayTeam, Sight, block_runner, connected, each, judge
+from fewnode.cluster import NodeReply, RayTeam, block_runner, connected, each, judge
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -424,11 +424,11 @@ def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pyt
 def test_a_node_that_would_fail_is_refused() -> None:
     import fewnode
 
-    good = Sight("10.0.0.1", fewnode.__version__, True)
+    good = NodeReply("10.0.0.1", fewnode.__version__, True)
     judge([good], Path("out"))
     for bad, message in (
-        (Sight("10.0.0.2", None, True), "10.0.0.2 has no fewnode"),
-        (Sight("10.0.0.2", "0.0.1", True), "has fewnode 0.0.1, here it is"),
+        (NodeReply("10.0.0.2", None, True), "10.0.0.2 has no fewnode"),
+        (NodeReply("10.0.0.2", "0.0.1", True), "has fewnode 0.0.1, here it is"),
         (replace(good, shares=False), "does not see out"),
     ):
         with pytest.raises(FewnodeError, match=message):

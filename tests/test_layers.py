@@ -31,7 +31,7 @@ LAYERS = [
     {"class_labels", "merging"},
     {"relations"},
     {"dataset"},
-    {"nodes", "row_graph"},
+    {"nodes"},
     {"episodes", "packing"},
     {"io"},
     {"base_tasks", "method", "open_set", "pools"},

@@ -20,7 +20,7 @@ from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.pools import read_pool
-from fewnode.predictions import Predictions
+from graphs import predictions_of
 
 Ask = Callable[[Any, Any, Any], Any]
 SUPPORT, LABELS, QUERY = [3, 40, 77], ["a", "b", "b"], [5, 9, 200]
@@ -57,7 +57,7 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
         "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
-        "Predictions": lambda n, s, q: Predictions.of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
+        "Predictions": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
         "rejected": none_of_them,
     }

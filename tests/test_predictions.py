@@ -20,6 +20,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns
 from fewnode.recognition.prototypes import Explanation
+from graphs import predictions_of
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
 WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))
@@ -158,7 +159,7 @@ def ask(model: Estimator, data: Dataset, **how: Any) -> tuple[Predictions, list[
     """A node of each of two test classes and of a third, against a node of one and two of the other, named by hand."""
     first, second, third = (np.flatnonzero(data.y == c).tolist() for c in data.split.test[:3])
     support, labels, query = [*second[:1], *first[:2]], ["vpn", "mail", "mail"], [first[5], second[5], third[5]]
-    return Predictions.of(model, data, support, labels, query, **how), support, labels, query
+    return predictions_of(model, data, support, labels, query, **how), support, labels, query
 
 
 def test_an_answer_has_the_probabilities_of_the_model_under_the_names_of_the_tables(
@@ -221,13 +222,13 @@ def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dat
 
 def test_an_answer_does_not_depend_on_what_else_is_asked(model: Estimator, planted: Dataset) -> None:
     told, support, labels, query = ask(model, planted)
-    everyone = Predictions.of(model, planted, support, labels, range(planted.graph.n))
+    everyone = predictions_of(model, planted, support, labels, range(planted.graph.n))
     assert everyone.only(query).to_csv() == told.to_csv()
 
 
 def test_a_support_node_is_in_the_class_it_was_given_for(model: Estimator, planted: Dataset) -> None:
     nodes = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
-    told = Predictions.of(model, planted, nodes, ["a", "a", "b"], nodes)  # the second is as unlike the first as can be
+    told = predictions_of(model, planted, nodes, ["a", "a", "b"], nodes)  # the second is as unlike the first as can be
     assert told.labels == ["a", "a", "b"]
     assert told.probabilities.tolist() == [[1, 0], [1, 0], [0, 1]]
     assert told.member is not None
@@ -236,7 +237,7 @@ def test_a_support_node_is_in_the_class_it_was_given_for(model: Estimator, plant
 
 def test_one_class_alone_means_more_like_these(model: Estimator, planted: Dataset) -> None:
     own = np.flatnonzero(planted.y == planted.split.test[0])
-    told = Predictions.of(model, planted, own[:4].tolist(), ["vpn"] * 4, range(planted.graph.n))
+    told = predictions_of(model, planted, own[:4].tolist(), ["vpn"] * 4, range(planted.graph.n))
     assert told.member is not None
     np.testing.assert_array_equal(told.probabilities[:, 0], told.member)
     best = np.argsort(-told.member, kind="stable")[: own.size]
@@ -247,23 +248,23 @@ def test_one_class_alone_means_more_like_these(model: Estimator, planted: Datase
     np.testing.assert_allclose(p[:, 0], told.member[[own[5], 0]], atol=1e-6)
     assert model.predict(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0]) == ["vpn", NONE]
     with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': with --closed-set"):
-        Predictions.of(model, planted, [0], ["vpn"], [1], closed_set=True)
+        predictions_of(model, planted, [0], ["vpn"], [1], closed_set=True)
 
 
 def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
     walks = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
     few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test))
     for model, why in ((walks, "deepwalk cannot tell"), (Estimator("gpn", 2, 2, episodes=2).fit(few), "too few")):
-        told = Predictions.of(model, planted, [0, 1], ["a", "b"], [2, 3])
+        told = predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3])
         assert (told.closed_set, told.member) == (True, None)
         assert why in told.reason
         assert "--method gpn-plus" in told.reason
         one_class = (planted.graph, [0], ["a"], [2])
-        for ask in (partial(Predictions.of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
+        for ask in (partial(predictions_of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
             with pytest.raises(FewnodeError, match=f"{why}.*; train with --method gpn-plus, or give a second class$"):
                 ask()
         with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
-            Predictions.of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
+            predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -13,19 +13,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fewnode.class_labels import UNKNOWN
+from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, Ints
 from fewnode.nodes import Network, as_dataset, node_rows
 from fewnode.recogniser import Recogniser
-from fewnode.row_graph import RowGraph
 
 Array = NDArray[Any]
+Rows = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -152,6 +154,44 @@ class FewNodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{model.method} learns from base classes: give a Dataset that has them and base=True, or use gpn-plus"
             )
         return model.fit(network) if self.graph is None else fitted_once(model, network, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class RowGraph:
+    """Rows of numbers as a graph, each joined to the rows nearest to it; and where another row would be in it."""
+
+    data: Dataset
+    search: NearestNeighbors
+    mean: Rows
+    scale: Rows
+
+    @classmethod
+    def of(cls, x: Rows, neighbours: int) -> RowGraph:
+        """Columns count the same, whatever their unit; each row is joined to so many others at most."""
+        mean, spread = x.mean(axis=0), x.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        rows = (x - mean) / scale
+        count = min(neighbours, len(rows) - 1)
+        search = NearestNeighbors(n_neighbors=max(1, count)).fit(rows)
+        near = search.kneighbors(None, count, return_distance=False) if count else np.zeros((len(rows), 0), int)
+        edges = np.stack([np.repeat(np.arange(len(rows)), near.shape[1]), near.ravel()])
+        attributes = rows.astype(np.float32)
+        block = (Block("vector", 0, x.shape[1], "rows"),)
+        graph = Graph.from_edges(edges, len(rows), attributes, blocks=block)
+        unknown = np.full(len(rows), UNKNOWN)
+        return cls(Dataset(graph, unknown, ClassSplit((), (), ()), name="rows"), search, mean, scale)
+
+    def carried(self, x: Rows, values: Rows) -> Rows:
+        """`values` of the known rows at other rows: the mean over the nearest ones, the nearer the more.
+
+        A row that is known has its own value. Each row is answered on its own.
+        """
+        distance, near = self.search.kneighbors((x - self.mean) / self.scale)
+        same = distance <= 1e-12
+        weight = np.where(same.any(axis=1, keepdims=True), same, 1 / np.maximum(distance, 1e-12))
+        weight /= weight.sum(axis=1, keepdims=True)
+        found: Any = np.einsum("ij,ijc->ic", weight, values[near])
+        return np.asarray(found, np.float64)
 
 
 _FITTED: WeakKeyDictionary[Graph, dict[str, Estimator]] = WeakKeyDictionary()

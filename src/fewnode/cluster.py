@@ -49,7 +49,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Sight:
+class NodeReply:
     """What a node says of itself: its version of the package, if it has it, and whether it sees our file."""
 
     node: str
@@ -115,7 +115,7 @@ def _answers(address: str) -> bool:
     return asked.returncode == 0
 
 
-def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
+def _look_around(ray: Any, folder: Path, until: float) -> list[NodeReply]:
     """Ask every node, until then. The function carries itself: a node without this package can still answer."""
     made = missing(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
     try:
         for node, reference in asked.items():
             try:
-                found.append(Sight(nodes[node], *ray.get(reference, timeout=max(0.1, until - time.monotonic()))))
+                found.append(NodeReply(nodes[node], *ray.get(reference, timeout=max(0.1, until - time.monotonic()))))
             except ray.exceptions.RayError:  # it took too long, or the cluster has given the node up by now
                 raise FewnodeError(f"node {nodes[node]} of the cluster does not answer") from None
     finally:
@@ -155,18 +155,18 @@ def _look_around(ray: Any, folder: Path, until: float) -> list[Sight]:
     return found
 
 
-def judge(sights: Sequence[Sight], folder: Path) -> None:
+def judge(replies: Sequence[NodeReply], folder: Path) -> None:
     """Refuse a cluster with a node that would fail later, or worse, work differently."""
     ours = fewnode.__version__
-    if not sights:
+    if not replies:
         raise FewnodeError("the cluster has no node that is alive")
-    for sight in sights:
-        if sight.version is None:
-            raise FewnodeError(f"node {sight.node} has no fewnode; install version {ours} there")
-        if sight.version != ours:
-            raise FewnodeError(f"node {sight.node} has fewnode {sight.version}, here it is {ours}; install the same")
-        if not sight.shares:
-            raise FewnodeError(f"node {sight.node} does not see {folder}; it must be on storage that all nodes share")
+    for reply in replies:
+        if reply.version is None:
+            raise FewnodeError(f"node {reply.node} has no fewnode; install version {ours} there")
+        if reply.version != ours:
+            raise FewnodeError(f"node {reply.node} has fewnode {reply.version}, here it is {ours}; install the same")
+        if not reply.shares:
+            raise FewnodeError(f"node {reply.node} does not see {folder}; it must be on storage that all nodes share")
 
 
 def each(

@@ -43,14 +43,14 @@ class Block:
         return self.stop - self.start
 
 
-def dense_blocks(x: NDArray[Any], name: str = "x") -> tuple[Block, ...]:
+def dense_blocks(x: NDArray[Any]) -> tuple[Block, ...]:
     """What dense attributes are if nobody says it: one vector, unless they look like counts.
 
     Counts are never negative and mostly zero; nothing is said about them. The first numbers decide.
     """
     sample = x.reshape(-1)[:SAMPLE]
     counts = np.count_nonzero(sample) < sample.size / 2 and not (sample < 0).any()
-    return () if counts or not x.size else (Block("vector", 0, int(x.shape[1]), name),)
+    return () if counts or not x.size else (Block("vector", 0, int(x.shape[1]), "x"),)
 
 
 def check_blocks(blocks: Iterable[Block], width: int) -> None:

@@ -14,6 +14,9 @@ from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 
+QUERIES = 5
+"""A class, in tasks of known classes."""
+
 
 def described_rows(data: Dataset, classes: Sequence[int], texts: Mapping[str, str]) -> dict[int, Attributes]:
     """What stands for each of these classes: its name, and its text if there is one. Some say nothing: no row."""
@@ -63,15 +66,13 @@ def described_pool(
     return list(map(partial(with_descriptions, data, rows=rows, labelled=shot > 0), drawn))
 
 
-def named_tasks(
-    data: Dataset, members: Sequence[Ints], way: int, count: int, query: int = 5, shot: int = 0
-) -> list[Episode]:
+def named_tasks(data: Dataset, members: Sequence[Ints], way: int, count: int, shot: int = 0) -> list[Episode]:
     """Tasks of known classes of which only the names are given; none if too few names say something.
 
     With `shot`, so many labelled nodes of each are given, too.
     """
-    classes = [int(data.y[nodes[0]]) for nodes in members if nodes.size > query]
+    classes = [int(data.y[nodes[0]]) for nodes in members if nodes.size > QUERIES]
     try:
-        return described_pool(data, classes, {}, (way, shot, query), count, 1)
+        return described_pool(data, classes, {}, (way, shot, QUERIES), count, 1)
     except FewnodeError:
         return []

@@ -25,7 +25,7 @@ from fewnode.graph import Ints
 from fewnode.metrics import BINS
 from fewnode.multi_label import IndependentClasses
 from fewnode.nodes import PyGData, as_labelled
-from fewnode.protocols import ALL_CLASSES, DRAWS, fit_without_base
+from fewnode.protocols import ALL_CLASSES, DRAWS, fit_without_base, large_classes
 
 Floats = NDArray[np.float64]
 Truth = NDArray[np.bool_]
@@ -135,20 +135,13 @@ def evaluate_all_classes_multi_label(
     share of the labelled nodes is in a class is estimated, as for anybody who asks about all of them.
     """
     data = as_labelled(data)
-    sizes = data.class_sizes
-    classes = np.flatnonzero(sizes > shot)
-    if classes.size < 2:
-        raise FewnodeError(
-            f"{data.name}: {classes.size} of {np.count_nonzero(sizes)} classes have more than {shot} labelled nodes, "
-            "two are needed; ask for fewer shots"
-        )
+    classes, left_out = large_classes(data, shot)
     sampler = MultiLabelSampler(data, classes.tolist(), None, shot, query, seed)
     fitted = fit_without_base(method, data, seed, options or {})
     if not isinstance(fitted, Estimator):
         raise FewnodeError(f"{method} cannot tell whether a node is in a class at all; gpn-plus can")
-    small = [data.class_names[c] for c in np.flatnonzero((sizes > 0) & (sizes <= shot))]
     shape = {"protocol": ALL_CLASSES, "way": len(classes), "shot": shot, "query": query, "draws": draws}
-    shape |= {"left_out": small, "method": fitted.method}
+    shape |= {"left_out": list(left_out), "method": fitted.method}
     return _scored(fitted, data, sampler, draws, {"population": sampler.labelled}, precision_at, shape, report)
 
 

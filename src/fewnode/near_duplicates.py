@@ -12,7 +12,7 @@ ALIKE = 0.9
 BLOCK = 512
 
 
-def grouped(z: NDArray[np.float32], count: int | None = None, alike: float = ALIKE) -> Ints:
+def grouped(z: NDArray[np.float32], count: int | None = None) -> Ints:
     """The group of each row, by the place of its first row; rows are in the order in which they would be listed.
 
     A row belongs to the first row before it that is alike and begins a group itself. So every row is alike to the one
@@ -29,11 +29,11 @@ def grouped(z: NDArray[np.float32], count: int | None = None, alike: float = ALI
     begun = 0
     for low in range(0, len(rows), BLOCK):
         free = low + np.flatnonzero(found[low : low + BLOCK] < 0)
-        like = rows[free] @ rows[free].T >= alike
+        like = rows[free] @ rows[free].T >= ALIKE
         first = _leaders(like)
         leaders = free[first] if count is None else free[first][: count - begun]
         begun += leaders.size
-        _join(rows, leaders, low, found, alike)
+        _join(rows, leaders, low, found)
         if begun == count:
             break
     return found
@@ -49,13 +49,13 @@ def _leaders(like: NDArray[np.bool_]) -> Ints:
     return np.array(found, np.int64)
 
 
-def _join(rows: NDArray[np.float32], leaders: Ints, low: int, found: Ints, alike: float) -> None:
+def _join(rows: NDArray[np.float32], leaders: Ints, low: int, found: Ints) -> None:
     """Give all rows from `low` on that have no group yet that of the first leader they are alike to."""
     if not leaders.size:
         return
     free = low + np.flatnonzero(found[low:] < 0)
     for part in np.array_split(free, max(1, free.size * leaders.size // (1 << 22))):
-        like = rows[part] @ rows[leaders].T >= alike
+        like = rows[part] @ rows[leaders].T >= ALIKE
         own = like.any(axis=1)
         found[part[own]] = leaders[like[own].argmax(axis=1)]
     found[leaders] = leaders

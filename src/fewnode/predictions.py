@@ -84,24 +84,6 @@ class Predictions(Shown):
                     "or in the attributes of the node"
                 )
 
-    @classmethod
-    def of(
-        cls,
-        model: Estimator,
-        data: Network,
-        support: Nodes,
-        labels: Sequence[str],
-        query: Nodes,
-        explain: bool = False,
-        transductive: bool = False,
-        *,
-        closed_set: bool = False,
-        threshold: float | None = None,
-        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-    ) -> Predictions:
-        asked = Answerer(model, data, support, labels, described)
-        return asked.predictions(query, explain, transductive, closed_set=closed_set, threshold=threshold)
-
     def only(self, rows: Sequence[int], why: Explanation | None = None) -> Predictions:
         """The answer for some of the nodes."""
         member = None if self.member is None else self.member[rows]

@@ -47,14 +47,7 @@ class AllClassesSampler:
         data = as_labelled(data)
         if shot < 1 or (query is not None and query < 1):
             raise FewnodeError(f"shot and query must be at least 1, not {shot} and {query}")
-        sizes = data.class_sizes
-        self.classes: Ints = np.flatnonzero(sizes > shot)
-        self.left_out = tuple(data.class_names[c] for c in np.flatnonzero((sizes > 0) & (sizes <= shot)))
-        if self.classes.size < 2:
-            raise FewnodeError(
-                f"{data.name}: {self.classes.size} of {np.count_nonzero(sizes)} classes have more than {shot} labelled "
-                "nodes, two are needed; ask for fewer shots"
-            )
+        self.classes, self.left_out = large_classes(data, shot)
         self.members = [np.flatnonzero(data.y == c) for c in self.classes]
         self.shot, self.seed, self.query = shot, seed, query
 
@@ -69,6 +62,18 @@ class AllClassesSampler:
         label = np.arange(len(sizes))
         task = Task(np.concatenate(support), label.repeat(self.shot), np.concatenate(rest))
         return Episode(task, label.repeat(asked))
+
+
+def large_classes(data: Dataset, shot: int) -> tuple[Ints, tuple[str, ...]]:
+    """The classes that have a node to ask about beside `shot` support nodes, and the names of those that have none."""
+    sizes = data.class_sizes
+    classes: Ints = np.flatnonzero(sizes > shot)
+    if classes.size < 2:
+        raise FewnodeError(
+            f"{data.name}: {classes.size} of {np.count_nonzero(sizes)} classes have more than {shot} labelled nodes, "
+            "two are needed; ask for fewer shots"
+        )
+    return classes, tuple(data.class_names[c] for c in np.flatnonzero((sizes > 0) & (sizes <= shot)))
 
 
 def evaluate_all_classes(

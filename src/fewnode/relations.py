@@ -169,21 +169,20 @@ def _relation(
     facts: EdgeFacts,
     from_edges: FromEdges,
 ) -> Relation:
-    if rows.weight is None and rows.fade is None and rules.repeated != "count":
+    if is_plain(rows, rules):
         return _unweighted(name, rows, n, directed, facts, from_edges)
     merged = merge(rows, n, directed, rules.repeated)
     facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - merged.source.size
     facts.zero += int((merged.amount == 0).sum())
     merged = merged.kept(merged.amount > 0)
-    weighted = rows.weight is not None or rows.fade is not None or rules.repeated == "count"
-    scaling = Scaling.learn(merged.amount, rules.scale if weighted else "none")
+    scaling = Scaling.learn(merged.amount, rules.scale)
     weight = scaling.apply(merged.amount) * merged.fade
     if rows.fade is not None and weight.size:
         scaling = replace(scaling, mean=scaling.mean * float(weight.mean()))
         weight = weight / weight.mean()
     facts.scalings[name] = scaling
     relation = Relation(name, merged.matrix(weight, n, directed), directed)
-    facts.relations.append(_facts(relation, merged.amount, scaling, rules.scale, weighted))
+    facts.relations.append(_facts(relation, merged.amount, scaling, rules.scale))
     return relation
 
 
@@ -321,9 +320,9 @@ def _are_inverse(one: Relation, arcs: Ints, other: Relation, others: Ints, n: in
     return bool(np.allclose(turned.data, one.adj.data, rtol=1e-5))
 
 
-def _facts(relation: Relation, amount: Weights, scaling: Scaling, asked: str | None, weighted: bool) -> dict[str, Any]:
+def _facts(relation: Relation, amount: Weights, scaling: Scaling, asked: str | None) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": relation.name, "edges": relation.n_edges, "directed": relation.directed}
-    if weighted and amount.size:
+    if amount.size:
         low, middle, high = (float(each(amount)) for each in (np.min, np.median, np.max))
         facts |= {"weights": {"min": low, "median": middle, "max": high}, "scale": scaling.kind}
         facts["scale_asked"] = asked is not None

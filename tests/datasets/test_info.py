@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.extend import extend
+from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import count_by_size, describe, name_some, statistics
-from fewnode.datasets.source import describe_source
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph

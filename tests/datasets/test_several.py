@@ -13,7 +13,7 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Encoding
 from fewnode.datasets.extend import extend
-from fewnode.datasets.source import describe_source, describe_warnings
+from fewnode.datasets.import_report import describe_source, describe_warnings
 from fewnode.datasets.tables import read_tables
 from fewnode.delimited import Dialect
 from fewnode.errors import FewnodeError

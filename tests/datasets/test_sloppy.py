@@ -13,7 +13,7 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, read_table
-from fewnode.datasets.source import describe_source, describe_warnings
+from fewnode.datasets.import_report import describe_source, describe_warnings
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from sloppy import CASES, Case, Content, File

@@ -13,8 +13,8 @@ from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.extend import extend
+from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import describe, statistics
-from fewnode.datasets.source import describe_source
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.io import load_dataset, save_dataset

@@ -159,11 +159,11 @@ def test_compiled_aggregation_equals_autograd(seed: int, size: int) -> None:
     upstream = torch.randn(graph.n, dtype=torch.float64, generator=generator)
     plain = aggregate_scores(s, g.target, g.source, a)
     by_s, by_a = torch.autograd.grad(plain, (s, a), upstream)
-    given = (*hop.arrays[:3], s.detach().numpy(), s.detach().numpy(), a.detach().numpy())
-    found = episode.aggregate(*given)
-    own, others, pair = episode.aggregate_gradient(*given, found, upstream.numpy())
+    hops, scores, pair = hop.arrays[:3], s.detach().numpy(), a.detach().numpy()
+    found = episode.aggregate(*hops, scores, scores, pair)
+    by_scores, pair = episode.aggregate_gradient(*hops, np.arange(graph.n), scores, pair, *found, upstream.numpy())
     assert np.allclose(found[0], plain.detach().numpy())
-    assert np.allclose(own + others, by_s.numpy())
+    assert np.allclose(by_scores, by_s.numpy())
     assert np.allclose(pair, by_a.numpy())
 
 

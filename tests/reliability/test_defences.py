@@ -44,7 +44,7 @@ DEFENCES = [
     ),
     Defence(
         "a dataset's account of its tables is checked",
-        "datasets/source.py",
+        "datasets/import_report.py",
         "    except (KeyError, TypeError, ValueError, AttributeError, IndexError):",
         "    except ZeroDivisionError:",
         "datasets/test_several.py::test_a_forged_account_is_refused_in_a_sentence",

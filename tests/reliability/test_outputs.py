@@ -26,10 +26,10 @@ from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
 from fewnode.io import save_dataset
-from fewnode.predictions import Predictions
 from fewnode.report.grid import write_report
 from fewnode.report.tables import render
 from fewnode.sheets import bare, csv_text, harmless
+from graphs import predictions_of
 from sizes import Figure, sizes
 from synthetic import case_part, part, write
 
@@ -86,7 +86,7 @@ def test_no_table_holds_a_formula(evil: Dataset, tmp_path: Path, figure: Figure)
     model = Estimator("propagation", 3, 2, steps=1, teleport=0.0, scaling="l2", centre=False, distance="cosine")
     model.fit(evil)
     names = [FORMULAS[v % len(FORMULAS)] for v in range(22)]
-    answer = Predictions.of(model, evil, range(22), names, range(40), explain=True)
+    answer = predictions_of(model, evil, range(22), names, range(40), explain=True)
     tables = [answer.to_csv(), answer.support_csv(), csv_text([EVIL])]
     for path in export_tables(evil, tmp_path / "tables", "csv"):
         tables.append(path.read_text())

@@ -20,9 +20,9 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, read_record, save_dataset, write_record
-from fewnode.predictions import NONE, Predictions
+from fewnode.predictions import NONE
 from fewnode.represent.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
-from graphs import planted, random_graph, weighted_graph
+from graphs import planted, predictions_of, random_graph, weighted_graph
 
 pytestmark = pytest.mark.usefixtures("opened_anew")
 LAST = 3
@@ -232,7 +232,7 @@ def test_every_node_is_classified_as_in_memory(
     data = dense(planted())
     everyone = list(range(data.graph.n))
     labels = ["a", "a", "b", "b"]
-    plain = Predictions.of(load_model(runs[method]), data, [1, 2, 3, 4], labels, everyone, explain=True, threshold=0.4)
+    plain = predictions_of(load_model(runs[method]), data, [1, 2, 3, 4], labels, everyone, explain=True, threshold=0.4)
     assert 0 < plain.labels.count(NONE) < data.graph.n
     (names, found), (expected, numbers_) = numbers(out.read_text()), numbers(plain.to_csv())
     assert [row[:2] for row in names] == [row[:2] for row in expected]

@@ -22,6 +22,7 @@ from fewnode.graph import Graph
 from fewnode.predictions import NONE, Predictions
 from fewnode.serve.app import PACKED
 from fewnode.serve.claims import counterparts, share, wilson
+from graphs import predictions_of
 from service import Local, save_run
 
 SUPPORT = {"first": ["node-0", "node-1", "node-2"], "second": ["node-3", "node-4"], "<b>third": ["node-5"]}
@@ -56,7 +57,7 @@ def test_answers_are_those_of_predict(
 ) -> None:
     asked = [planted.node(node) for node in NODES]
     given = rows(planted, SUPPORT)
-    expected = Predictions.of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", **how)
+    expected = predictions_of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", **how)
     body = {"nodes": NODES, "mode": mode, **how}
     same(local.ask("/api/classify", {**body, "support": SUPPORT}).json, expected)
     for name, nodes in SUPPORT.items():
@@ -68,7 +69,7 @@ def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: P
     body = {"all": True, "support": SUPPORT, "limit": 4, "threshold": 0.02}
     answer = local.ask("/api/classify", body).json
     given = rows(planted, SUPPORT)
-    expected = Predictions.of(load_model(run_dir), planted, *given, range(planted.graph.n), threshold=0.02)
+    expected = predictions_of(load_model(run_dir), planted, *given, range(planted.graph.n), threshold=0.02)
     assert answer["counts"] == {name: expected.labels.count(name) for name in answer["classes"]}
     shown = [result["node"] for result in answer["results"] if result["class"] == "first"]
     assert 0 < len(shown) <= 4
@@ -250,7 +251,7 @@ def test_a_new_node_is_classified_as_if_it_had_always_been_there(local: Local, r
     graph = Graph.from_edges(every, planted.graph.n + 1, type(planted.graph.x)(x))
     names = (*(planted.node_names or ()), "new")
     larger = replace(planted, graph=graph, y=np.append(planted.y, -1), node_names=names)
-    same(answer, Predictions.of(load_model(run_dir), larger, *rows(larger, SUPPORT), [planted.graph.n], True))
+    same(answer, predictions_of(load_model(run_dir), larger, *rows(larger, SUPPORT), [planted.graph.n], True))
     after = local.ask("/api/model").json
     assert after["data"]["nodes"] == before["data"]["nodes"] + 1
     assert after["version"] != before["version"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -9,10 +10,13 @@ from contextlib import suppress
 import typer
 
 from fewnode import __version__
-from fewnode.cli import bench, data, demo, evaluate, experiment, run, serve, train, tune
+from fewnode.cli import bench, data, demo, evaluate, experiment, predict, serve, train, tune
 from fewnode.errors import FewnodeError, visible
 
 MAX_LINE = 1000
+YOUNG = 200_000
+"""Objects between two searches for garbage. Imports and compilers make hundreds of thousands, and hardly any garbage:
+by Python's own 700, a seventh of a short command is spent on searching."""
 INTERRUPTED, UNREAD = 130, 141
 """As shells have it: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
@@ -27,8 +31,8 @@ app.command(short_help="See the whole of it work, on an embedded network.")(demo
 app.add_typer(data.app, name="data")
 app.command(short_help="Learn from the well-labelled classes of a network.")(train.train)
 app.command(short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
-app.command(short_help="Classify nodes into new classes, from a few of each.")(run.predict)
-app.command(short_help="Say which nodes to label next.")(run.suggest)
+app.command(short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
+app.command(short_help="Say which nodes to label next.")(predict.suggest)
 app.command(short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
 app.command(short_help="Search a method's options on validation classes.")(tune.tune)
 app.command(short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
@@ -64,6 +68,7 @@ def main() -> None:
 
     130: interrupted (Ctrl-C). 141: whoever read what is printed has gone. Both print nothing more.
     """
+    gc.set_threshold(YOUNG)
     _open_streams()
     try:
         code = _run()

@@ -68,8 +68,8 @@ def info(
     `propagation` find out by themselves how far to trust it.
     """
     from fewnode.datasets import load
+    from fewnode.datasets.import_report import describe_source, describe_warnings
     from fewnode.datasets.info import describe, statistics
-    from fewnode.datasets.source import describe_source, describe_warnings
 
     data = load(source)
     facts = statistics(data)

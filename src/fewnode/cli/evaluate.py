@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, table, training_bar
-from fewnode.cli.run import Classes, Transductive, open_run
+from fewnode.cli.predict import Classes, Transductive, open_run
 from fewnode.cli.train import METHODS, method_options
 from fewnode.errors import FewnodeError, closest, visible
 
@@ -151,11 +151,8 @@ def evaluate(
         asked = {"shot": 5 if shot is None else shot, "query": query, "seed": pool_seed, "transductive": transductive}
         if multi_label:
             _refuse({"--transductive": asked.pop("transductive") or None}, "--multi-label")
-            _all_classes_multi_label(
-                data, method or "gpn-plus", method_options(option), draws, asked | at, quiet, as_json
-            )
-            return
-        _all_classes(data, method or "gpn-plus", method_options(option), draws, asked, quiet, as_json)
+        given = (data, method or "gpn-plus", method_options(option), draws)
+        _all_classes(*given, asked | at, multi_label, quiet, as_json)
         return
     _refuse({"--option": option or None, "--draws": draws}, "--run")
     if run is None:
@@ -287,17 +284,20 @@ def _all_classes(
     options: dict[str, Any],
     draws: int | None,
     asked: dict[str, Any],
+    multi_label: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     from fewnode.datasets import load
-    from fewnode.protocols import DRAWS, AllClassesSampler, evaluate_all_classes
+    from fewnode.multi_label_evaluation import evaluate_all_classes_multi_label
+    from fewnode.protocols import DRAWS, evaluate_all_classes, large_classes
 
     dataset, draws = load(data), DRAWS if draws is None else draws
-    if left_out := AllClassesSampler(dataset, asked["shot"]).left_out:
+    if left_out := large_classes(dataset, asked["shot"])[1]:
         note(f"left out, at most {asked['shot']} labelled nodes: {', '.join(left_out)}", quiet)
+    score = evaluate_all_classes_multi_label if multi_label else evaluate_all_classes
     with _draw_bar(quiet) as report:
-        result = evaluate_all_classes(method, dataset, draws=draws, options=options, report=report, **asked)
+        result = score(data=dataset, method=method, draws=draws, options=options, report=report, **asked)
     if as_json:
         emit({**result.to_json(), "options": options})
         return
@@ -307,7 +307,8 @@ def _all_classes(
         f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {queries} asked "
         f"about, {draws} draws"
     )
-    _say(result, heading, asked["transductive"], ", no base classes")
+    more = _looked_at(result) if multi_label else ""
+    _say(result, heading, asked.get("transductive", False), f", no base classes{more}")
 
 
 # --- several classes a node ---------------------------------------------------------------------------------------
@@ -334,34 +335,6 @@ def _run_multi_label(
     of = result.provenance
     what = f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class, {count} tasks"
     _say(result, f"{Path(model.method).name} on {dataset.name}: {what}", False, _looked_at(result))
-
-
-def _all_classes_multi_label(
-    data: str,
-    method: str,
-    options: dict[str, Any],
-    draws: int | None,
-    asked: dict[str, Any],
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    from fewnode.datasets import load
-    from fewnode.multi_label_evaluation import evaluate_all_classes_multi_label
-    from fewnode.protocols import DRAWS
-
-    dataset, draws = load(data), DRAWS if draws is None else draws
-    with _draw_bar(quiet) as report:
-        result = evaluate_all_classes_multi_label(dataset, method, draws=draws, options=options, report=report, **asked)
-    of = result.provenance
-    if of["left_out"]:
-        note(f"left out, at most {of['shot']} labelled nodes: {', '.join(of['left_out'])}", quiet)
-    if as_json:
-        emit({**result.to_json(), "options": options})
-        return
-    heading = (
-        f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {draws} draws"
-    )
-    _say(result, heading, False, f", no base classes{_looked_at(result)}")
 
 
 def _looked_at(result: Result) -> str:

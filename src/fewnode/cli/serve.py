@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fewnode.cli.output import Quiet, Threads, note, set_threads
-from fewnode.cli.run import OtherData, OwnMethod, Run, open_model
+from fewnode.cli.predict import OtherData, OwnMethod, Run, open_model
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:

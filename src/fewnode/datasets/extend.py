@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect, Source
-from fewnode.datasets.beside import VectorSources, attach, read_vectors
 from fewnode.datasets.edges import NO_EDGES, EdgeOptions, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, documents
 from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.datasets.growth import EdgeMemory, emptied, grown
 from fewnode.datasets.memberships import Classes, ClassRules, choose_classes
 from fewnode.datasets.nodes import NodeSources, named_tables, read_nodes
-from fewnode.datasets.remarks import about_missing, class_warnings, table_warnings
 from fewnode.datasets.roles import NOT_USED
 from fewnode.datasets.rows import NodeRows
+from fewnode.datasets.tables import about_missing, class_warnings, table_warnings
+from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
 

@@ -139,7 +139,7 @@ def read_dataset_npz(
     try:
         read = _benchmark_graph if "adj_indptr" in arrays else _own_graph
         graph, y, facts = read(arrays, rules)
-        split = _split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
+        split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
         names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
             graph=graph,
@@ -159,7 +159,7 @@ def read_dataset_npz(
 
 def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
     _require(arrays, "edge_index", "y")
-    y = _labels(arrays["y"])
+    y = labels_of(arrays["y"])
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
     edges, names = arrays["edge_index"], _names_of(arrays, "relation_names")
     rows = edge_rows(edges, arrays.get("edge_weight"), arrays.get("edge_type"), names)
@@ -170,7 +170,7 @@ def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], E
 def _benchmark_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
     """Every stored value of the adjacency matrix that is not zero is an edge, and the value its weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
-    y = _labels(arrays["labels"])
+    y = labels_of(arrays["labels"])
     x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     there = adj.data != 0
@@ -211,7 +211,7 @@ def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
         raise FewnodeError(f"{what}_indptr, {what}_indices: {error}") from None
 
 
-def _labels(y: NDArray[Any]) -> NDArray[Any]:
+def labels_of(y: NDArray[Any]) -> NDArray[Any]:
     """Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
@@ -224,7 +224,7 @@ def _largest_class(y: NDArray[Any]) -> int:
     return 10 * y.size + 1000
 
 
-def _split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
+def split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
     if not all(part in arrays for part in _SPLIT):
         return None
     parts = [tuple(int(c) for c in arrays[part]) for part in _SPLIT]

@@ -20,7 +20,7 @@ from fewnode import memory
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.arc_rows import write_rows
-from fewnode.datasets.npz import DAMAGED, npy_header, read_npz
+from fewnode.datasets.npz import DAMAGED, labels_of, npy_header, read_npz, split_of
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
 from fewnode.io import Stream, load_dataset, stored_blocks, write_record
@@ -63,16 +63,11 @@ def _import(
     for needed in ("edge_index", "y"):
         if needed not in columns and needed not in small:
             raise FewnodeError(f"{path}: array {needed!r} is missing")
-    y = small["y"]
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise FewnodeError(f"{path}: labels are {y.dtype} {y.shape}, expected integers, one a node")
-    y = y.astype(np.int64)
-    parts = [small.get(f"{part}_classes") for part in ("train", "valid", "test")]
-    split = (
-        ClassSplit.random(y, fractions, seed)
-        if any(part is None for part in parts)
-        else ClassSplit(*(tuple(int(c) for c in part) for part in parts if part is not None))
-    )
+    try:
+        y = labels_of(small["y"]).astype(np.int64)
+        split = split_of(small, y) or ClassSplit.random(y, fractions, seed)
+    except FewnodeError as error:
+        raise FewnodeError(f"{path}: {error}") from None
     names = [str(each) for each in small["class_names"]] if "class_names" in small else None
     top = max([int(y.max(initial=-1)), *split.train, *split.valid, *split.test])
     x, shape = _attributes(path, columns, small, y.size)

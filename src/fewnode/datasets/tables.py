@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source
-from fewnode.datasets.beside import VectorSources, attach, read_vectors
-from fewnode.datasets.edges import EdgeOptions, EdgeSources, UnknownEnds, read_edges
+from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, Words, documents
 from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.datasets.graph_files import read_graph_file
 from fewnode.datasets.growth import EdgeMemory
-from fewnode.datasets.memberships import choose_classes, class_rules
+from fewnode.datasets.labels import several_in_a_cell
+from fewnode.datasets.memberships import Classes, ClassRules, choose_classes, class_rules
+from fewnode.datasets.near_misses import describe_near_miss
 from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
-from fewnode.datasets.remarks import about_missing, class_warnings, table_warnings
 from fewnode.datasets.roles import NOT_USED, ColumnUse, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.datasets.times import TimeRules
+from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
@@ -211,3 +213,33 @@ def _time_rules(column: str | None, half_life: str | None, before: str | None) -
     if half_life is not None or before is not None:
         raise FewnodeError("a half-life and a date before which edges count need the column that says when edges were")
     return None
+
+
+# --- what a user should know of the tables, though nothing is wrong with them ---
+
+
+def about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
+    """Which words said that a value is missing, and which columns have a flag that says so."""
+    words = {column: rows.missing_words(column) for column in encoding.columns}
+    return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
+
+
+def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
+    """What may not be as the user thinks, though nothing is wrong with the tables."""
+    found = []
+    spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
+    if spaced:
+        names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
+        found.append(f"{spaced:,} {names}; ids are compared as they are written")
+    for table in edges.tables:
+        found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
+        found += [f"{table['file']}: {each}" for each in table["without"]]
+    if edges.tables and not edges.proper:
+        found.append("no edge is left, so no node has a neighbour")
+    return found
+
+
+def class_warnings(classes: Classes, rules: ClassRules) -> list[str]:
+    if rules.separator is not None or classes.labels is not None:
+        return []
+    return [told for told in [several_in_a_cell(classes.y, classes.names)] if told]

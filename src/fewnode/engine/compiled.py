@@ -59,7 +59,7 @@ class Compiled:
         first, second, *bias = _arrays(*networks.encoder.parameters())
         field = self._encoder_field(networks, np.concatenate((support, query)), copied=False)
         hw = _product(field.rows, first)
-        z, h = episode.encode(hw, field.hops, tuple(bias), second, field.hidden, float(dropout), seed)
+        z, h = episode.encode(hw, field.hops, bias, second, field.hidden, float(dropout), seed)
 
         importance = np.zeros(support.size, z.dtype)
         if networks.valuator is not None:
@@ -84,7 +84,7 @@ class Compiled:
         valued = nodes if valued is None else valued
         field, seen = self._fields(networks, nodes, valued)
         first, second, *bias = _arrays(*networks.encoder.parameters())
-        z, _ = episode.encode(_product(field.rows, first), field.hops, tuple(bias), second, field.hidden, 0.0, 0)
+        z, _ = episode.encode(_product(field.rows, first), field.hops, bias, second, field.hidden, 0.0, 0)
         if networks.valuator is None or seen is None:
             count = self.fields.n if valued is None else valued.size
             return torch.from_numpy(z), torch.from_numpy(np.zeros(count, z.dtype))

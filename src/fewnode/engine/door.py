@@ -47,7 +47,6 @@ def engine_for(
     fields: ReceptiveFields | None = None,
     degree: NDArray[np.float64] | None = None,
     device: str = "cpu",
-    dtype: torch.dtype = torch.float32,
 ) -> Engine:
     """The quickest engine that computes these networks; `x` in place of the graph's attributes, `fields` if at hand.
 
@@ -56,14 +55,14 @@ def engine_for(
     theirs = device == "cpu" and isinstance(networks, AuthorsNetworks)
     compiled = device == "cpu" and Compiled.computes(networks, distance)
     if compiled or theirs or isinstance(networks.encoder, ModuleEncoder):
-        fields = fields or ReceptiveFields.of(graph, x, dtype)
+        fields = fields or ReceptiveFields.of(graph, x)
         if degree is not None:
             fields.degree = degree.astype(fields.degree.dtype)
     if compiled and fields is not None:
         return Compiled(fields)
     if theirs and fields is not None:
         return AuthorsEngine(fields, distance)
-    whole = WholeGraph.of(graph, x, dtype, device)
+    whole = WholeGraph.of(graph, x, device=device)
     if degree is not None:
         whole = replace(whole, degree=torch.from_numpy(degree).to(whole.degree))
     if isinstance(networks.encoder, ModuleEncoder) and fields is not None:

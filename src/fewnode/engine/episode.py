@@ -1,12 +1,15 @@
 """The equations of an episode as compiled loops, forwards and backwards: the engine's copy of what `gpn.py` defines.
 
 Sections 4.2 to 4.4 in the order of the paper. What is as wide as the attributes, X W and X w, is done by the caller;
-here all is narrow. Derivatives are written by hand and tested against those of `gpn.py`.
+here all is narrow. Derivatives are written by hand and tested against those of `gpn.py`. Loops are compiled, what puts
+them together is not: a compiled function that calls another one has it compiled again as a part of itself. For the
+same reason all of them make arrays in the same few ways.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +33,12 @@ SAFE = 40
 # --- the network encoder (4.2) ------------------------------------------------------------------------------------
 
 
-@compiled
 def convolve(hop: Sparse | None, hw: Array, bias: Array) -> Array:
     """One layer, from the product of its input and its weight: ReLU(hop (H W) + b), or of an MLP ReLU(H W + b)."""
-    if hop is None:
-        return rectify(hw, bias)  # type: ignore[no-any-return]
-    return rectify(multiply(*hop, hw), bias)  # type: ignore[no-any-return]
+    return rectify(hw if hop is None else multiply(*hop, hw), bias)  # type: ignore[no-any-return]
 
 
-@inlined
+@compiled
 def rectify(h: Array, bias: Array) -> Array:
     """ReLU(h + b), in the same memory."""
     for i in range(h.shape[0]):
@@ -50,8 +50,6 @@ def rectify(h: Array, bias: Array) -> Array:
 @compiled
 def drop(h: Array, nodes: Array, rate: float, seed: int, layer: int) -> None:
     """Dropout, in the same memory. Row i is that of nodes[i], and its units are kept by `gpn.kept_units`."""
-    if rate == 0:
-        return
     scale, limit = h.dtype.type(1 / (1 - rate)), np.uint64(rate * 2.0**32)
     key = hashed(hashed(np.uint64(seed)) ^ np.uint64(layer))
     for i in range(h.shape[0]):
@@ -76,7 +74,7 @@ def matmul(h: Array, weight: Array) -> Array:
 @compiled
 def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> tuple[Array, Array]:
     """The derivatives of `matmul` by h, before ReLU and dropout, and by weight: where those gave 0, it is 0."""
-    by_h, by_weight = np.zeros_like(h), np.zeros_like(weight)
+    by_h, by_weight = np.zeros(h.shape, h.dtype), np.zeros(weight.shape, h.dtype)
     for i in range(h.shape[0]):
         for j in range(h.shape[1]):
             if h[i, j] > 0:
@@ -88,39 +86,26 @@ def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> t
     return by_h, by_weight
 
 
-@inlined
-def column_sums(matrix: Array) -> Array:
-    out = np.zeros(matrix.shape[1], matrix.dtype)
-    for i in range(matrix.shape[0]):
-        for c in range(matrix.shape[1]):
-            out[c] += matrix[i, c]
-    return out
-
-
-@compiled
 def encode(
-    hw: Array, hops: EncoderHops, bias: tuple[Array, Array], weight: Array, nodes: Array, rate: float, seed: int
+    hw: Array, hops: EncoderHops, bias: Sequence[Array], weight: Array, nodes: Array, rate: float, seed: int
 ) -> tuple[Array, Array]:
     """z, and the hidden layer behind it, from X times the first weight. The hidden layer is that of `nodes`."""
     h = convolve(hops[0], hw, bias[0])
-    drop(h, nodes, rate, seed, 1)
+    if rate > 0:
+        drop(h, nodes, rate, seed, 1)
     return convolve(hops[1], matmul(h, weight), bias[1]), h
 
 
-@compiled
 def encode_gradient(
     z: Array, h: Array, hops: EncoderHops, rows: int, weight: Array, by_z: Array, rate: float
 ) -> tuple[Array, Array, Array, Array]:
     """The derivatives by hw, which has so many rows, by the first bias, by the second weight and by its bias."""
-    for i in range(z.shape[0]):
-        for c in range(z.shape[1]):
-            by_z[i, c] *= z[i, c] > 0
+    by_z *= z > 0
     by_second = spread_back(hops[1], by_z, h.shape[0])
     by_h, by_weight = matmul_gradient(h, weight, by_second, 1 / (1 - rate))
-    return spread_back(hops[0], by_h, rows), column_sums(by_h), by_weight, column_sums(by_z)
+    return spread_back(hops[0], by_h, rows), by_h.sum(axis=0), by_weight, by_z.sum(axis=0)
 
 
-@compiled
 def spread_back(hop: Sparse | None, gradient: Array, rows: int) -> Array:
     """The derivative of a layer by the rows that its hop leaves from."""
     return gradient if hop is None else multiply_transposed(*hop, gradient, rows)
@@ -173,6 +158,16 @@ def squashed(x: Array, bias: float) -> Array:
     return x
 
 
+@compiled
+def squashed_gradient(s: Array, by: Array) -> Array:
+    """The derivatives of `squashed` by x, in the memory of those by its result, and by the bias."""
+    by_bias = np.zeros(1, s.dtype)
+    for i in range(s.size):
+        by[i] *= 1 - s[i] * s[i]
+        by_bias[0] += by[i]
+    return by_bias
+
+
 @inlined
 def largest(x: Array) -> Any:
     """The largest magnitude."""
@@ -185,7 +180,7 @@ def largest(x: Array) -> Any:
 @compiled
 def aggregate(start: Array, stop: Array, indices: Array, s_i: Array, s: Array, a: Array) -> tuple[Array, Array, Array]:
     """Eqs. (6)-(7) for rows with own scores s_i: the new scores, and what each softmax subtracts and its total."""
-    out, top, total = np.zeros_like(s_i), np.zeros_like(s_i), np.zeros_like(s_i)
+    out, top, total = np.zeros(s_i.size, s.dtype), np.zeros(s_i.size, s.dtype), np.zeros(s_i.size, s.dtype)
     low = s.dtype.type(0.2)
     bounded = abs(a[0]) * largest(s_i) + abs(a[1]) * largest(s) < SAFE
     for i in range(s_i.size):
@@ -211,19 +206,25 @@ def aggregate_gradient(
     start: Array,
     stop: Array,
     indices: Array,
-    s_i: Array,
+    own: Array,
     s: Array,
     a: Array,
-    forward: tuple[Array, Array, Array],
+    out: Array,
+    top: Array,
+    total: Array,
     gradient: Array,
-) -> tuple[Array, Array, Array]:
-    """The derivatives of `aggregate` by s_i, s and a. Weights are computed anew: they take less time than memory."""
-    out, top, total = forward
-    by_i, by_s, by_a = np.zeros_like(s_i), np.zeros_like(s), np.zeros(2, np.float64)
+) -> tuple[Array, Array]:
+    """The derivatives of `aggregate` by s and a, where s_i is s[own]; out, top and total are what it gave.
+
+    Weights are computed anew: they take less time than memory.
+    """
+    by_i, by_s, by_a = np.zeros(own.size, s.dtype), np.zeros(s.size, s.dtype), np.zeros(2, s.dtype)
     one, low = s.dtype.type(1), s.dtype.type(0.2)
-    for i in range(s_i.size):
-        mine, share = a[0] * s_i[i], gradient[i] / total[i]
-        by_mine, by_a1 = s.dtype.type(0), s.dtype.type(0)
+    by_a0, by_a1 = 0.0, 0.0
+    for i in range(own.size):
+        s_i = s[np.uint64(own[i])]
+        mine, share = a[0] * s_i, gradient[i] / total[i]
+        by_mine, by_other = s.dtype.type(0), s.dtype.type(0)
         for e in range(start[i], stop[i]):
             j = np.uint64(indices[e])
             raw = mine + a[1] * s[j]
@@ -232,49 +233,53 @@ def aggregate_gradient(
             by_raw = weight * (s[j] - out[i]) * slope
             by_s[j] += weight + a[1] * by_raw
             by_mine += by_raw
-            by_a1 += by_raw * s[j]
+            by_other += by_raw * s[j]
         by_i[i] = a[0] * by_mine
-        by_a[0] += by_mine * s_i[i]
-        by_a[1] += by_a1
-    return by_i, by_s, by_a.astype(s.dtype)
+        by_a0 += by_mine * s_i
+        by_a1 += by_other
+    for i in range(own.size):
+        by_s[np.uint64(own[i])] += by_i[i]
+    by_a[0], by_a[1] = by_a0, by_a1
+    return by_s, by_a
 
 
 @compiled
+def weigh(scores: Array, degree: Array, eps: float) -> tuple[Array, Array]:
+    """Eqs. (9)-(10): s̃ = sigmoid(C s) with the centrality C = log(deg + ε), and C."""
+    importance, centrality = np.zeros(scores.size, scores.dtype), np.zeros(scores.size, scores.dtype)
+    for i in range(importance.size):
+        centrality[i] = np.log(degree[i] + eps)
+        importance[i] = 1 / (1 + np.exp(-centrality[i] * scores[i]))
+    return importance, centrality
+
+
+@compiled
+def weigh_gradient(importance: Array, centrality: Array, by: Array) -> None:
+    """The derivative of `weigh` by the scores, in the memory of that by the importance."""
+    for i in range(by.size):
+        by[i] *= centrality[i] * importance[i] * (1 - importance[i])
+
+
 def value(raw: Array, bias: Array, hops: ScoreHops, a: Array, degree: Array, eps: float) -> tuple[Array, Scores]:
     """s̃ of some nodes: Eqs. (6)-(10), from X w of those that they see; and what `value_gradient` needs."""
     far, own_far, near, own_near = hops
     s_0 = squashed(raw, bias[0])
-    first = aggregate(far[0], far[1], far[2], s_0[own_far], s_0, a[0])
-    second = aggregate(near[0], near[1], near[2], first[0][own_near], first[0], a[1])
-    importance, centrality = np.empty_like(second[0]), np.empty_like(second[0])
-    for i in range(importance.size):
-        centrality[i] = np.log(degree[i] + eps)
-        importance[i] = 1 / (1 + np.exp(-centrality[i] * second[0][i]))
+    first = aggregate(*far[:3], s_0[own_far], s_0, a[0])
+    second = aggregate(*near[:3], first[0][own_near], first[0], a[1])
+    importance, centrality = weigh(second[0], degree, eps)
     return importance, (s_0, first, second, centrality)
 
 
-@compiled
 def value_gradient(
     importance: Array, scores: Scores, hops: ScoreHops, a: Array, by: Array
 ) -> tuple[Array, Array, Array]:
     """The derivatives by X w, by the bias and by a, from those by the importance."""
     s_0, first, second, centrality = scores
     far, own_far, near, own_near = hops
-    for i in range(by.size):
-        by[i] *= centrality[i] * importance[i] * (1 - importance[i])
-    by_own, by_1, pair_1 = aggregate_gradient(near[0], near[1], near[2], first[0][own_near], first[0], a[1], second, by)
-    for i in range(own_near.size):
-        by_1[own_near[i]] += by_own[i]
-    by_own, by_0, pair_0 = aggregate_gradient(far[0], far[1], far[2], s_0[own_far], s_0, a[0], first, by_1)
-    for i in range(own_far.size):
-        by_0[own_far[i]] += by_own[i]
-    by_bias, by_a = np.zeros(1, s_0.dtype), np.empty_like(a)
-    for i in range(s_0.size):
-        by_0[i] *= 1 - s_0[i] * s_0[i]
-        by_bias[0] += by_0[i]
-    for i in range(2):  # one by one: to assign a row brings numba's whole check of shapes with it, a second to compile
-        by_a[0, i], by_a[1, i] = pair_0[i], pair_1[i]
-    return by_0, by_bias, by_a
+    weigh_gradient(importance, centrality, by)
+    by_1, by_near = aggregate_gradient(*near[:3], own_near, first[0], a[1], *second, by)
+    by_0, by_far = aggregate_gradient(*far[:3], own_far, s_0, a[0], *first, by_1)
+    return by_0, squashed_gradient(s_0, by_0), np.stack([by_far, by_near])
 
 
 # --- few-shot classification (4.4) --------------------------------------------------------------------------------
@@ -289,19 +294,21 @@ def prototype_loss(
     The first rows of z are support nodes, of the classes `segment`; the others are queries.
     """
     k, width = importance.size, z.shape[1]
-    top, total = np.full(n_way * n_tasks, -np.inf), np.zeros(n_way * n_tasks)
+    top, total = np.zeros(n_way * n_tasks), np.zeros(n_way * n_tasks)
+    for c in range(top.size):
+        top[c] = -np.inf
     for i in range(k):
         top[segment[i]] = max(top[segment[i]], importance[i])
     for i in range(k):
         total[segment[i]] += np.exp(importance[i] - top[segment[i]])
-    beta, p = np.empty(k), np.zeros((n_way * n_tasks, width))
+    beta, p = np.zeros(k), np.zeros((n_way * n_tasks, width))
     for i in range(k):
         c = segment[i]
         beta[i] = np.exp(importance[i] - top[c]) / total[c]
         for d in range(width):
             p[c, d] += beta[i] * z[i, d]
-    by_z, by_p, loss = np.zeros_like(z), np.zeros_like(p), 0.0
-    share = np.empty(n_way)
+    by_z, by_p, loss = np.zeros(z.shape, z.dtype), np.zeros((n_way * n_tasks, width)), 0.0
+    share = np.zeros(n_way)
     for q in range(y.size):
         row, first = k + q, task[q] * n_way
         nearest, sums = -np.inf, 0.0
@@ -320,7 +327,7 @@ def prototype_loss(
             for d in range(width):
                 by_z[row, d] += pull * (z[row, d] - p[first + c, d])
                 by_p[first + c, d] -= pull * (z[row, d] - p[first + c, d])
-    by_beta, mean, by_importance = np.zeros(k), np.zeros(n_way * n_tasks), np.empty_like(importance)
+    by_beta, mean, by_importance = np.zeros(k), np.zeros(n_way * n_tasks), np.zeros(k, importance.dtype)
     for i in range(k):
         for d in range(width):
             by_z[i, d] = beta[i] * by_p[segment[i], d]

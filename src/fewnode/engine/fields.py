@@ -88,12 +88,9 @@ class ReceptiveFields:
         adj = self.adj if adj is None else adj
         if nodes is None:
             return Hop(adj, None, self.everyone)
-        if self.on_disk:
-            rows = CSR.joined([adj.copied(part) for part in self._parts(nodes)])
-            around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
-            return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
-        (start, stop, local, values), around, own = loops.neighbours(adj.arrays, nodes, self.place, in_order)
-        return Hop(CSR(start, stop, local, values, (nodes.size, around.size)), around, own)
+        rows = CSR.joined([adj.copied(part) for part in (self._parts(nodes) if self.on_disk else [nodes])])
+        around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
+        return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
 
     def reach(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
         """As `hop`, but all nodes once the arcs outnumber them: to number them anew does not pay then."""

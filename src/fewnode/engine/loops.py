@@ -211,7 +211,8 @@ def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array)
     indptr = np.zeros(nodes.size + 1, start.dtype)
     for i, node in enumerate(nodes):
         indptr[i + 1] = indptr[i] + stop[node] - start[node]
-    column, value = np.empty(indptr[-1], indices.dtype), np.empty(indptr[-1], values.dtype)
+    size = np.int64(indptr[-1])
+    column, value = np.empty(size, indices.dtype), np.empty(size, values.dtype)
     for i, node in enumerate(nodes):
         later = nodes[min(i + AHEAD, nodes.size - 1)]
         fetch(indices, values, start[later], stop[later])
@@ -238,7 +239,7 @@ def hashed(key: np.uint64) -> np.uint64:
     return np.uint64(word(key + STEP))
 
 
-@compiled
+@inlined
 def roughly_sorted(columns: Array, size: int) -> Array:
     """The same numbers, all below `size`, in ascending parts: rows that lie together are then read together."""
     shift = 0
@@ -247,8 +248,9 @@ def roughly_sorted(columns: Array, size: int) -> Array:
     at = np.zeros(BUCKETS + 1, np.int64)
     for column in columns:
         at[(column >> shift) + 1] += 1
-    at = np.cumsum(at)
-    out = np.empty_like(columns)
+    for bucket in range(BUCKETS):
+        at[bucket + 1] += at[bucket]
+    out = np.empty(columns.size, np.int64)
     for column in columns:
         bucket = column >> shift
         out[at[bucket]] = column
@@ -316,14 +318,3 @@ def spread(start: Array, stop: Array, indices: Array, values: Array, vector: Arr
         for e in range(start[i], stop[i]):
             out[np.uint64(indices[e]), 0] += values[e] * vector[i]
     return out
-
-
-@compiled
-def neighbours(matrix: Sparse, nodes: Array, place: Array, in_order: bool = False) -> tuple[Sparse, Array, Array]:
-    """The rows of the nodes, numbered anew, the columns they have, and where the nodes are among those.
-
-    In the order of their appearance or, where many are read after it, in their own order.
-    """
-    indptr, local, values = pack(*matrix, nodes)
-    around, own = renumber(local, nodes, place, in_order)
-    return (indptr[:-1], indptr[1:], local, values), around, own

@@ -1,4 +1,4 @@
-"""`fewnode predict` and `suggest`: what a trained run is asked about nodes."""
+"""`fewnode predict` and `fewnode suggest`: what a model is asked about nodes."""
 
 from __future__ import annotations
 
