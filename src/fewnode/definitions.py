@@ -11,6 +11,7 @@ from fewnode.dataset import Dataset
 from fewnode.description import Description, describe, opaque, read_classes
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
+from fewnode.naming import two_alike
 from fewnode.nodes import SEVERAL, Nodes, node_rows
 from fewnode.sheets import bare, other_columns, read_table
 
@@ -72,6 +73,8 @@ class Definitions:
                 no[name] = rejected
             if what.description is not None:
                 texts[name] = what.description
+        if why := two_alike(given):
+            raise FewnodeError(f"{why}; give them as one class, or rename one")
         return replace(cls._described(data, support, labels, texts), rejected=no)
 
     @classmethod
@@ -86,6 +89,9 @@ class Definitions:
         texts = read_classes(classes) if classes is not None else {}
         if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
             raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        if why := two_alike([*labels, *no, *texts]):
+            paths = ", ".join(str(path) for path in (support, classes) if path is not None)
+            raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
         found = cls._described(data, nodes, labels, texts)
         tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
         more = [_unused(path, columns) for path, columns in tables if path is not None]
