@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from contextlib import suppress
+from typing import Any
 
 import typer
 
 from fewnode import __version__
 from fewnode.cli import bench, data, demo, evaluate, experiment, run, serve, train, tune
-from fewnode.errors import FewnodeError, visible
+from fewnode.errors import FewnodeError, UnusedInput, visible
 
 MAX_LINE = 1000
 INTERRUPTED, UNREAD = 130, 141
@@ -65,6 +67,7 @@ def main() -> None:
     130: interrupted (Ctrl-C). 141: whoever read what is printed has gone. Both print nothing more.
     """
     _open_streams()
+    warnings.formatwarning = _format_warning
     try:
         code = _run()
         sys.stdout.flush()  # here, where a full disk can still be told
@@ -88,6 +91,14 @@ def main() -> None:
             raise
         _complain(_machine(error))
         sys.exit(3)
+
+
+def _format_warning(message: Warning | str, *where: Any) -> str:
+    """What was given and is not used, as a sentence without the line of our source that noticed it."""
+    return f"{message}\n" if isinstance(message, UnusedInput) else _usual_format(message, *where)
+
+
+_usual_format = warnings.formatwarning
 
 
 def _run() -> int:
