@@ -154,6 +154,8 @@ EMPTY = [
     Case("an id twice", nodes="id,label\na,x\nb,y\na,x\nd,y\n",
          refused="data row 3, column 'id': node 'a' is in data row 1 already"),
     Case("an end is empty", edges="source,target\na,b\nb,\n", refused="data row 2, column 'target': empty"),
+    Case("labels in two cases", nodes=labelled("vpn", "VPN", "mail", "mail"), gives={"classes": ("VPN", "mail", "vpn")},
+         warns=("classes 'VPN' and 'vpn' differ only in case, Unicode form or invisible characters",)),
     Case("self-loops only", edges="source,target\na,a\nb,b\n", gives={"edges": 0, "loops": 2}, warns=("no edge is left",)),
     Case("loops, repetitions and both directions", edges="source,target\na,b\nb,a\na,b\na,a\n",
          gives={"edges": 1, "loops": 1, "repeated": 2}),

@@ -157,3 +157,11 @@ def test_names_that_look_the_same_are_not_two_classes(
             (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(FewnodeError, match=r"\.csv: classes 'vpn' .* differ only in case, .*; write them alike"):
         Definitions.read(worded, *tables)
+
+
+def test_a_node_is_meant_as_it_is_written_else_without_spaces_around_it(worded: Dataset, tmp_path: Path) -> None:
+    names = (" n1", *(worded.node_names or ())[1:])
+    table = tmp_path / "support.csv"
+    table.write_text('node,class\n" n1",mail\n n2,mail\nn1,vpn\n')
+    found = Definitions.read(replace(worded, node_names=names), table, None)
+    assert found.support == [0, 2, 1], "the first was taken for the other one"

@@ -67,7 +67,7 @@ def main() -> None:
     130: interrupted (Ctrl-C). 141: whoever read what is printed has gone. Both print nothing more.
     """
     _open_streams()
-    warnings.formatwarning = _format_warning
+    warnings.formatwarning = _format_warning  # type: ignore[assignment]
     try:
         code = _run()
         sys.stdout.flush()  # here, where a full disk can still be told

@@ -140,6 +140,8 @@ def read_dataset_npz(
     try:
         read = _benchmark_graph if "adj_indptr" in arrays else _own_graph
         graph, y, facts = read(arrays, rules)
+        if not y.size:
+            raise FewnodeError("there is no node in it")
         split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
         names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(

@@ -12,6 +12,7 @@ from fewnode.datasets.labels import several_in_a_cell
 from fewnode.datasets.memberships import Classes, ClassRules
 from fewnode.datasets.near_misses import describe_near_miss
 from fewnode.datasets.rows import NodeRows
+from fewnode.naming import two_alike
 
 
 def about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
 
 
 def class_warnings(classes: Classes, rules: ClassRules) -> list[str]:
-    if rules.separator is not None or classes.labels is not None:
-        return []
-    return [told for told in [several_in_a_cell(classes.y, classes.names)] if told]
+    told = [two_alike(classes.names)]
+    if rules.separator is None and classes.labels is None:
+        told.append(several_in_a_cell(classes.y, classes.names))
+    return [each for each in told if each]
