@@ -407,7 +407,10 @@ WEIGHTS = [
     Case("a date that is missing", edges=AMOUNTS.replace("2024-02-01", ""), options=TIMED, refused="data row 2, column 'day': empty"),
     Case("a half-life that is none", edges=AMOUNTS, options={"time": "day", "half_life": "month"}, refused="such as 30d"),
     Case("a half-life without times", edges=AMOUNTS, options={"half_life": "30d"}, refused="need the column that says when"),
-    Case("times for nothing", edges=AMOUNTS, options={"time": "day"}, refused="give a half-life such as 30d"),
+    Case("times for nothing", edges=AMOUNTS, options={"time": "day"}, gives={"nodes": 4},
+         warns=("column 'day' says when edges were, and nothing follows from it: --half-life 30d makes",)),
+    Case("weights of nothing", edges="source,target,amount\na,b,0\nb,c,0\n", options={"weight": "amount"}, gives={"edges": 0},
+         warns=("no edge is left",)),
     Case("before a date that is none", edges=AMOUNTS, options={"time": "day", "before": "soon"}, refused="before 'soon': expected a date"),
     Case("one column for two things", edges=AMOUNTS, options={"weight": "amount", "relation": "amount"}, refused="two of them have one name"),
 ]  # fmt: skip

@@ -21,8 +21,8 @@ def about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
-def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
-    """What may not be as the user thinks, though nothing is wrong with the tables."""
+def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:
+    """What may not be as the user thinks, though nothing is wrong with the tables. `left`: edges of the network."""
     found = []
     spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
     if spaced:
@@ -31,7 +31,7 @@ def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
         found += [f"{table['file']}: {each}" for each in table["without"]]
-    if edges.tables and not edges.proper:
+    if edges.tables and not left:
         found.append("no edge is left, so no node has a neighbour")
     return found
 

@@ -133,6 +133,7 @@ def read_tables(
     graph = replace(graph, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]
+    warnings += filter(None, [when and when.does_nothing])
     kinds, kind_names = rows.kinds_of_nodes()
     memory = EdgeMemory(weight, relation, when, linked.now, repeated, facts.scalings)
     return Dataset(
@@ -155,7 +156,7 @@ def read_tables(
             "repeated_edges": facts.repeated,
             **edges_info(facts),
             **({} if half_life is None else {"half_life": half_life}),
-            "warnings": [*warnings, *table_warnings(rows, linked), *class_warnings(classes, rules)],
+            "warnings": [*warnings, *table_warnings(rows, linked, graph.n_edges), *class_warnings(classes, rules)],
         },
         encoding={
             "id": rows.parts[0].id,
