@@ -79,10 +79,12 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         sys.exit(UNREAD)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        place = context.command_path if context else "fewnode"
-        _complain(f"{error.format_message()} (see {place} --help)")
-        sys.exit(2)
+        context, told = getattr(error, "ctx", None), error.format_message()
+        if context and told == context.get_help():  # a command of commands alone: what there is, not one long line
+            typer.echo(told, err=True)
+            sys.exit(2)
+        _complain(f"{told} (see {context.command_path if context else 'fewnode'} --help)")
+        sys.exit(3 if told.endswith("is not readable.") else 2)
     except FewnodeError as error:
         _complain(str(error))
         sys.exit(2)
