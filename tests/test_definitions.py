@@ -68,6 +68,8 @@ def test_what_is_not_used_is_named(worded: Dataset) -> None:
         ({"zz": "quux xyzzy"}, "class 'zz': no word of it .* is in the vocabulary of worded; it has words such as"),
         ({"zz": "mauls"}, "the nearest that it has are 'mail'"),
         ({"zz": ""}, "class 'zz': it has no description, and its name has no word of this network"),
+        ({"vpn": [1], "VPN": [2]}, "classes 'vpn' and 'VPN' differ only in case, Unicode form or invisible characters"),
+        ({"é": [1], "e\u0301": "mail"}, "differ only in case, Unicode form or invisible characters; give them as one"),
         ({"mail": 10_001 * "a"}, "a text of 10,001 characters, expected at most 10,000"),
     ],
 )
@@ -134,3 +136,32 @@ def test_columns_that_are_not_read_are_named(worded: Dataset, tmp_path: Path) ->
     assert f"{classes}: not used: 'weight'; read are class and description" in told
     support.write_text("node,class\nn0,mail\n")
     assert Definitions.read(worded, support, None).remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sentences"),
+    [
+        ("node,class\nn1,vpn\nn2,VPN\n", None),
+        ("node,class,answer\nn1,vpn,yes\nn2,Vpn,no\n", "class,description\nVpn,a tunnel\n"),
+        ("node,class\nn1,vpn\n", "class,description\nVPN,a tunnel\n"),
+        (None, "class,description\nvpn,a tunnel\nvpn\u200b,mail\n"),
+    ],
+)
+def test_names_that_look_the_same_are_not_two_classes(
+    worded: Dataset, tmp_path: Path, nodes: str | None, sentences: str | None
+) -> None:
+    tables: list[Path | None] = []
+    for name, text in (("support.csv", nodes), ("classes.csv", sentences)):
+        tables.append(tmp_path / name if text is not None else None)
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(FewnodeError, match=r"\.csv: classes 'vpn' .* differ only in case, .*; write them alike"):
+        Definitions.read(worded, *tables)
+
+
+def test_a_node_is_meant_as_it_is_written_else_without_spaces_around_it(worded: Dataset, tmp_path: Path) -> None:
+    names = (" n1", *(worded.node_names or ())[1:])
+    table = tmp_path / "support.csv"
+    table.write_text('node,class\n" n1",mail\n n2,mail\nn1,vpn\n')
+    found = Definitions.read(replace(worded, node_names=names), table, None)
+    assert found.support == [0, 2, 1], "the first was taken for the other one"

@@ -18,6 +18,7 @@ LAYERS = [
         "interval",
         "manifest",
         "memory",
+        "naming",
         "near_duplicates",
         "representation",
         "scaling",

@@ -180,6 +180,7 @@ def test_a_node_counts_once_in_the_support(model: Estimator, planted: Dataset, t
         (["a", " ", "b"], "label 1 is ' ', which names no class"),
         (np.array([0, -1, 1]), "label 1 is -1, which names no class; leave that node out"),
         ([1, "1", 2], "the labels 1 and '1' look the same"),
+        (["vpn", "VPN", "mail"], "the labels 'vpn' and 'VPN' look the same"),
         ([["a"], ["b"], ["b"]], "label 0 is a list, expected a name or a number"),
         (np.eye(3), r"support_y has shape \(3, 3\)"),
     ],

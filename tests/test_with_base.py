@@ -130,6 +130,8 @@ def test_what_cannot_be_is_refused(model: Estimator, planted: Dataset) -> None:
     name = planted.class_names[planted.split.valid[0]]
     with pytest.raises(FewnodeError, match=f"class '{name}' is a base class of planted already"):
         fewnode.recognise(planted, {name: [0]}, [1], model=model, with_base=True)
+    with pytest.raises(FewnodeError, match=r"differ only in case, .*; the first is a base class of planted: give the"):
+        fewnode.recognise(planted, {name.upper(): [0]}, [1], model=model, with_base=True)
     bare = replace(planted, split=ClassSplit((), (), planted.split.test))
     with pytest.raises(FewnodeError, match="planted has no base classes to stand beside the new ones"):
         fewnode.recognise(bare, {"x": [0]}, [1], model=model, with_base=True)

@@ -11,6 +11,7 @@ from fewnode.dataset import Dataset
 from fewnode.description import Description, describe, opaque, read_classes
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
+from fewnode.naming import two_alike
 from fewnode.nodes import SEVERAL, Nodes, node_rows
 from fewnode.sheets import bare, other_columns, read_table
 
@@ -72,6 +73,8 @@ class Definitions:
                 no[name] = rejected
             if what.description is not None:
                 texts[name] = what.description
+        if why := two_alike(given):
+            raise FewnodeError(f"{why}; give them as one class, or rename one")
         return replace(cls._described(data, support, labels, texts), rejected=no)
 
     @classmethod
@@ -86,6 +89,9 @@ class Definitions:
         texts = read_classes(classes) if classes is not None else {}
         if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
             raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        if why := two_alike([*labels, *map(str, no), *texts]):
+            paths = ", ".join(str(path) for path in (support, classes) if path is not None)
+            raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
         found = cls._described(data, nodes, labels, texts)
         tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
         more = [_unused(path, columns) for path, columns in tables if path is not None]
@@ -138,7 +144,7 @@ def read_support(
             f"{path}: line 1: the column {odd!r} must be called {ANSWER!r}; else a no would count as a yes"
         )
     columns = ["node", "class", *({ANSWER} & {*header})]
-    for line, (name, text, *answer) in read_table(path, columns):
+    for line, (name, text, *answer) in read_table(path, columns, exact="node"):
         label = bare(text)
         node = _node(path, line, name, data)
         if not label:
@@ -165,7 +171,7 @@ def _is_yes(answer: str, place: str) -> bool:
 
 def read_query(path: Path, data: Dataset) -> list[int]:
     """Nodes from a table `node`."""
-    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"])]
+    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"], exact="node")]
     if not nodes:
         raise FewnodeError(f"{path}: no node in it")
     return nodes
@@ -202,8 +208,12 @@ def _shares(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _node(path: Path, line: int, name: str, data: Dataset) -> int:
-    """The node of that name, which may stand behind the apostrophe that our own tables put before a formula."""
+    """The node of that name as it is written, else without spaces around it.
+
+    It may stand behind the apostrophe that our own tables put before a formula.
+    """
+    written = [each for each in (bare(name), name, bare(name.strip())) if each in data.node_id]
     try:
-        return data.node_id[bare(name)] if bare(name) in data.node_id else data.node(name)
+        return data.node_id[written[0]] if written else data.node(name.strip())
     except FewnodeError as error:
         raise FewnodeError(f"{path}: line {line}: {error}") from None

@@ -105,10 +105,11 @@ def evaluate(
         pool = sampler.take(TASKS if tasks is None else tasks)
         shape: dict[str, Any] = {"way": sampler.n_way, "shot": sampler.k_shot, "query": sampler.m_query}
     else:
-        asked = {"way": way, "shot": shot, "query": query, "tasks": tasks, "queries": long_tail(queries) or None}
-        if given := [name for name, value in asked.items() if value is not None]:
+        shape, asked = pool_shape(pool), {"way": way, "shot": shot, "query": query, "tasks": tasks}
+        own = {**shape, "tasks": len(pool)}
+        asked["queries"] = long_tail(queries) or None
+        if given := [name for name, value in asked.items() if value not in (None, own[name])]:
             raise FewnodeError(f"a pool has its own tasks: leave out {', '.join(given)}")
-        shape = pool_shape(pool)
     if not pool:
         raise FewnodeError(f"at least one task is needed, not {tasks or 0}")
     start = time.perf_counter()

@@ -15,6 +15,7 @@ from fewnode.dataset import ClassSplit, Dataset, Mask
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.interchange import is_pyg, plain_array, read_pyg
+from fewnode.naming import likeness
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -194,7 +195,7 @@ def label_list(support_y: Labels) -> list[Hashable]:
             raise FewnodeError(f"support_y: label {place} is {label!r}, which names no class; leave that node out")
         if not isinstance(label, Hashable):
             raise FewnodeError(f"support_y: label {place} is a {type(label).__name__}, expected a name or a number")
-        first = seen.setdefault(str(label), label)
+        first = seen.setdefault(likeness(str(label)), label)
         if first != label:
             raise FewnodeError(f"support_y: the labels {first!r} and {label!r} look the same; write them alike")
     return labels

@@ -12,14 +12,19 @@ from fewnode.errors import FewnodeError
 from fewnode.files import MAX_TABLE_BYTES, read_text
 
 
-def read_table(path: Path, columns: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """The named columns of a CSV file as (line number, values), blank lines left out."""
+def read_table(path: Path, columns: Sequence[str], exact: str = "") -> list[tuple[int, list[str]]]:
+    """The named columns of a CSV file as (line number, values), blank lines left out.
+
+    Spaces around a value do not count, but for the column `exact`.
+    """
     header, table = _opened(path)
     if missing := [name for name in columns if name not in header]:
         told = f"{path}: line 1: column {missing[0]!r} is missing; the header is {','.join(header)!r}"
         raise FewnodeError(f"{told}, expected {','.join(columns)!r}")
     places = [header.index(name) for name in columns]
-    return [(line, [row[place].strip() for place in places]) for line, row in table if any(map(str.strip, row))]
+    there = [(line, row) for line, row in table if any(map(str.strip, row))]
+    kept = header.index(exact) if exact else None
+    return [(line, [row[at] if at == kept else row[at].strip() for at in places]) for line, row in there]
 
 
 def other_columns(path: Path, columns: Sequence[str]) -> list[str]:

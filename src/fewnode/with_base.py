@@ -24,6 +24,7 @@ from fewnode.evaluation import TASKS, Result
 from fewnode.graph import Ints
 from fewnode.method import Probabilities
 from fewnode.metrics import calibration_error
+from fewnode.naming import alike
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.recognition.base_bias import bias_at, harmonic_mean
 from fewnode.recognition.class_bias import biased
@@ -52,11 +53,11 @@ def joined_by_base(data: Dataset, given: Definitions, model: Estimator) -> tuple
     a new class is not among them. What cannot be used or corrected is told in `remarks`.
     """
     base, new = base_members(data), {*given.labels, *given.descriptions}
+    instead = "give the new class another name, or leave out --with-base"
     if clash := [name for name in base if name in new]:
-        raise FewnodeError(
-            f"class {clash[0]!r} is a base class of {data.name} already: give the new class another name, or leave out "
-            "--with-base"
-        )
+        raise FewnodeError(f"class {clash[0]!r} is a base class of {data.name} already: {instead}")
+    if why := next(filter(None, (alike(name, base) for name in sorted(new))), None):
+        raise FewnodeError(f"{why}; the first is a base class of {data.name}: {instead}")
     support, labels, remarks = list(given.support), list(given.labels), list(given.remarks)
     bias: dict[Hashable, float] = {}
     head_start = bias_at(model.trained_["base_bias"], _mean_shots(given))

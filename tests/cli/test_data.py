@@ -163,6 +163,8 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
         ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
         (("--nodes", "NODES"), "give a file, or a table of nodes"),
         (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and what is said"),
+        (("NPZ", "--no-label"), "p.npz: --no-label, but there are classes in it; leave that option out"),
+        (("NPZ", "--stop-words", "none", "--min-nodes", "3"), "--stop-words, --min-nodes: not used for"),
         (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
         (("PAIR", "--id", "package", "--label", "section", "--no-label"), "--no-label, but there are classes in it"),
         (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
@@ -180,7 +182,8 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
 def test_wrong_arguments_are_one_line(
     fewnode: Fewnode, tables: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    places = {"PAIR": pair(tables), "ROLES": roles(), "NODES": [tables / "nodes.csv"]}
+    np.savez(tmp_path / "p.npz", edge_index=[[0], [1]], y=[0, 1])
+    places = {"PAIR": pair(tables), "ROLES": roles(), "NODES": [tables / "nodes.csv"], "NPZ": [tmp_path / "p.npz"]}
     words = [word for argument in arguments for word in places.get(argument, [argument])]
     done = fewnode("data", "import", *words, "--out", tmp_path / "d")
     assert (done.code, done.out) == (2, "")

@@ -167,6 +167,13 @@ def test_one_node_and_every_node_are_answered(fewnode, d: Path, worded: Dataset)
     assert "there is no node left to suggest" in done.err
 
 
+@pytest.mark.parametrize("option", [("--resume",), ("--workers", 2), ("--backend", "ray"), ("--address", "host:1")])
+def test_options_of_blocks_are_refused_where_there_are_none(fewnode, d: Path, option: tuple[object, ...]) -> None:
+    done = fewnode("predict", "--data", d, "--support", "support.csv", "--query", "asked.csv", *option)
+    assert done.code == 2
+    assert f"{option[0]}: not used without --all in blocks (--memory); leave it out" in done.err
+
+
 # --- from tables without classes ------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,12 @@ def small() -> Dataset:
     return Dataset(graph, y, ClassSplit((0, 1), (), ()), ("a", "b", "c"), name="star")
 
 
+def test_a_node_with_edges_that_only_leave_it_is_not_isolated() -> None:
+    graph = Graph.from_edges([[0, 1], [1, 2]], 4, np.ones((4, 1), np.float32), directed=True)
+    facts = statistics(Dataset(graph, np.full(4, -1), ClassSplit((), (), ())))
+    assert facts["isolated"] == 1
+
+
 def test_facts_by_hand() -> None:
     facts = statistics(small())
     assert (facts["nodes"], facts["edges"], facts["labelled"], facts["isolated"]) == (14, 12, 12, 1)

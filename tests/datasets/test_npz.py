@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from fewnode.dataset import ClassSplit
 from fewnode.datasets import import_dataset, load
 from fewnode.datasets.npz import read_dataset_npz
-from fewnode.errors import FewnodeError
+from fewnode.datasets.stream import import_stream
+from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.packing import checked_csr
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -33,7 +34,8 @@ def parts(what: str, matrix: sp.csr_array) -> dict[str, Any]:
 
 
 def own(**arrays: Any) -> dict[str, Any]:
-    return {"edge_index": np.array([[0, 1, 2], [1, 0, 1]]), "y": np.array([0, 1, 1, -1]), **parts("x", X)} | arrays
+    x = {} if "x" in arrays else parts("x", X)
+    return {"edge_index": np.array([[0, 1, 2], [1, 0, 1]]), "y": np.array([0, 1, 1, -1]), **x} | arrays
 
 
 def benchmark(**arrays: Any) -> dict[str, Any]:
@@ -43,6 +45,39 @@ def benchmark(**arrays: Any) -> dict[str, Any]:
 def write(path: Path, arrays: dict[str, Any]) -> Path:
     np.savez_compressed(path, **{name: array for name, array in arrays.items() if array is not None})
     return path
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("more", [{}, parts("x", X) | {"x": None}, {"node_names": np.array(list("wxyz")), "x": None}])
+def test_without_labels_all_are_unknown(tmp_path: Path, more: dict[str, Any], memory: bool) -> None:
+    path = write(tmp_path / "net.npz", {"edge_index": own()["edge_index"], "x": X.toarray()} | more)
+    if memory and "node_names" in more:
+        return
+    data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+    assert data.y.tolist() == [-1] * 4
+    assert data.split == ClassSplit((), (), ())
+    assert data.graph.n_edges == 2
+    alone = write(tmp_path / "alone.npz", {"edge_index": own()["edge_index"]})
+    assert read_dataset_npz(alone).graph.n == 3
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_part_of_the_split_that_is_not_there_is_empty(tmp_path: Path, memory: bool) -> None:
+    path = write(tmp_path / "net.npz", own(test_classes=np.array([0]), vocab=np.array(["u", "v", "w"])))
+    data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+    assert data.split == ClassSplit((), (), (0,))
+    assert data.feature_names == ("u", "v", "w")
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_arrays_that_are_not_used_are_named(tmp_path: Path, memory: bool) -> None:
+    path = write(tmp_path / "net.npz", own(colour=np.ones(4), class_names=np.array(["a", "b"], object)))
+    with pytest.warns(UnusedInput, match=r"not used: .*net.npz: colour, class_names \(Python objects\)"):
+        data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+    assert data.info["unused"] == ["colour", "class_names (Python objects)"]
+    both = write(tmp_path / "both.npz", own(**parts("x", X), x=X.toarray()))
+    with pytest.raises(FewnodeError, match=r"both\.npz: attributes are there twice, as 'x' and as 'x_indptr'"):
+        import_stream(both, tmp_path / "b", 1 << 20) if memory else read_dataset_npz(both)
 
 
 def test_our_layout_by_hand(tmp_path: Path) -> None:
@@ -90,7 +125,8 @@ class Trap:
 def test_pickled_objects_are_left_out_and_never_loaded(tmp_path: Path) -> None:
     trap = np.array([Trap()], dtype=object)
     path = write(tmp_path / "cora_full.npz", benchmark(idx_to_node=trap, class_names=trap, node_names=trap, info=trap))
-    data = read_dataset_npz(path)
+    with pytest.warns(UnusedInput, match="idx_to_node, class_names .Python objects., node_names"):
+        data = read_dataset_npz(path)
     assert (data.node_names, data.class_names) == (None, ("0", "1", "2"))
     with pytest.raises(FewnodeError, match=r"array 'labels' is missing \(Python objects do not count\)"):
         read_dataset_npz(write(tmp_path / "labels.npz", benchmark(labels=trap)))
@@ -98,7 +134,8 @@ def test_pickled_objects_are_left_out_and_never_loaded(tmp_path: Path) -> None:
 
 def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npz", own(huge=np.zeros(80 << 20, np.uint8)))
-    assert read_dataset_npz(path).graph.n == 4
+    with pytest.warns(UnusedInput, match="huge"):
+        assert read_dataset_npz(path).graph.n == 4
     path = write(tmp_path / "b.npz", own(x=np.zeros((4, 10 << 20), np.uint8), edge_index=np.zeros((2, 5 << 20), int)))
     with pytest.raises(FewnodeError, match="claims to inflate to 120 MB, refused"):
         read_dataset_npz(path)
@@ -107,7 +144,12 @@ def test_arrays_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (own(y=None), "array 'y' is missing"),
+        (own(edge_index=None), "array 'edge_index' is missing"),
+        (own(y=None, x_shape=np.array([5_000_000_000, 3])), "x_shape says 5000000000 rows, and x_indptr 4"),
+        (
+            {"edge_index": np.array([[0], [9_000_000]])},
+            "an edge has node 9000000, and no array .y, x, node_names.",
+        ),
         (own(edge_index=np.array([[0], [4_000_000_000]])), "node 4000000000 is out of range"),
         (own(y=np.array([0, 1, 4_000_000_000, 1])), "label of node 2 is 4000000000, far more than there are nodes"),
         (own(y=np.array([0.5, 1, 1, 1])), "labels are float64"),
@@ -170,6 +212,7 @@ def test_damaged_bytes_give_a_network_or_one_error(
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the development data are not there")
 @pytest.mark.parametrize(("name", "n"), [("coauthor_cs", 18333), ("wikispeedia", 4598), ("corafull_noattr", 19793)])
+@pytest.mark.filterwarnings("ignore:not used")
 def test_the_development_data_load(name: str, n: int) -> None:
     assert load(SHARED / f"{name}.npz").graph.n == n
 

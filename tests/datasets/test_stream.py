@@ -79,7 +79,7 @@ def test_classes_without_a_node_and_nodes_without_a_class(tmp_path: Path) -> Non
         ({"y": np.zeros((50, 2), int)}, "one a node"),
         ({"node_names": np.array(["a"] * 50)}, "node names"),
         ({"edge_index": None}, "'edge_index' is missing"),
-        ({"y": None}, "'y' is missing"),
+        ({"y": None, "x": None}, "net.npz: no array says how many nodes there are"),
         ({"y": np.zeros(50)}, "labels are float64 .50,., expected integers, one a node"),
         ({"x": np.zeros((50, 2), complex)}, "net.npz: array 'x' holds complex128, expected numbers"),
         ({"x": np.array([["a", "b"]] * 50)}, "50 rows"),

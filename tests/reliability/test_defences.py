@@ -542,7 +542,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in a description",
-        "serve/naming.py",
+        "naming.py",
         "    if CONTROL.search(text):",
         "    if False:",
         "serve/test_bodies.py::test_nothing_is_guessed",
@@ -675,7 +675,7 @@ DEFENCES = [
     ),
     Defence(
         "control characters in names of classes",
-        "serve/naming.py",
+        "naming.py",
         "    if not name.isprintable():",
         "    if False:",
         "serve/test_safety.py::test_what_is_too_much_or_wrong_is_refused_in_a_sentence",

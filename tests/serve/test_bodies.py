@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fewnode.naming import plain
 from fewnode.serve.bodies import (
     Attach,
     Body,
@@ -19,7 +20,6 @@ from fewnode.serve.bodies import (
     PutNode,
     Suggest,
 )
-from fewnode.serve.naming import plain
 from service import Local
 
 

@@ -89,6 +89,8 @@ class Comparison(RuleBasedStateMachine):
     service: ClassVar[Service]
     happened: ClassVar[Counter[str]] = Counter()
     """How often, for the figure: a comparison of refusals only would show nothing."""
+    shifts: ClassVar[list[float]] = []
+    """Mean distance of answers before and after an end from those with all nodes embedded."""
 
     @initialize(which=st.integers(0, 1), ready=Seldom.map(operator.not_))
     def start(self, which: int, ready: bool) -> None:
@@ -390,6 +392,21 @@ class Comparison(RuleBasedStateMachine):
     def answers(self) -> bytes:
         return self.local.ask("/api/export/labels.csv").body
 
+    def answers_embedded_anew(self) -> bytes:
+        """Those of a service that has the same state file and nothing that was embedded before."""
+        session = self.local.service.session
+        with tempfile.TemporaryDirectory(dir=self.home, ignore_cleanup_errors=True) as folder:
+            for path in self.folder.glob("state.sqlite*"):
+                if path.is_file():
+                    shutil.copy(path, folder)
+            fresh = InProcess(self.network.model, self.network.data, Path(folder) / "state.sqlite", self.service)
+            try:
+                return fresh.ask("/api/export/labels.csv").body
+            finally:
+                fresh.service.session.refresh.wait()
+                fresh.store.close()
+                self.service.open(session)
+
     @rule(how=st.sampled_from(["restart", "kill"]))
     def end(self, how: str) -> None:
         self.happened[how] += 1
@@ -397,13 +414,16 @@ class Comparison(RuleBasedStateMachine):
         if how == "kill":
             self.copy()
         self.end_and_open(self.folder if how == "restart" else self.copied)
-        # all nodes are embedded again then, so answers may move a little
-        after = self.answers()
-        if after != before:
-            ours, theirs = (list(csv.DictReader(answer.decode().splitlines())) for answer in (before, after))
+        after, exact = self.answers(), self.answers_embedded_anew()
+        if self.local.service.session.now.online.overlay is None:
+            assert after == exact, "nothing has changed since all nodes were embedded"
+        # rows near a change are made alone, before and after; on ten nodes nearly all of them are near one
+        for answer in (before, after):
+            ours, theirs = (list(csv.DictReader(each.decode().splitlines())) for each in (answer, exact))
             assert [row["node"] for row in ours] == [row["node"] for row in theirs]
-            shift = [abs(float(a["probability"]) - float(b["probability"])) for a, b in zip(ours, theirs, strict=True)]
-            assert max(shift) < 0.2
+            shifts = [abs(float(a["probability"]) - float(b["probability"])) for a, b in zip(ours, theirs, strict=True)]
+            self.shifts.append(sum(shifts) / max(1, len(shifts)))
+            assert self.shifts[-1] < 0.2
 
     # --- after each of them ---
 

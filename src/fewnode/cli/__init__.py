@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 from contextlib import suppress
+from typing import Any
 
 import typer
 
 from fewnode import __version__
 from fewnode.cli import bench, data, demo, evaluate, experiment, predict, serve, train, tune
-from fewnode.errors import FewnodeError, visible
+from fewnode.errors import FewnodeError, UnusedInput, visible
 
 MAX_LINE = 1000
 YOUNG = 200_000
@@ -70,6 +72,7 @@ def main() -> None:
     """
     gc.set_threshold(YOUNG)
     _open_streams()
+    warnings.formatwarning = _format_warning  # type: ignore[assignment]
     try:
         code = _run()
         sys.stdout.flush()  # here, where a full disk can still be told
@@ -81,10 +84,12 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         sys.exit(UNREAD)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        place = context.command_path if context else "fewnode"
-        _complain(f"{error.format_message()} (see {place} --help)")
-        sys.exit(2)
+        context, told = getattr(error, "ctx", None), error.format_message()
+        if context and told == context.get_help():  # a command of commands alone: what there is, not one long line
+            typer.echo(told, err=True)
+            sys.exit(2)
+        _complain(f"{told} (see {context.command_path if context else 'fewnode'} --help)")
+        sys.exit(3 if told.endswith("is not readable.") else 2)
     except FewnodeError as error:
         _complain(str(error))
         sys.exit(2)
@@ -93,6 +98,14 @@ def main() -> None:
             raise
         _complain(_machine(error))
         sys.exit(3)
+
+
+def _format_warning(message: Warning | str, *where: Any) -> str:
+    """What was given and is not used, as a sentence without the line of our source that noticed it."""
+    return f"{message}\n" if isinstance(message, UnusedInput) else _usual_format(message, *where)
+
+
+_usual_format = warnings.formatwarning
 
 
 def _run() -> int:

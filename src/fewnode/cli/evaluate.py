@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, table, training_bar
+from fewnode.cli.output import (
+    Json,
+    Quiet,
+    Threads,
+    emit,
+    note,
+    refuse_unused,
+    set_threads,
+    starting,
+    table,
+    training_bar,
+)
 from fewnode.cli.predict import Classes, Transductive, open_run
 from fewnode.cli.train import METHODS, method_options
 from fewnode.errors import FewnodeError, closest, visible
@@ -38,6 +49,7 @@ MEASURED = {
 
 
 def evaluate(
+    context: typer.Context,
     run: Path = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote."),
     data: str = typer.Option(
         None, "--data", help="With --protocol: the network. With --run: another one with the same attributes."
@@ -165,6 +177,8 @@ def evaluate(
     if multi_label:
         _run_multi_label(run, model, dataset, {"way": way, "shot": shot, "query": query}, tasks, pool_seed, at, as_json)
         return
+    if pool is not None and not open_set:
+        refuse_unused(context, ["pool_seed"], "with --pool")
     spread = queries or "balanced"
     shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
     drawn = {"--pool": pool, "--save-pool": save_pool, "--queries": queries, "--repeats": repeats}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli import edge_options, table_options
-from fewnode.cli.output import Json, Quiet, counting, emit, note
+from fewnode.cli.output import Json, Quiet, counting, emit, note, refuse_unused
 from fewnode.cli.scale import Memory, keep_memory
 from fewnode.errors import FewnodeError, closest
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def import_(
+    context: typer.Context,
     source: Path | None = typer.Argument(
         None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
     ),
@@ -140,6 +141,10 @@ def import_(
     about_columns = any(columns.values()) and not is_graph
     if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
         raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    if source is not None and not is_graph:
+        words = ["vocabulary", "min_count", "max_share", "stop_words"]
+        alone = [] if chosen is not None else ["min_nodes"]
+        refuse_unused(context, ["unknown_ends", *words, *alone], f"for {source}")
     if is_graph and memory:
         raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:
@@ -149,6 +154,8 @@ def import_(
             _import_in_pieces(source, out, limit, chosen, (seed, ways is True, name), quiet=quiet, as_json=as_json)
             return
         data = _import_file(source, chosen, seed, min_nodes, ways, name, (weight_scale, repeated))
+        if no_label and (data.y >= 0).any():
+            raise FewnodeError(f"{source}: --no-label, but there are classes in it; leave that option out")
         _keep(data, out, quiet, as_json)
         return
     from fewnode.datasets.encode import Words
@@ -183,7 +190,7 @@ def import_(
     if not has_label and not no_label:
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
         raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}; none: --no-label")
-    if has_label and no_label:
+    if no_label and (data.y >= 0).any():
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
 

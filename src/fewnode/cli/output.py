@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.errors import visible
+from fewnode.errors import FewnodeError, visible
 from fewnode.progress import plain_lines, training_progress
 
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ def note(text: str, quiet: bool) -> None:
     """Something about the way, not the result: to standard error, unless -q."""
     if not quiet:
         typer.echo(visible(text), err=True)
+
+
+def refuse_unused(context: typer.Context, names: Sequence[str], where: str) -> None:
+    """Name options that were given and mean nothing here."""
+    given = [name for name in names if context.get_parameter_source(name).name == "COMMANDLINE"]  # type: ignore[union-attr]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise FewnodeError(f"{options}: not used {where}; leave it out")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

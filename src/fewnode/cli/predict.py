@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -43,6 +43,7 @@ OtherData = typer.Option(None, "--data", help="A dataset, without any run; with 
 
 
 def predict(
+    context: typer.Context,
     run: Path = Run,
     support: Path = Support,
     classes: Path = Classes,
@@ -149,6 +150,9 @@ def predict(
     set_threads(threads)
     shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
+    in_blocks = everything and (limit is not None or backend is Backend.ray)
+    if not in_blocks:
+        refuse_unused(context, ["resume", "backend", "address", "workers"], "without --all in blocks (--memory)")
     model, dataset = open_model(run, data, method, quiet)
     if multi_label and (with_base or proportions):
         raise FewnodeError("--multi-label judges each class on its own: leave out --with-base and --proportions")
@@ -159,7 +163,7 @@ def predict(
     if everything and (others := left_out(dataset, given.support)):
         note(f"left out: {others}", quiet)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
-    if everything and (limit or backend is Backend.ray):
+    if in_blocks:
         if not out or transductive or as_json or classes or proportions or with_base or run is None:
             raise FewnodeError(
                 "--all in blocks needs --run and --out, and leaves out --classes, --transductive, --proportions, "

@@ -113,7 +113,7 @@ def extend(
         "edges": linked.tables,
         "repeated_edges": facts.repeated,
         "new_classes": list(classes.names[len(data.class_names) :]),
-        "warnings": [*table_warnings(rows, linked), *class_warnings(classes, rules)],
+        "warnings": [*table_warnings(rows, linked, linked.proper), *class_warnings(classes, rules)],
     }
     return replace(
         data,

@@ -34,7 +34,7 @@ def statistics(data: Dataset) -> dict[str, Any]:
         "attributes": graph.n_features,
         "attributes_per_node": float(stored / max(1, graph.n)),
         "labelled": int(data.labelled_mask.sum()),
-        "isolated": int((graph.degree == 0).sum()),
+        "isolated": graph.n - int(np.count_nonzero(graph.degree + np.bincount(graph.adj.indices, minlength=graph.n))),
         "degree": degrees(graph.degree),
         "homophily": edge_homophily(data),
         **_kinds(data),

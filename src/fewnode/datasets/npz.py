@@ -25,9 +25,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, warn_unused
 from fewnode.files import one_line, readable
 from fewnode.graph import Graph
 from fewnode.packing import checked_csr
@@ -139,6 +140,8 @@ def read_dataset_npz(
     try:
         read = _benchmark_graph if "adj_indptr" in arrays else _own_graph
         graph, y, facts = read(arrays, rules)
+        if not y.size:
+            raise FewnodeError("there is no node in it")
         split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
         names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
@@ -149,7 +152,12 @@ def read_dataset_npz(
             node_names=names["node_names"],
             feature_names=names["vocab"] or names["attr_names"],
             name=path.stem,
-            info={"source": path.name, "note": str(arrays.get("info", "")), **edges_info(facts)},
+            info={
+                "source": path.name,
+                "note": str(arrays.get("info", "")),
+                **edges_info(facts),
+                **warn_others(path, arrays),
+            },
         )
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
@@ -157,9 +165,21 @@ def read_dataset_npz(
         raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
 
 
+def warn_others(path: Path, used: Collection[str]) -> dict[str, list[str]]:
+    """Name the arrays of a file that nothing is made of: those nobody knows, and those of Python objects."""
+    with zipfile.ZipFile(path) as archive:
+        names = dict.fromkeys(name.removesuffix(".npy") for name in archive.namelist())
+    unused = [f"{name} (Python objects)" if name in _KNOWN else name for name in names if name not in used]
+    if unused:
+        warn_unused([f"{path}: {unused[0]}", *unused[1:]], stacklevel=4)
+    return {"unused": unused} if unused else {}
+
+
 def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
-    _require(arrays, "edge_index", "y")
-    y = labels_of(arrays["y"])
+    _require(arrays, "edge_index")
+    if "x" in arrays and "x_indptr" in arrays:
+        raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
+    y = labels_of(arrays)
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
     edges, names = arrays["edge_index"], _names_of(arrays, "relation_names")
     rows = edge_rows(edges, arrays.get("edge_weight"), arrays.get("edge_type"), names)
@@ -170,7 +190,7 @@ def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], E
 def _benchmark_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
     """Every stored value of the adjacency matrix that is not zero is an edge, and the value its weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
-    y = labels_of(arrays["labels"])
+    y = checked_labels(arrays["labels"])
     x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     there = adj.data != 0
@@ -211,7 +231,25 @@ def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:
         raise FewnodeError(f"{what}_indptr, {what}_indices: {error}") from None
 
 
-def labels_of(y: NDArray[Any]) -> NDArray[Any]:
+def labels_of(arrays: Arrays) -> NDArray[Any]:
+    """Class ids; without `y` all are unknown, and attributes, names or edges tell how many nodes there are."""
+    if "y" in arrays:
+        return checked_labels(arrays["y"])
+    if "x" in arrays or "node_names" in arrays:
+        return np.full(len(arrays["x" if "x" in arrays else "node_names"]), UNKNOWN)
+    if "x_shape" in arrays:
+        n, told = int(arrays["x_shape"][0]), arrays["x_indptr"].size - 1 if "x_indptr" in arrays else -1
+        if n != told:
+            raise FewnodeError(f"x_shape says {n} rows, and x_indptr {told}")
+        return np.full(n, UNKNOWN)
+    edges = arrays["edge_index"]
+    n = int(edges.max(initial=-1)) + 1
+    if n > 10 * edges.size + 1000:
+        raise FewnodeError(f"an edge has node {n - 1}, and no array (y, x, node_names) says how many nodes there are")
+    return np.full(n, UNKNOWN)
+
+
+def checked_labels(y: NDArray[Any]) -> NDArray[Any]:
     """Checked here and not only in `Dataset`: whoever counts classes allocates as many as the largest label says."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise FewnodeError(f"labels are {y.dtype} {y.shape}, expected integers, one a node")
@@ -225,9 +263,10 @@ def _largest_class(y: NDArray[Any]) -> int:
 
 
 def split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
-    if not all(part in arrays for part in _SPLIT):
+    """The class split of a file, if it has any part of it; a part that is not there is empty."""
+    if not any(part in arrays for part in _SPLIT):
         return None
-    parts = [tuple(int(c) for c in arrays[part]) for part in _SPLIT]
+    parts = [tuple(int(c) for c in arrays.get(part, ())) for part in _SPLIT]
     for c in (c for part in parts for c in part):
         if not 0 <= c <= _largest_class(y):
             raise FewnodeError(f"class {c} in the split is out of range")

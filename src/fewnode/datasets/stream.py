@@ -17,16 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode import memory
+from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.arc_rows import write_rows
-from fewnode.datasets.npz import DAMAGED, labels_of, npy_header, read_npz, split_of
+from fewnode.datasets.npz import DAMAGED, checked_labels, npy_header, read_npz, split_of, warn_others
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line
 from fewnode.io import Stream, load_dataset, stored_blocks, write_record
+from fewnode.packing import pack_names
 
 LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")
-SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "info")
+SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "vocab", "info")
 PIECE = 1 << 22
 """Numbers read at a time."""
 
@@ -60,11 +62,10 @@ def _import(
             raise FewnodeError(f"{path}: array {kind!r} is not read with --memory; leave it out, or --memory")
     if "node_names" in columns:
         raise FewnodeError(f"{path}: node names do not fit with --memory; leave them out of the file, rows are numbers")
-    for needed in ("edge_index", "y"):
-        if needed not in columns and needed not in small:
-            raise FewnodeError(f"{path}: array {needed!r} is missing")
+    if "edge_index" not in columns:
+        raise FewnodeError(f"{path}: array 'edge_index' is missing")
     try:
-        y = labels_of(small["y"]).astype(np.int64)
+        y = _labels(columns, small)
         split = split_of(small, y) or ClassSplit.random(y, fractions, seed)
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
@@ -81,13 +82,25 @@ def _import(
             "x_shape": list(shape),
             "class_names": names or [str(c) for c in range(top + 1)],
             "split": {part: list(split.part(part)) for part in ("train", "valid", "test")},
-            "info": {"source": path.name, "note": str(small.get("info", ""))},
+            "info": {"source": path.name, "note": str(small.get("info", "")), **warn_others(path, {*columns, *small})},
             "encoding": None,
             **_blocks(columns),
         }
         arrays = {"adj.indptr": indptr.astype(index), "adj.indices": indices, "y": y, **x}
+        if "vocab" in small:
+            arrays |= pack_names("feature_names", [str(word) for word in small["vocab"]])
         write_record(out, "dataset", meta, arrays)
     return load_dataset(out, check=False)
+
+
+def _labels(columns: dict[str, Column], small: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """As `labels_of` has them; without `y`, attributes must tell how many nodes there are."""
+    if "y" in small:
+        return checked_labels(small["y"]).astype(np.int64)
+    told = columns.get("x", columns.get("x_indptr"))
+    if told is None:
+        raise FewnodeError("no array says how many nodes there are, expected 'y' or attributes")
+    return np.full(told.shape[0] - (told.name != "x"), UNKNOWN)
 
 
 class Column:
@@ -146,6 +159,8 @@ def _attributes(
     path: Path, columns: dict[str, Column], small: dict[str, NDArray[Any]], n: int
 ) -> tuple[dict[str, Any], tuple[int, int]]:
     if "x" in columns:
+        if "x_indptr" in columns:
+            raise FewnodeError(f"{path}: attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
         x = columns["x"]
         if len(x.shape) != 2 or x.shape[0] != n or x.dtype.kind not in "biuf":
             raise FewnodeError(f"{path}: attributes are {x.dtype} {x.shape}, expected numbers, {n} rows")
@@ -153,12 +168,16 @@ def _attributes(
     if "x_indptr" not in columns:
         empty = {"x.indptr": np.zeros(n + 1, np.int32), "x.indices": np.zeros(0, np.int32)}
         return {**empty, "x.data": np.zeros(0, np.float32)}, (n, 0)
+    if missing := [part for part in ("x_data", "x_indices", "x_shape") if part not in {*columns, *small}]:
+        raise FewnodeError(f"{path}: array {missing[0]!r} is missing beside 'x_indptr'")
     data, indices, indptr = (columns[f"x_{part}"] for part in ("data", "indices", "indptr"))
     index = np.dtype(np.int32 if math.prod(data.shape) < 2**31 else np.int64)
     types = {"x.data": (data, np.dtype(np.float32)), "x.indices": (indices, index), "x.indptr": (indptr, index)}
     streams = {name: Stream(dtype, column.shape, column.pieces()) for name, (column, dtype) in types.items()}
     streams["x.data"] = Stream(np.dtype(np.float32), data.shape, _finite(data))
     rows, width = (int(each) for each in small["x_shape"])
+    if rows != n or indptr.shape != (n + 1,):
+        raise FewnodeError(f"{path}: x_shape says {rows} rows and x_indptr {indptr.shape[0] - 1}, expected {n}")
     return streams, (rows, width)
 
 

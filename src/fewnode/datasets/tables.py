@@ -29,6 +29,7 @@ from fewnode.datasets.times import TimeRules
 from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.naming import two_alike
 from fewnode.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
 
 
@@ -135,6 +136,7 @@ def read_tables(
     graph = replace(graph, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]
+    warnings += filter(None, [when and when.does_nothing])
     kinds, kind_names = rows.kinds_of_nodes()
     memory = EdgeMemory(weight, relation, when, linked.now, repeated, facts.scalings)
     return Dataset(
@@ -157,7 +159,7 @@ def read_tables(
             "repeated_edges": facts.repeated,
             **edges_info(facts),
             **({} if half_life is None else {"half_life": half_life}),
-            "warnings": [*warnings, *table_warnings(rows, linked), *class_warnings(classes, rules)],
+            "warnings": [*warnings, *table_warnings(rows, linked, graph.n_edges), *class_warnings(classes, rules)],
         },
         encoding={
             "id": rows.parts[0].id,
@@ -224,8 +226,8 @@ def about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
 
 
-def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
-    """What may not be as the user thinks, though nothing is wrong with the tables."""
+def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:
+    """What may not be as the user thinks, though nothing is wrong with the tables. `left`: edges of the network."""
     found = []
     spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
     if spaced:
@@ -234,12 +236,13 @@ def table_warnings(rows: NodeRows, edges: Edges) -> list[str]:
     for table in edges.tables:
         found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
         found += [f"{table['file']}: {each}" for each in table["without"]]
-    if edges.tables and not edges.proper:
+    if edges.tables and not left:
         found.append("no edge is left, so no node has a neighbour")
     return found
 
 
 def class_warnings(classes: Classes, rules: ClassRules) -> list[str]:
-    if rules.separator is not None or classes.labels is not None:
-        return []
-    return [told for told in [several_in_a_cell(classes.y, classes.names)] if told]
+    told = [two_alike(classes.names)]
+    if rules.separator is None and classes.labels is None:
+        told.append(several_in_a_cell(classes.y, classes.names))
+    return [each for each in told if each]

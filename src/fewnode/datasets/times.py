@@ -39,12 +39,15 @@ class TimeRules(NamedTuple):
     before: str | None = None
     """A date: later edges, and those of that day, are left out."""
 
+    @property
+    def does_nothing(self) -> str | None:
+        """A remark, if nothing follows from when an edge was."""
+        if self.half_life is not None or self.before is not None:
+            return None
+        ways = "--half-life 30d makes old edges count less, --before DATE leaves out new ones"
+        return f"column {self.column!r} says when edges were, and nothing follows from it: {ways}"
+
     def checked(self) -> TimeRules:
-        if self.half_life is None and self.before is None:
-            raise FewnodeError(
-                f"column {self.column!r} says when, but not what for: "
-                "give a half-life such as 30d (--half-life), or a date (--before)"
-            )
         if self.half_life is not None:
             half_life_seconds(self.half_life)
         if self.before is not None:

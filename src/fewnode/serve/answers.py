@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fewnode.errors import FewnodeError, closest
+from fewnode.naming import alike
 from fewnode.serve.bodies import ATTACHED_IN_ALL, SHOTS, SHOTS_IN_ALL, VERDICTS_IN_ALL, ClassName
 from fewnode.serve.dialogue_bodies import GivenAnswers, PutLabel
 from fewnode.serve.edits import Edit
 from fewnode.serve.journal import sentence
-from fewnode.serve.naming import alike
 from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, NothingLeft, Snapshot
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store

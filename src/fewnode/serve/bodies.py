@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from fewnode.description import MAX_LENGTH
-from fewnode.serve.naming import legible, plain, refuse_alike
+from fewnode.naming import legible, plain, two_alike
 from fewnode.serve.state import GivenClass
 
 CLASSES, SHOTS, NODES = 200, 1_000, 10_000
@@ -100,7 +100,8 @@ class GivenClasses(Body):
         names = list(dict.fromkeys([*(self.support or ()), *(self.descriptions or ())]))
         if len(names) > CLASSES:
             raise ValueError(f"{len(names)} classes, {CLASSES} at most")
-        refuse_alike(names)
+        if why := two_alike(names):
+            raise ValueError(why)
         refuse_many(sum(map(len, (self.support or {}).values())))
         return self
 

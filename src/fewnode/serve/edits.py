@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from fewnode.errors import FewnodeError, closest
+from fewnode.naming import alike
 from fewnode.serve.bodies import (
     ATTACHED_IN_ALL,
     CLASSES,
@@ -21,7 +22,6 @@ from fewnode.serve.bodies import (
     PutClass,
     PutNode,
 )
-from fewnode.serve.naming import alike
 from fewnode.serve.snapshot import Condition, Conflict, NearDuplicate, NotFound, Snapshot
 from fewnode.serve.state import Content, Edge, State, Tie
 from fewnode.serve.store import now as this_moment

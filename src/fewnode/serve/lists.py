@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fewnode.errors import FewnodeError
+from fewnode.naming import plain
 from fewnode.serve.bodies import LISTED
-from fewnode.serve.naming import plain
 from fewnode.serve.snapshot import Snapshot
 from fewnode.sheets import bare
 

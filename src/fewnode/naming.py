@@ -43,11 +43,14 @@ def alike(name: str, names: Iterable[str]) -> str | None:
     return None
 
 
-def refuse_alike(names: Iterable[str]) -> None:
-    """Names of which two cannot be told apart."""
-    each = list(names)
-    if len({likeness(name) for name in each}) < len(each):
-        raise ValueError(next(filter(None, (alike(name, each) for name in each))))
+def two_alike(names: Iterable[str]) -> str | None:
+    """Why these cannot be the names of several classes, if two of them cannot be told apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(likeness(name), name)
+        if first != name:
+            return alike(name, [first])
+    return None
 
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
