@@ -131,11 +131,19 @@ def test_from_a_first_example_to_a_list(
     seen.key("s")
     assert page.locator("#question .link").inner_text() != skipped
     assert f"{last} is" in seen.text("#journal"), "the journal is in sight"
+    judged = server.ask("/api/classify", {"nodes": [page.locator("#question .link").inner_text()]}).json
+    likely = float(seen.text(".question").split("likely")[0].split()[-2])
+    own = judged["results"][0]["probabilities"][judged["classes"].index("mine")]
+    assert abs(likely - 100 * own) < 0.06, "as likely as it is after the last answer"
 
     seen.view("List")
     rows = page.locator("tbody tr")
     first = [row.locator(".name").inner_text() for row in rows.all()[:2]]
     assert not set(first) & set(answered)
+    claimed = int(seen.text(".bulk").split()[0])
+    page.get_by_label("Select all rows").check()
+    assert seen.text(".bulk").startswith(f"{claimed} nodes selected"), "near-duplicates are selected with their row"
+    seen.press("Clear")
     for node in first:
         page.get_by_label(f"Select {node}", exact=True).check()
     seen.press("Reject")
@@ -274,10 +282,12 @@ def test_two_fingers_zoom_the_map(visit: Visits, server: Running, planted: Datas
     page, fingers = seen.page, seen.page.context.new_cdp_session(seen.page)
     seen.view("Map")
     page.get_by_text(f"All {planted.graph.n} nodes").wait_for()
-    box = page.locator("canvas.marks").bounding_box()
+    canvas = page.locator("canvas.marks")
 
     def spread(*widths: float) -> None:
         """Two fingers around the middle, so far apart one after the other."""
+        canvas.evaluate("(map) => map.scrollIntoView({block: 'center'})")
+        box = canvas.bounding_box()
         for step, width in enumerate(widths):
             places = [box["x"] + (0.5 + side * width / 2) * box["width"] for side in (-1, 1)]
             points = [{"x": x, "y": box["y"] + box["height"] / 2, "id": i} for i, x in enumerate(places)]
