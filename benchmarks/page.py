@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from service import TOKEN, Running, started
 from visits import Visit, chromium, visits
 
+PATIENCE = 300_000
+"""Milliseconds that something may take: the machine may have other things to do."""
 VIEWS = ("Judge", "List", "Map", "History")
 WARM = 0.1
 """The share of the actions that is not counted."""
@@ -35,6 +37,7 @@ def main() -> None:
         command = [sys.executable, "-m", "fewnode", "serve", "--data", asked.data, "--port", "0", "--token", TOKEN]
         with started([*command, "--state", f"{folder}/state.sqlite"]) as server:
             seen = opened(server)
+            seen.page.set_default_timeout(PATIENCE)
             seen.press("Try it")
             hour(seen, server, asked.actions, asked.words)
 

@@ -1,6 +1,7 @@
 """The pictures of *How it works*, drawn by the code that they explain, on the tables of examples/tables.py."""
 
 import runpy
+import textwrap
 from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 import fewnode
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
-from fewnode.report.figures import INK, axes
+from fewnode.report.figures import INK, axes, label_points
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
 """Paul Tol's bright scheme; the same class has the same colour everywhere."""
@@ -65,19 +66,17 @@ def episode(data, task):
     ax.text(10.0, 3.1, "query: which class is each of these?", color=INK, ha="center")
     for c, name in enumerate(names_of(data, task)):
         ax.text(-0.1, 2.3 - c, name, color=COLOURS[c], weight="bold", va="center")
-        ax.text(1.3, 2.3 - c, wrap(data, task.support[task.support_y == c]), color=INK, va="center", fontsize=8.5)
+        ax.text(1.3, 2.3 - c, wrap(data, task.support[task.support_y == c], 52), color=INK, va="center", fontsize=8.5)
     asked = np.random.default_rng(2).permutation(task.query)
     for row in range(3):
-        ax.text(8.0, 2.3 - row, wrap(data, asked[row::3]), color=INK, va="center", fontsize=8.5)
+        ax.text(8.0, 2.3 - row, wrap(data, asked[row::3], 38), color=INK, va="center", fontsize=8.5)
     ax.plot([7.75, 7.75], [-0.3, 3.2], color=GREY, lw=0.8)
     return figure
 
 
-def wrap(data, nodes):
-    """Names of nodes on two lines."""
-    names = [data.node_name(node) for node in nodes]
-    middle = (len(names) + 1) // 2
-    return ",\n".join([", ".join(names[:middle]), ", ".join(names[middle:])])
+def wrap(data, nodes, width):
+    """Names of nodes on as many lines as they need."""
+    return textwrap.fill(", ".join(data.node_name(node) for node in nodes), width, break_on_hyphens=False)
 
 
 def receptive_field(data, task):
@@ -147,9 +146,8 @@ def prototypes(data, model, task):
     figure, ax = axes(8, 3.6)
     for c, name in enumerate(names):
         own = np.flatnonzero(task.support_y == c)
-        for point, weight in zip(at(z[task.support[own]]), beta[own], strict=True):
+        for point in at(z[task.support[own]]):
             ax.plot(*np.stack([at(middle[c]), point]).T, color=COLOURS[c], lw=0.8, zorder=1)
-            ax.annotate(f"{weight:.2f}", point, (6, 6), textcoords="offset points", color=INK, fontsize=8.5)
         ax.scatter(*at(z[task.support[own]]).T, s=60, color=COLOURS[c], label=f"{name}: support nodes with β")
         ax.scatter(*at(middle[c]), marker="X", s=150, color=COLOURS[c], zorder=3, label=f"{name}: prototype")
         asked = at(z[task.query[task.query_y == c]])
@@ -158,6 +156,8 @@ def prototypes(data, model, task):
     ax.set(xticks=[], yticks=[])
     figure.legend(loc="lower center", ncols=2, frameon=False, labelcolor=INK, fontsize=9)
     figure.subplots_adjust(bottom=0.24)
+    given, others = at(z[task.support]), [*at(z[task.query]), *at(middle)]
+    label_points(figure, ax, list(map(tuple, given)), [f"{b:.2f}" for b in beta], [INK] * len(beta), others)
     return figure
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -203,19 +203,32 @@ class Recogniser:
         method, prepared = self._method, self._prepared
         if not self.rejected or not isinstance(method, Prototypical) or prepared is None:
             return None
+        with torch.inference_mode():
+            found = [self._direction(method, prepared, c, no) for c, no in self.rejected.items()]
+        return torch.stack(found, dim=1).to(prepared.z.device)
+
+    def _direction(self, method: Prototypical, prepared: PreparedSupport, c: int, no: Ints) -> Float[Tensor, " d"]:
+        """That of one class. It is remembered: what is rejected for another class does not change it."""
+        key, asked = f"direction {c}", no.tobytes()
+        if key in self._remembered and self._remembered[key][0] == asked:
+            return cast(Tensor, self._remembered[key][1])
         there, graph = (method, self.graph) if method.of_all is None else method.of_all
         some = background(graph.n)
-        usual, found = self._before(there, graph, some), []
-        labels = self.task(some).labels
-        with torch.inference_mode():
-            for c, no in self.rejected.items():
-                near = left_out_nearness(prepared, labels, c, method.distance)[: int((self._support_y == c).sum())]
-                yes = self.support[self._support_y == c]
-                prior = [self._before(method, self.graph, yes, near)[:, c], self._before(method, self.graph, no)[:, c]]
-                target = torch.cat([torch.ones(len(yes)), torch.zeros(len(no)), usual[:, c]])
-                z = [method.rows(self.graph, yes), method.rows(self.graph, no), there.rows(graph, some)]
-                found.append(learned_direction(torch.cat(z).cpu(), log_odds(torch.cat([*prior, usual[:, c]])), target))
-        return torch.stack(found, dim=1).to(prepared.z.device)
+        usual = self._usual(there, graph, some)[:, c]
+        yes = self.support[self._support_y == c]
+        near = left_out_nearness(prepared, self.task(some).labels, c, method.distance)[: len(yes)]
+        prior = [self._before(method, self.graph, yes, near)[:, c], self._before(method, self.graph, no)[:, c], usual]
+        target = torch.cat([torch.ones(len(yes)), torch.zeros(len(no)), usual])
+        z = [method.rows(self.graph, yes), method.rows(self.graph, no), there.rows(graph, some)]
+        found = learned_direction(torch.cat(z).cpu(), log_odds(torch.cat(prior)), target)
+        self._remembered[key] = (asked, found)
+        return found
+
+    def _usual(self, method: Prototypical, graph: Graph, some: Ints) -> Float[Tensor, "q n"]:
+        """`_before` of the nodes that stand for all: the same for every class, whatever was rejected."""
+        if "usual" not in self._remembered:
+            self._remembered["usual"] = self._before(method, graph, some)
+        return cast(Tensor, self._remembered["usual"])
 
     def _before(
         self, method: Prototypical, graph: Graph, nodes: Ints, near: Float[Tensor, "q n"] | None = None

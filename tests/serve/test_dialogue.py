@@ -157,6 +157,23 @@ def test_undo_goes_back_through_everything_and_redo_again(service: InProcess, st
     assert service.ask("/api/redo", {}).status == 409
 
 
+def test_a_deleted_class_comes_back_to_its_place(service: InProcess, start: Start) -> None:
+    service.ask("/api/classes/news", {"support": ["mail-9"]}, "PUT")
+    names = _names(service)
+    for name in names[:2]:
+        service.ask(f"/api/classes/{name}", method="DELETE")
+        service.ask("/api/undo", {})
+        assert _names(service) == names
+        assert _names(service := start()) == names  # as it is kept
+    service.ask("/api/redo", {})
+    service.ask("/api/undo", {})
+    assert _names(service) == _names(start()) == names
+
+
+def _names(service: InProcess) -> list[str]:
+    return [each["name"] for each in service.ask("/api/classes").json["classes"]]
+
+
 def test_a_change_after_undo_is_another_way(service: InProcess) -> None:
     say(service, ("mail-1", "mail", "yes"))
     service.ask("/api/undo", {})
@@ -294,6 +311,10 @@ def test_a_pasted_list_is_read_and_nothing_of_it_is_dropped_silently(service: In
     assert found["repeated"] == 1
     assert found["unused_columns"] == (["colour"] if header else ["column 3"])
     assert service.ask("/api/lists", {"text": ""}).status == 422
+    for text, told in (("a\n" * 300_000, "more than 10,000 nodes"), ("," * 1_000_000, "more than 1000 columns")):
+        answer = service.ask("/api/lists", {"text": text})
+        assert answer.status == 422
+        assert told in answer.json["error"]
 
 
 # --- the map, and what a form needs ---

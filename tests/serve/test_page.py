@@ -131,11 +131,19 @@ def test_from_a_first_example_to_a_list(
     seen.key("s")
     assert page.locator("#question .link").inner_text() != skipped
     assert f"{last} is" in seen.text("#journal"), "the journal is in sight"
+    judged = server.ask("/api/classify", {"nodes": [page.locator("#question .link").inner_text()]}).json
+    likely = float(seen.text(".question").split("likely")[0].split()[-2])
+    own = judged["results"][0]["probabilities"][judged["classes"].index("mine")]
+    assert abs(likely - 100 * own) < 0.06, "as likely as it is after the last answer"
 
     seen.view("List")
     rows = page.locator("tbody tr")
     first = [row.locator(".name").inner_text() for row in rows.all()[:2]]
     assert not set(first) & set(answered)
+    claimed = int(seen.text(".bulk").split()[0])
+    page.get_by_label("Select all rows").check()
+    assert seen.text(".bulk").startswith(f"{claimed} nodes selected"), "near-duplicates are selected with their row"
+    seen.press("Clear")
     for node in first:
         page.get_by_label(f"Select {node}", exact=True).check()
     seen.press("Reject")
@@ -146,6 +154,19 @@ def test_from_a_first_example_to_a_list(
     seen.press("Node")
     names = [row.locator(".name").inner_text() for row in rows.all()]
     assert names == sorted(names)
+    if not page.locator("#list-text").is_visible():
+        page.get_by_text("Filters", exact=True).click()
+    for ticked in ("Only unanswered", "Group near-duplicates"):
+        page.get_by_label(ticked).uncheck()
+        seen.settled()
+    listed = [row.locator(".name").inner_text() for row in rows.all()]
+    assert listed == sorted(listed)
+    assert yes < set(listed)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    seen.settled()
+    assert [row.locator(".name").inner_text() for row in rows.all()] == listed, "the link keeps order and filters"
 
     shown = {row.locator(".name").inner_text(): row.locator("td.num").first.inner_text() for row in rows.all()}
     table = list(csv.DictReader(io.StringIO(saved(seen, "claims.csv").decode())))
@@ -252,7 +273,37 @@ def test_a_map_that_says_what_it_shows(visit: Visits, server: Running, planted: 
     seen.settled()
     assert page.evaluate(looks) == before[1:]
     seen.press("Undo")
-    assert set(page.evaluate(looks)) == set(before)
+    assert page.evaluate(looks) == before, "it is in its place again"
+    seen.fine()
+
+
+def test_two_fingers_zoom_the_map(visit: Visits, server: Running, planted: Dataset) -> None:
+    seen = visit(server, PHONE, has_touch=True)
+    page, fingers = seen.page, seen.page.context.new_cdp_session(seen.page)
+    seen.view("Map")
+    page.get_by_text(f"All {planted.graph.n} nodes").wait_for()
+    canvas = page.locator("canvas.marks")
+
+    def spread(*widths: float) -> None:
+        """Two fingers around the middle, so far apart one after the other."""
+        canvas.evaluate("(map) => map.scrollIntoView({block: 'center'})")
+        box = canvas.bounding_box()
+        for step, width in enumerate(widths):
+            places = [box["x"] + (0.5 + side * width / 2) * box["width"] for side in (-1, 1)]
+            points = [{"x": x, "y": box["y"] + box["height"] / 2, "id": i} for i, x in enumerate(places)]
+            kind = "touchMove" if step else "touchStart"
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def seen_nodes() -> int:
+        seen.press("Select what is in view")
+        return int(seen.text("#selection h3").split()[0])
+
+    spread(0.1, 0.2, 0.4)
+    assert 0 < seen_nodes() < planted.graph.n
+    assert page.locator("#node-title").count() == 0, "lifted fingers choose no node"
+    spread(0.8, 0.4, 0.1)
+    assert seen_nodes() == planted.graph.n
     seen.fine()
 
 

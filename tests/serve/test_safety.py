@@ -137,6 +137,19 @@ def test_only_json_is_read(local: Local) -> None:
         assert set(answer.json) == {"error", "hint"}
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/classify", b'{"nodes": ["node-1"], "support": {"mail": ["node-1"], "mail": ["node-2"]}}'),
+        ("PUT", "/api/classes/vpn", b'{"mail": 1, "\\u006dail": 2}'),
+        ("POST", "/api/nodes", b'{"nodes": [{"node": "new", "row": {"mail": 1%s, "mail": "x"}}]}' % (b"0" * 5000)),
+    ],
+)
+def test_a_key_that_is_there_twice_is_named(local: Local, method: str, path: str, body: bytes) -> None:
+    answer = local.ask(path, body, method)
+    assert (answer.status, answer.json["error"]) == (422, "'mail' is there twice in one object of the body")
+
+
 def test_a_body_is_at_most_a_megabyte(local: Local) -> None:
     large = json.dumps({"nodes": ["x" * (1 << 20)]}).encode()
     assert local.ask("/api/classify", large).status == 413

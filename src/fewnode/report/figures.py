@@ -45,6 +45,43 @@ def styled(ax: Any) -> Any:
     return ax
 
 
+Box = tuple[float, float, float, float]
+"""Left, low, right and high, in pixels."""
+
+
+def label_points(
+    figure: Figure,
+    ax: Any,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    inks: Sequence[str],
+    others: Sequence[tuple[float, float]] = (),
+) -> None:
+    """Names beside points, each on the side where it covers least of other names, of points, and of `others`."""
+    scale, to_screen = figure.dpi / 72, ax.transData.transform
+    centres = to_screen(np.array(points))
+    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in to_screen(np.array([*points, *others]))]
+    taken.append((-1e4, -1e4, ax.get_window_extent().x0, 1e4))  # the axis and its numbers
+    for (x, y), point, name, ink in zip(centres, points, names, inks, strict=True):
+        w, h, off = 4.9 * scale * len(name), 9 * scale, 6 * scale
+        spots: dict[tuple[str, str, float, float], Box] = {
+            ("left", "center", off, 0.0): (x + off, y - h / 2, x + off + w, y + h / 2),
+            ("right", "center", -off, 0.0): (x - off - w, y - h / 2, x - off, y + h / 2),
+            ("center", "bottom", 0.0, off): (x - w / 2, y + off, x + w / 2, y + off + h),
+            ("center", "top", 0.0, -off): (x - w / 2, y - off - h, x + w / 2, y - off),
+        }
+        (ha, va, dx, dy), box = min(spots.items(), key=lambda spot: sum(_overlap(spot[1], other) for other in taken))
+        taken.append(box)
+        style: Any = {"ha": ha, "va": va, "fontsize": 8.5, "color": ink, "parse_math": False}
+        ax.annotate(name, point, (dx / scale, dy / scale), textcoords="offset points", **style)
+
+
+def _overlap(a: Box, b: Box) -> float:
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    return max(width, 0.0) * max(height, 0.0)
+
+
 def training_curve(points: Sequence[Point]) -> Figure:
     """Loss and validation accuracy against the episode, with the point whose weights were kept."""
     figure, ax = axes()

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from fewnode.experiment.results import ResultRow, Section
-from fewnode.report.figures import INK, PARTS, axes, svg
+from fewnode.report.figures import INK, PARTS, axes, label_points, svg
 from fewnode.report.names import ACCENT, CLASSES, GREY, colour, written
 
 WIDTH, HEIGHT = 4.2, 3.0
@@ -87,43 +87,14 @@ def accuracy_against_seconds(entries: Sequence[ResultRow]) -> Figure | None:
     ax.margins(x=0.22, y=0.12)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
-    _label_points(figure, ax, points)
+    inks = [INK if colour(label) == GREY else colour(label) for _, _, label in points]
+    label_points(figure, ax, [(x, y) for x, y, _ in points], [written(label) for _, _, label in points], inks)
     return figure
 
 
 def _mean(entry: ResultRow) -> float:
     found = entry["accuracy"]
     return found.mean if found else float("nan")
-
-
-def _label_points(figure: Figure, ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Names beside the points, each on the side where it covers least."""
-    to_screen = ax.transData.transform
-    centres = np.array([to_screen((x, y)) for x, y, _ in points])
-    scale = figure.dpi / 72
-    taken: list[tuple[float, float, float, float]] = [(x - 4, y - 4, x + 4, y + 4) for x, y in centres]
-    taken.append((-1e4, -1e4, ax.get_window_extent().x0, 1e4))  # the axis and its numbers
-    for (x, y), (_, _, label) in zip(centres, points, strict=True):
-        name = written(label)
-        w, h, off = 4.9 * scale * len(name), 9 * scale, 6 * scale
-        spots = {
-            ("left", "center", off, 0.0): (x + off, y - h / 2, x + off + w, y + h / 2),
-            ("right", "center", -off, 0.0): (x - off - w, y - h / 2, x - off, y + h / 2),
-            ("center", "bottom", 0.0, off): (x - w / 2, y + off, x + w / 2, y + off + h),
-            ("center", "top", 0.0, -off): (x - w / 2, y - off - h, x + w / 2, y - off),
-        }
-        (ha, va, dx, dy), box = min(spots.items(), key=lambda spot: sum(_overlap(spot[1], other) for other in taken))
-        taken.append(box)
-        ink = INK if colour(label) == GREY else colour(label)
-        style: Any = {"ha": ha, "va": va, "fontsize": 8.5, "color": ink, "parse_math": False}
-        place = ax.transData.inverted().transform((x, y))
-        ax.annotate(name, place, (dx / scale, dy / scale), textcoords="offset points", **style)
-
-
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> float:
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    return max(width, 0.0) * max(height, 0.0)
 
 
 # --- the case study -----------------------------------------------------------------------------------------------

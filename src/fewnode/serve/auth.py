@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import logging
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
@@ -145,6 +148,7 @@ class AuthMiddleware:
         if not self.health.ready and not of_page:  # the page is there at once, and says what it waits for
             raise Refusal(503, "the model is still being loaded", "come again in a second", [(b"retry-after", b"1")])
         body = await self._body(exchange, receive)
+        _refuse_repeated_keys(body)
         async with asyncio.timeout(self.rules.request_seconds):
             if path.startswith("/api/"):
                 exchange.turn = await self.admission.turn()
@@ -278,6 +282,21 @@ def _account(scope: Scope, error: Exception) -> str:
 
 def _verb(method: str) -> str:
     return method if method in ("GET", "HEAD", "POST", "PUT", "DELETE") else "other"
+
+
+def _refuse_repeated_keys(body: bytes) -> None:
+    """An object that has a key twice: readers would keep one of the two values, and say nothing of the other.
+
+    What is no JSON at all is for those behind to say.
+    """
+
+    def checked(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise Refusal(422, f"{twice[:60]!r} is there twice in one object of the body", "give it once")
+
+    with suppress(ValueError, RecursionError):
+        json.loads(body, object_pairs_hook=checked, parse_int=len, parse_float=len)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -23,8 +23,8 @@ from fewnode.serve.snapshot import NotFound, Snapshot
 from fewnode.sheets import csv_text
 
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
-GROUP, COUNTED = 10, 3_000
-"""Names of a group that are shown, and claims of which all groups are counted."""
+GROUP, COUNTED = 200, 3_000
+"""Names of a group that are told, for one answer to all of them, and claims of which all groups are counted."""
 
 
 @dataclass(frozen=True, eq=False)

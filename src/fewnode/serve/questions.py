@@ -60,7 +60,7 @@ def _in_doubt(
         return []
     rows, probability = ask_next(recogniser, name, pool, count, 0.5 if threshold is None else threshold)
     told = zip(rows.tolist(), probability.tolist(), strict=True)
-    return [(row, f"{_doubt(p)}unlike what was answered so far ({100 * p:.0f} %)") for row, p in told]
+    return [(row, f"{_doubt(p)}unlike what was answered so far") for row, p in told]
 
 
 def _doubt(probability: float) -> str:

@@ -47,6 +47,17 @@ Question: TypeAlias = tuple[str, str]
 """A class and a node."""
 
 
+class Row(NamedTuple):
+    """A row of one of the tables of a state, as it is to be."""
+
+    table: str
+    key: Any
+    value: Any
+    """`ABSENT` if there is to be none."""
+    place: int | None = None
+    """Where it comes in its table if it was not there; None: at the end."""
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """One state of the service. Never changed: each change makes another one."""
@@ -185,17 +196,20 @@ class State:
         rest = {tie: amount for tie, amount in self.ties.items() if tie not in set(gone)}
         return replace(self, ties=rest, touched=self._touching(ties=gone))
 
-    def with_rows(self, rows: Iterable[tuple[str, Any, Any]]) -> State:
-        """With other rows: a table, a key and what is there, `ABSENT` if nothing is."""
+    def with_rows(self, rows: Iterable[Row]) -> State:
+        """With other rows. One that was not there comes to its place."""
         tables: dict[str, dict[Any, Any]] = {}
         touched: dict[str, list[Any]] = {}
-        for table, key, value in rows:
+        for table, key, value, place in rows:
             found = tables.setdefault(table, dict(self.lines(table)))
             touched.setdefault(table, []).append(key)
             if value is ABSENT:
                 found.pop(key, None)
-            else:
+            elif place is None or key in found:
                 found[key] = value
+            else:
+                lines = list(found.items())
+                tables[table] = dict([*lines[:place], (key, value), *lines[place:]])
         fields = {table: frozenset(found) if table == "removed" else found for table, found in tables.items()}
         return replace(self, **fields, touched=self._touching(**touched))  # type: ignore[arg-type]
 

@@ -23,7 +23,7 @@ from fewnode.serve.bodies import (
     Sentence,
     Who,
 )
-from fewnode.serve.state import ABSENT, Content, Edge, Question, State, Tie, Verdict
+from fewnode.serve.state import ABSENT, Content, Edge, Question, Row, State, Tie, Verdict
 
 TABLES = {
     "about": "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -111,22 +111,37 @@ def difference(old: State, new: State) -> tuple[list[Line], list[Line]]:
     return gone, come
 
 
-def before(gone: list[Line], come: list[Line]) -> str:
-    """The rows that a change touches as they were, which is what undoing it needs: null where there was none."""
+def out_of_place(old: State, new: State) -> list[Line]:
+    """The lines of classes that must be written again, so that the table has all in the order of the new state.
+
+    A class that is new to the table comes last in it, and one that was there keeps its place.
+    """
+    kept = [name for name in old.classes if name in new.classes]
+    written, wanted = [*kept, *(name for name in new.classes if name not in old.classes)], list(new.classes)
+    same = next((i for i, pair in enumerate(zip(written, wanted, strict=True)) if pair[0] != pair[1]), len(wanted))
+    return [line_of("classes", name, new.classes[name]) for name in wanted[same:]]
+
+
+def before(old: State, gone: list[Line], come: list[Line]) -> str:
+    """The rows that a change touches as they were, which is what undoing it needs: null where there was none.
+
+    A class has its place among the classes as well: people see them in that order.
+    """
     was: dict[tuple[str, tuple[str, ...]], Any] = {(table, key): values for table, key, values in gone}
     order = dict.fromkeys([*was, *((table, key) for table, key, _ in come)])
-    return as_json([[table, key, was.get((table, key))] for table, key in order])
+    place = {name: i for i, name in enumerate(old.classes)}
+    places = ([place[key[0]]] if table == "classes" and key[0] in place else [] for table, key in order)
+    return as_json([[*row, was.get(row), *where] for row, where in zip(order, places, strict=True)])
 
 
-def rows_of(text: str) -> list[tuple[str, Any, Any]]:
+def rows_of(text: str) -> list[Row]:
     """What `before` wrote, as rows of a state."""
-    found = []
-    for table, key, values in orjson.loads(text):
+    found: list[Row] = []
+    for table, key, values, *place in orjson.loads(text):
         if values is None:
-            own = tuple(key) if len(key) > 1 else key[0]
-            found.append((table, own, ABSENT))
+            found.append(Row(table, tuple(key) if len(key) > 1 else key[0], ABSENT))
         else:
-            found.append((table, *CHECKED[table](*key, *values)))
+            found.append(Row(table, *CHECKED[table](*key, *values), *place))
     return found
 
 

@@ -26,7 +26,7 @@ import orjson
 from fewnode.errors import FewnodeError
 from fewnode.files import one_line, readable
 from fewnode.serve.journal import Entry, History
-from fewnode.serve.state import State
+from fewnode.serve.state import Row, State
 from fewnode.serve.state_rows import (
     CHECKED,
     DELETE,
@@ -41,6 +41,7 @@ from fewnode.serve.state_rows import (
     first_line,
     hashed,
     line_of,
+    out_of_place,
     rows_of,
 )
 from fewnode.system import fsync_directory, lock
@@ -117,7 +118,7 @@ class Store:
             return self._state
         digest = self._state.digest - sum(map(hashed, gone)) + sum(map(hashed, come))
         kept = replace(state, changes=self._state.changes + 1, digest=digest % (1 << 256), touched=())
-        entry = (kept.changes, now(), who, as_json(change), before(gone, come), f"{kept.digest:064x}")
+        entry = (kept.changes, now(), who, as_json(change), before(self._state, gone, come), f"{kept.digest:064x}")
         chain = chained(self._chain, entry)
         replaced = {(table, *key) for table, key, _ in come}
         with self._using, self._transaction() as database:
@@ -126,6 +127,9 @@ class Store:
                     database.execute(DELETE[table], key)
             for table, key, values in come:
                 database.execute(PUT[table], (*key, *values))
+            for _, key, values in out_of_place(self._state, kept):
+                database.execute(DELETE["classes"], key)
+                database.execute(PUT["classes"], (*key, *values))
             database.execute("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)", (*entry, chain))
             database.execute("UPDATE about SET value = ? WHERE key = 'head'", (chain,))
         self._state, self._chain = kept, chain
@@ -151,7 +155,7 @@ class Store:
         with self._using, self._told():
             return [Entry(n, when, who, orjson.loads(said)) for n, when, who, said in self._rows(query, limit, offset)]
 
-    def undoing(self, number: int) -> tuple[Entry, list[tuple[str, Any, Any]]]:
+    def undoing(self, number: int) -> tuple[Entry, list[Row]]:
         """A change, and the rows that it touched as they were before."""
         query = "SELECT number, time, who, change, before FROM journal WHERE number = ?"
         with self._using, self._told():

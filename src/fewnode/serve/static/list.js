@@ -5,16 +5,18 @@ import { decideAll } from "./actions.js";
 import { button, byId, el, mark, number, plural, redraw } from "./dom.js";
 import { slot } from "./memory.js";
 import { onClaims } from "./refresh.js";
-import { answered, claimsOf, judging, names, on, state } from "./state.js";
+import { answered, claimsOf, judging, names, on, state, tell } from "./state.js";
 import { attempt, say } from "./status.js";
 import { completed } from "./search.js";
 import { claimsTable } from "./table.js";
 import { exports } from "./take.js";
-import { shown } from "./views.js";
+import { inAddress, shown } from "./views.js";
 
 const PAGE = 50;
+const COLUMNS = 20; // attributes that the service shows at most
 const panel = byId("list");
-export const list = {
+// How a list is that nobody has changed.
+const USUAL = {
   all: false, // every class, or the active one
   sort: "probability",
   descending: true,
@@ -26,6 +28,9 @@ export const list = {
   attached: false,
   columns: [], // attributes that are shown
   since: "", // alerts: nodes that came after that moment
+};
+export const list = {
+  ...USUAL,
   rows: null,
   total: 0,
   groups: null,
@@ -73,7 +78,24 @@ async function load(offset = 0, current = () => true) {
 }
 
 const reload = () => attempt(() => load());
-const change = (what) => (Object.assign(list, what), draw(), reload());
+const change = (what) => (Object.assign(list, what), draw(), tell("list"), reload());
+
+// What differs from the usual list is in the address.
+inAddress(
+  (said) => {
+    for (const [key, usual] of Object.entries(USUAL))
+      if (Array.isArray(usual)) list[key].forEach((each) => said.append(`list-${key}`, each));
+      else if (list[key] !== usual) said.set(`list-${key}`, typeof usual === "boolean" ? Number(list[key]) : list[key]);
+  },
+  (said) => {
+    for (const [key, usual] of Object.entries(USUAL)) {
+      const given = said.getAll(`list-${key}`).filter(Boolean);
+      if (Array.isArray(usual)) list[key] = given.slice(0, COLUMNS);
+      else if (given.length) list[key] = typeof usual === "boolean" ? given[0] === "1" : given[0];
+    }
+    if (Number.isNaN(Date.parse(list.since))) list.since = "";
+  },
+);
 
 export function sortBy(column) {
   const same = list.sort === column;
@@ -188,7 +210,7 @@ function columns() {
 async function widen(name) {
   const before = list.columns;
   list.columns = [...before, name];
-  if (await attempt(() => load())) return;
+  if (await attempt(() => load())) return tell("list");
   list.columns = before;
   reload();
 }

@@ -17,6 +17,7 @@ import {
   nameOf,
   nearest,
 } from "./map_data.js";
+import { gestures } from "./map_gestures.js";
 import { drawClasses, drawKnown, drawLasso, drawLooked, ring } from "./map_marks.js";
 import { onClaims } from "./refresh.js";
 import { choose } from "./selection.js";
@@ -27,6 +28,7 @@ import { shown } from "./views.js";
 const PAD = 10;
 const REACH = 14; // how near, in pixels, the pointer must be to a dot
 const DURATION = 900;
+const CLOSEST = 60; // times the whole map
 const COLOURS = 6;
 const MOST = 2000; // nodes of a lasso
 const NAMED = 14; // classes of the data whose names are written
@@ -73,7 +75,7 @@ function screen(x, y) {
 }
 
 function zoom(factor, [cx, cy] = [0.5, 0.5]) {
-  const k = factor === 0 ? 1 : Math.min(60, Math.max(1, view.k * factor));
+  const k = factor === 0 ? 1 : Math.min(CLOSEST, Math.max(1, view.k * factor));
   move({ k, x: view.x + cx / view.k - cx / k, y: view.y + cy / view.k - cy / k });
 }
 
@@ -303,40 +305,26 @@ function tell() {
   caption();
 }
 
-const spot = (event) => {
-  const box = canvas.getBoundingClientRect();
-  return [event.clientX - box.left, event.clientY - box.top];
-};
 const share = ([x, y]) => [(x - PAD) / (look.size[0] - 2 * PAD), (y - PAD) / (look.size[1] - 2 * PAD)];
 
-let drag = null;
-canvas.addEventListener("pointerdown", (event) => {
-  drag = { at: spot(event), view: { ...view }, moved: false, lasso: lasso || event.shiftKey };
-  if (drag.lasso) drawn = [drag.at];
-  canvas.setPointerCapture(event.pointerId);
-});
-canvas.addEventListener("pointermove", (event) => {
-  const here = spot(event);
-  if (!drag || !event.buttons) return hover(here);
-  drag.moved ||= Math.hypot(here[0] - drag.at[0], here[1] - drag.at[1]) > 4;
-  if (drag.lasso) {
-    drawn.push(here);
-    return request();
-  }
-  const [[ax, ay], [bx, by]] = [share(drag.at), share(here)];
-  move({ ...view, x: drag.view.x - (bx - ax) / view.k, y: drag.view.y - (by - ay) / view.k });
-});
-canvas.addEventListener("pointerup", (event) => {
-  if (!drag) return;
-  const { moved, lasso: drew } = drag;
-  const polygon = drawn;
-  drag = null;
-  drawn = [];
-  request();
-  if (drew && moved && polygon.length > 2) return attempt(() => select(polygon, "Drawn around on the map"));
-  if (moved) return;
-  const [row, distance] = nearest(spot(event), fit());
-  if (distance < 2 * REACH) open(row);
+gestures(canvas, {
+  lassoes: () => lasso,
+  hover,
+  leave: () => point(-1),
+  click: (here) => {
+    const [row, distance] = nearest(here, fit());
+    if (distance < 2 * REACH) open(row);
+  },
+  draw: (polygon) => ((drawn = polygon), request()),
+  select: (polygon) => attempt(() => select(polygon, "Drawn around on the map")),
+  wheel: (closer, here) => zoom(closer ? 1.25 : 0.8, share(here)),
+  view: () => view,
+  // What was at one place is at another, and all is so many times as large as it was.
+  carry: (before, from, to, factor = 1) => {
+    const k = Math.min(CLOSEST, Math.max(1, before.k * factor));
+    const [[ax, ay], [bx, by]] = [share(from), share(to)];
+    move({ k, x: before.x + ax / before.k - bx / k, y: before.y + ay / before.k - by / k });
+  },
 });
 
 function hover(here) {
@@ -346,15 +334,6 @@ function hover(here) {
 
 const open = (row) => attempt(async () => lookAt((await fetchNames([row]))[0]));
 
-canvas.addEventListener("pointerleave", () => drag || point(-1));
-canvas.addEventListener(
-  "wheel",
-  (event) => {
-    event.preventDefault();
-    zoom(event.deltaY < 0 ? 1.25 : 0.8, share(spot(event)));
-  },
-  { passive: false },
-);
 canvas.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && pointed >= 0) return open(pointed);
   if (event.key === "+" || event.key === "-") return zoom(event.key === "+" ? 1.6 : 0.625);

@@ -100,12 +100,23 @@ export async function questions(current = () => true) {
   }
   const about = state.active;
   const exclude = [...state.skipped].slice(-state.model.limits.nodes);
-  const found = await api.next({ ...judging(), class: about, count: AHEAD, exclude });
+  const [found, now] = await Promise.all([
+    api.next({ ...judging(), class: about, count: AHEAD, exclude }),
+    likelihood(state.questions?.[0], about),
+  ]);
   if (!current() || state.active !== about) return;
   const kept = (state.questions ?? []).slice(0, 1).filter(isOpen);
+  if (kept.length && now[kept[0].node] !== undefined) kept[0] = { ...kept[0], probability: now[kept[0].node] };
   const fresh = found.questions.filter((q) => q.node !== kept[0]?.node && isOpen(q));
   state.questions = [...kept, ...fresh];
   tell("questions");
+}
+
+// How likely the node of a question is in its class by now: every answer changes that.
+async function likelihood(question, about) {
+  if (!question || question.class !== about) return {};
+  const { classes, results } = await api.classify({ ...judging(), nodes: [question.node], explain: false });
+  return { [question.node]: results[0].probabilities[classes.indexOf(about)] };
 }
 
 // What the classes say of the node looked at and of its neighbours, and why.

@@ -10,6 +10,7 @@ import { attempt } from "./status.js";
 
 const PAGE = 20;
 const PAUSE = 120;
+const LARGEST = 1 << 20; // bytes of a list
 
 const input = byId("search");
 const list = byId("found");
@@ -182,6 +183,8 @@ function pasted() {
     accept: ".csv,.tsv,.txt,text/csv,text/plain",
     onchange: async () => {
       if (!file.files.length) return;
+      if (file.files[0].size > LARGEST)
+        return (told.textContent = "The file is larger than 1 MB, which is the most of a list. Give it in parts.");
       text.value = await file.files[0].text();
       read();
     },

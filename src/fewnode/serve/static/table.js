@@ -2,7 +2,7 @@
 
 import { lookAt } from "./actions.js";
 import { button, el, mark, number, percent } from "./dom.js";
-import { sortBy } from "./list.js";
+import { members, sortBy } from "./list.js";
 import { slot } from "./memory.js";
 
 const COLUMNS = [
@@ -13,6 +13,7 @@ const COLUMNS = [
   ["degree", "Edges", "num extra"],
   ["known", "In the data", "extra"],
 ];
+const LIKE = 10; // near-duplicates that are named
 const SORTED = new Set(["node", "class", "probability", "member", "degree"]);
 
 // `does`: how to draw again, the class the list is about, and what an answer does.
@@ -115,7 +116,7 @@ function cell(row, key) {
 
 function like({ node, group }) {
   if (!group || group.count < 2) return null;
-  const others = group.nodes.filter((other) => other !== node);
+  const others = group.nodes.filter((other) => other !== node).slice(0, LIKE);
   const rest = group.count - 1 - others.length;
   return el(
     "details",
@@ -134,8 +135,10 @@ function answers(row, act) {
       "aria-pressed": String(row.verdict === verdict),
       "data-key": `${verdict} ${row.node}`,
     });
+  const many = members(row).length - 1;
+  const which = many ? `${row.node} and ${number(many)} like it are` : `${row.node} is`;
   return [
-    one("✓", "yes", `Yes, ${row.node} is in ${row.class}`),
-    one("✗", "no", `No, ${row.node} is not in ${row.class}`),
+    one("✓", "yes", `Yes, ${which} in ${row.class}`),
+    one("✗", "no", `No, ${which} not in ${row.class}`),
   ];
 }

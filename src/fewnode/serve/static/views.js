@@ -1,4 +1,4 @@
-// Which view is shown, and an address that leads back to it: view, class, node, and how nodes are judged.
+// Which view is shown, and an address that leads back to it: view, class, node, how nodes are judged, and the list.
 
 import { el, byId, button } from "./dom.js";
 import { names, on, state, tell } from "./state.js";
@@ -61,6 +61,10 @@ bar.addEventListener("keydown", (event) => {
 
 // --- the address ---
 
+// What another part of the page has in the address: `write` adds it, `read` takes it up.
+const parts = [];
+export const inAddress = (write, read) => parts.push({ write, read });
+
 // A view that nobody chose is not kept over a reload: the one that suits may be another then.
 function address(view = state.view) {
   const { active, node, options, version } = state;
@@ -70,6 +74,7 @@ function address(view = state.view) {
   said.set("threshold", options.threshold);
   said.set("open", Number(options.openSet));
   said.set("together", Number(options.transductive));
+  for (const { write } of parts) write(said);
   if (version) said.set("state", version);
   return `#${said}`;
 }
@@ -82,7 +87,7 @@ async function copy() {
   const link = location.origin + location.pathname + address(shown());
   try {
     await navigator.clipboard.writeText(link);
-    say("The link is copied. It leads back to this view, class, node and threshold.");
+    say("The link is copied. It leads back to this view, class, node, threshold and list.");
   } catch {
     prompt("Copy this link:", link);
   }
@@ -96,8 +101,9 @@ export function linked() {
   if (threshold >= 0.01 && threshold <= 0.99) state.options.threshold = threshold;
   if (said.has("open")) state.options.openSet = state.model.open_set && said.get("open") === "1";
   if (said.has("together")) state.options.transductive = state.model.modes.length > 1 && said.get("together") === "1";
+  for (const { read } of parts) read(said);
   return { class: said.get("class"), node: said.get("node"), version: said.get("state") };
 }
 
 on("model view classes", draw);
-on("active node options", () => state.model && remember());
+on("active node options list", () => state.model && remember());
