@@ -145,7 +145,7 @@ class LinearProbe:
 
 
 class TwoLayers(nn.Module):
-    """z = ReLU(Â ReLU(Â X W0 + b0) W1 + b1): the GCN encoder of GRACE and of NaQ, for all nodes or some."""
+    """z = ReLU(Â ReLU(Â X W0 + b0) W1 + b1): the GCN encoder of NaQ, for all nodes or some."""
 
     def __init__(self, n_features: int, hidden: int) -> None:
         super().__init__()
@@ -154,13 +154,11 @@ class TwoLayers(nn.Module):
         for weight in self.weight:
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, read: ReadGraph, nodes: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
-        """`kept` are the attributes that are not masked: 0 or 1 for each column of X."""
-        first = self.weight[0] if kept is None else self.weight[0] * kept[:, None]
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
         g = ReceptiveFields(read.adj, read.x, NO_DEGREE)
         outer = g.reach(None if nodes is None else nodes.numpy())
         inner = g.reach(outer.around)
-        h = convolve(inner.matrix, g.features(inner.around) @ first, self.bias[0])
+        h = convolve(inner.matrix, g.features(inner.around) @ self.weight[0], self.bias[0])
         return convolve(None, (outer.matrix @ h) @ self.weight[1], self.bias[1])
 
 
