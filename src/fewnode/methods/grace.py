@@ -15,9 +15,8 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Graph
-from fewnode.methods.probe import NO_DEGREE, LinearProbe, ReadGraph, check_training
-from fewnode.represent.directions import Axes
+from fewnode.graph import Graph
+from fewnode.methods.probe import NO_DEGREE, LinearProbe, ReadGraph, check_training, leading_directions
 from fewnode.train import QUIET, Journal, Schedule, by_autograd
 
 MIN_BATCH = 2
@@ -63,9 +62,7 @@ class Grace(LinearProbe):
 
     def check(self) -> None:
         super().check()
-        check_training(max(self.hidden, self.rank), self.epochs, self.lr, self.weight_decay)
-        if min(self.hidden, self.rank) < 1:
-            raise FewnodeError(f"{self.hidden} units and a rank of {self.rank}, expected at least 1 of each")
+        check_training(self.hidden, self.epochs, self.lr, self.weight_decay, self.rank)
         for name in ("drop_edges", "drop_columns"):
             rates = getattr(self, name)
             if len(rates) != 2 or not all(0 <= rate < 1 for rate in rates):
@@ -81,7 +78,7 @@ class Grace(LinearProbe):
         if graph.n < MIN_BATCH:
             raise FewnodeError("a network of one node has nothing to tell it from; GRACE needs at least two")
         module = self._begin(graph, self.build)
-        module.directions.copy_(directions(self.attributes_.of(graph), self.rank, self.seed))
+        module.directions.copy_(leading_directions(self.attributes_.of(graph), self.rank, self.seed))
         x, dropping = self._read(graph).x, EdgeDropping(graph.adj)
 
         def loss_of(step: int) -> Tensor:
@@ -131,11 +128,6 @@ class ContrastiveGCN(nn.Module):
         spread = self.variance if self.training else self.variance.clamp(min=0)
         h = F.batch_norm(h, self.mean, spread, self.scale, self.shift, self.training)
         return F.prelu((outer.matrix @ F.prelu(h, self.slope)) @ self.weight[1] + self.bias, self.slope)
-
-
-def directions(x: Attributes, rank: int, seed: int) -> Float[Tensor, "d r"]:
-    """The leading directions of attributes as they are."""
-    return torch.from_numpy(Axes.of(x, "raw", rank, seed).directions)
 
 
 def info_nce(u: Float[Tensor, "b d"], v: Float[Tensor, "b d"], tau: float) -> Float[Tensor, ""]:
