@@ -95,7 +95,8 @@ def experiment(
         distinct = {p.id: p for p in planned}.values()
         groups = trainings(p for p in distinct if _is_open(p, records, retry))
         estimate = TimeEstimate(records)
-        groups.sort(key=lambda group: -estimate.expect(group))  # the long ones first: none is left over at the end
+        # seed after seed: whoever stops early has as many of each. The long ones first: none is left over at the end
+        groups.sort(key=lambda group: (group[0].cell.seed, -estimate.expect(group)))
         progress = replace(_so_far(list(distinct), records, retry), damaged=damaged)
         write_layout(out, grid, planned)
         with closing(Ledger(out)) as ledger:

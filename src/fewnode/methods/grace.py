@@ -11,24 +11,25 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.engine.sparse import CSR, taken
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.engine.sparse import CSR
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
-from fewnode.methods.probe import LinearProbe, ReadGraph, TwoLayers, check_training
+from fewnode.graph import Graph
+from fewnode.methods.probe import NO_DEGREE, LinearProbe, ReadGraph, check_training, leading_directions
 from fewnode.train import QUIET, Journal, Schedule, by_autograd
 
 MIN_BATCH = 2
-WALK = 10
-"""Steps of the walks that a part of the graph is made of."""
+SLOPE = 0.25
+"""Of PReLU, before it learns."""
 
 
 class Grace(LinearProbe):
     """Two views of the graph, and an encoder by which a node is more like itself than like any other node.
 
     A view has lost a share of the edges and of the columns of X. `drop_edges` and `drop_columns` have two rates each,
-    one for each view. Each step looks at a part of the graph, about `batch` nodes that walks visit: anchors, and each
-    other's negatives in both views. The source takes parts of large graphs, too; of small ones, all nodes at once.
+    one for each view. Each step draws `batch` nodes of all: anchors, and each other's negatives in both views. What
+    they see of a view is whole. The first weights are read along the leading `rank` directions of X.
     Labels enter only the choice of the step at which training stops.
     """
 
@@ -37,29 +38,31 @@ class Grace(LinearProbe):
     def __init__(
         self,
         hidden: int = 256,
+        rank: int = 256,
         drop_edges: Sequence[float] = (0.2, 0.4),
         drop_columns: Sequence[float] = (0.3, 0.4),
         tau: float = 0.7,
-        batch: int = 1024,
-        epochs: int = 200,
+        batch: int = 512,
+        epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
         patience: int = 10,
-        scaling: str = "l2",
+        scaling: str = "tf-idf",
         c: float = 100.0,
         seed: int = 0,
     ) -> None:
-        self.hidden, self.drop_edges, self.drop_columns = hidden, tuple(drop_edges), tuple(drop_columns)
+        self.hidden, self.rank = hidden, rank
+        self.drop_edges, self.drop_columns = tuple(drop_edges), tuple(drop_columns)
         self.tau, self.batch, self.epochs, self.lr = tau, batch, epochs, lr
         self.weight_decay, self.patience = weight_decay, patience
         self.scaling, self.c, self.seed = scaling, c, seed
 
     def build(self, n_features: int) -> ContrastiveGCN:
-        return ContrastiveGCN(n_features, self.hidden)
+        return ContrastiveGCN(n_features, min(self.rank, n_features), self.hidden)
 
     def check(self) -> None:
         super().check()
-        check_training(self.hidden, self.epochs, self.lr, self.weight_decay)
+        check_training(self.hidden, self.epochs, self.lr, self.weight_decay, self.rank)
         for name in ("drop_edges", "drop_columns"):
             rates = getattr(self, name)
             if len(rates) != 2 or not all(0 <= rate < 1 for rate in rates):
@@ -72,17 +75,19 @@ class Grace(LinearProbe):
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Grace:
         """Learn from the graph; training classes are not looked at."""
+        if graph.n < MIN_BATCH:
+            raise FewnodeError("a network of one node has nothing to tell it from; GRACE needs at least two")
         module = self._begin(graph, self.build)
-        x = self._read(graph).x
+        module.directions.copy_(leading_directions(self.attributes_.of(graph), self.rank, self.seed))
+        x, dropping = self._read(graph).x, EdgeDropping(graph.adj)
 
         def loss_of(step: int) -> Tensor:
             rng = np.random.default_rng((self.seed, step))
-            nodes = visited(graph, self.batch, rng)
-            dropping, rows = EdgeDropping(graph.adj[nodes][:, nodes]), taken(x, nodes)
+            anchors = torch.from_numpy(np.sort(rng.permutation(graph.n)[: self.batch]))
             views = []
             for edges, columns in zip(self.drop_edges, self.drop_columns, strict=True):
                 kept = torch.from_numpy((rng.random(graph.n_features) >= columns).astype(np.float32))
-                views.append(module.projected(ReadGraph(dropping.view(edges, rng), rows), kept))
+                views.append(module.head(module(ReadGraph(dropping.view(edges, rng), x), anchors, kept)))
             return info_nce(views[0], views[1], self.tau)
 
         schedule = Schedule(self.epochs, self.lr, self.weight_decay, validate_every=20, patience=self.patience)
@@ -91,20 +96,38 @@ class Grace(LinearProbe):
 
 
 class ContrastiveGCN(nn.Module):
-    """The encoder, and a projection head of two layers that only training looks at."""
+    """z = PReLU(Â PReLU(BN(Â X V W0)) W1 + b1), and a head of two layers that only training looks at.
 
-    def __init__(self, n_features: int, hidden: int) -> None:
+    V, the leading directions of X, is given and not learned. Without batch normalisation all nodes begin nearly alike,
+    and what tells them apart is lost while they are driven apart.
+    """
+
+    directions: Tensor
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, n_features: int, rank: int, hidden: int) -> None:
         super().__init__()
-        self.encoder = TwoLayers(n_features, hidden)
+        self.register_buffer("directions", torch.zeros(n_features, rank))
+        self.register_buffer("mean", torch.zeros(2 * hidden))
+        self.register_buffer("variance", torch.ones(2 * hidden))
+        self.weight = nn.ParameterList([torch.empty(rank, 2 * hidden), torch.empty(2 * hidden, hidden)])
+        self.scale, self.shift = nn.Parameter(torch.ones(2 * hidden)), nn.Parameter(torch.zeros(2 * hidden))
+        self.bias, self.slope = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.full((1,), SLOPE))
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ELU(), nn.Linear(hidden, hidden))
+        for weight in self.weight:
+            nn.init.xavier_uniform_(weight)
 
-    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
-        found: Tensor = self.encoder(read, nodes)
-        return found
-
-    def projected(self, read: ReadGraph, kept: Tensor) -> Tensor:
-        found: Tensor = self.head(self.encoder(read, kept=kept))
-        return found
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
+        """`kept` are the attributes that are not masked: 0 or 1 for each column of X."""
+        along = self.directions if kept is None else self.directions * kept[:, None]
+        g = ReceptiveFields(read.adj, read.x, NO_DEGREE)
+        outer = g.reach(None if nodes is None else nodes.numpy())
+        inner = g.reach(outer.around)
+        h = (inner.matrix @ (g.features(inner.around) @ along)) @ self.weight[0]
+        spread = self.variance if self.training else self.variance.clamp(min=0)
+        h = F.batch_norm(h, self.mean, spread, self.scale, self.shift, self.training)
+        return F.prelu((outer.matrix @ F.prelu(h, self.slope)) @ self.weight[1] + self.bias, self.slope)
 
 
 def info_nce(u: Float[Tensor, "b d"], v: Float[Tensor, "b d"], tau: float) -> Float[Tensor, ""]:
@@ -119,19 +142,6 @@ def info_nce(u: Float[Tensor, "b d"], v: Float[Tensor, "b d"], tau: float) -> Fl
         return F.cross_entropy(torch.cat([across, (within / tau).masked_fill(same, -torch.inf)], dim=1), own)
 
     return (half(between, u @ u.T) + half(between.T, v @ v.T)) / 2
-
-
-def visited(graph: Graph, size: int, rng: np.random.Generator) -> Ints:
-    """At most `size` nodes: some drawn from all, and those on a short walk from each. All, if there are no more."""
-    if size >= graph.n:
-        return np.arange(graph.n)
-    at = rng.integers(0, graph.n, max(1, size // (WALK + 1)))
-    seen, degree = [at], np.diff(graph.adj.indptr)
-    for _ in range(WALK if graph.adj.nnz else 0):
-        place = graph.adj.indptr[at] + (rng.random(at.size) * degree[at]).astype(np.int64)
-        at = np.where(degree[at] > 0, graph.adj.indices[np.minimum(place, graph.adj.indices.size - 1)], at)
-        seen.append(at)
-    return np.unique(np.concatenate(seen)).astype(np.int64)
 
 
 class EdgeDropping:

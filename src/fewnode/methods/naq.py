@@ -16,7 +16,7 @@ from fewnode.errors import FewnodeError
 from fewnode.gpn import Batch, batch_log_prob
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import undirected
-from fewnode.methods.probe import LinearProbe, TwoLayers, check_training
+from fewnode.methods.probe import LinearProbe, TwoLayers, check_training, leading_directions
 from fewnode.methods.similar_nodes import Similarities, cosines, most_similar, personalised_pagerank
 from fewnode.train import QUIET, Journal, Schedule, by_autograd
 
@@ -35,7 +35,8 @@ class NaQ(LinearProbe):
     An episode has `classes` nodes, drawn from all. Each is a class of its own, with the `queries` nodes that are most
     similar to it as queries. similarity: `attributes` for the cosine of rows of X (NaQ-Feat), or `diffusion` for
     personalised PageRank (NaQ-Diff) that returns with probability `alpha`. A step learns from `batch` episodes, whose
-    mean loss it takes. Labels enter only the choice of the step at which training stops.
+    mean loss it takes. The first weights are read along the leading `rank` directions of X. Labels enter only the
+    choice of the step at which training stops.
     """
 
     needs_base = False
@@ -47,24 +48,25 @@ class NaQ(LinearProbe):
         queries: int = 10,
         alpha: float = 0.1,
         hidden: int = 256,
+        rank: int = 256,
         batch: int = 16,
         episodes: int = 100,
         lr: float = 3e-4,
         weight_decay: float = 0.0,
-        scaling: str = "l2",
+        scaling: str = "tf-idf",
         c: float = 100.0,
         seed: int = 0,
     ) -> None:
         self.similarity, self.classes, self.queries, self.alpha = similarity, classes, queries, alpha
-        self.hidden, self.batch, self.episodes, self.lr = hidden, batch, episodes, lr
+        self.hidden, self.rank, self.batch, self.episodes, self.lr = hidden, rank, batch, episodes, lr
         self.weight_decay, self.scaling, self.c, self.seed = weight_decay, scaling, c, seed
 
     def build(self, n_features: int) -> TwoLayers:
-        return TwoLayers(n_features, self.hidden)
+        return TwoLayers(n_features, min(self.rank, n_features), self.hidden)
 
     def check(self) -> None:
         super().check()
-        check_training(self.hidden, self.episodes, self.lr, self.weight_decay)
+        check_training(self.hidden, self.episodes, self.lr, self.weight_decay, self.rank)
         if self.similarity not in SIMILARITIES:
             raise FewnodeError(f"unknown similarity {self.similarity!r}, expected {' or '.join(SIMILARITIES)}")
         if not (self.classes >= 2 and self.queries >= 1 and self.batch >= 1):
@@ -77,6 +79,7 @@ class NaQ(LinearProbe):
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> NaQ:
         """Learn from the graph; training classes are not looked at."""
         module = self._begin(graph, self.build)
+        module.directions.copy_(leading_directions(self.attributes_.of(graph), self.rank, self.seed))
         read, drawn = self._read(graph), NeighbourEpisodes(graph, self)
 
         def loss_of(step: int) -> Tensor:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -20,12 +21,13 @@ from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import convolve
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Attributes, Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.methods.linear import ScaledAttributes, logistic_head
 from fewnode.metrics import score_answers
 from fewnode.recognition.task_batches import NumberedTasks
 from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.directions import Axes
 from fewnode.team import Gradients
 from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
@@ -145,23 +147,33 @@ class LinearProbe:
 
 
 class TwoLayers(nn.Module):
-    """z = ReLU(Â ReLU(Â X W0 + b0) W1 + b1): the GCN encoder of GRACE and of NaQ, for all nodes or some."""
+    """z = ReLU(Â ReLU(Â X V W0 + b0) W1 + b1): the GCN encoder of NaQ, for all nodes or some.
 
-    def __init__(self, n_features: int, hidden: int) -> None:
+    V, the leading directions of X, is given and not learned.
+    """
+
+    directions: Tensor
+
+    def __init__(self, n_features: int, rank: int, hidden: int) -> None:
         super().__init__()
-        self.weight = nn.ParameterList([torch.empty(n_features, 2 * hidden), torch.empty(2 * hidden, hidden)])
+        self.register_buffer("directions", torch.zeros(n_features, rank))
+        self.weight = nn.ParameterList([torch.empty(rank, 2 * hidden), torch.empty(2 * hidden, hidden)])
         self.bias = nn.ParameterList([torch.zeros(2 * hidden), torch.zeros(hidden)])
         for weight in self.weight:
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, read: ReadGraph, nodes: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
-        """`kept` are the attributes that are not masked: 0 or 1 for each column of X."""
-        first = self.weight[0] if kept is None else self.weight[0] * kept[:, None]
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
         g = ReceptiveFields(read.adj, read.x, NO_DEGREE)
         outer = g.reach(None if nodes is None else nodes.numpy())
         inner = g.reach(outer.around)
-        h = convolve(inner.matrix, g.features(inner.around) @ first, self.bias[0])
+        read_along = inner.matrix @ (g.features(inner.around) @ self.directions)
+        h = convolve(None, read_along @ self.weight[0], self.bias[0])
         return convolve(None, (outer.matrix @ h) @ self.weight[1], self.bias[1])
+
+
+def leading_directions(x: Attributes, rank: int, seed: int) -> Float[Tensor, "d r"]:
+    """V: most of the attributes lies along them. Weights on all columns are slower and worse (docs/methods.md)."""
+    return torch.from_numpy(Axes.of(x, "raw", rank, seed).directions)
 
 
 NO_DEGREE: NDArray[np.float32] = np.empty(0, np.float32)
@@ -177,8 +189,10 @@ def validation_tasks(members: Sequence[Ints]) -> list[Episode]:
     return found
 
 
-def check_training(width: int, steps: int, lr: float, weight_decay: float) -> None:
-    """Refuse a width, a number of steps or rates that no training has."""
+def check_training(width: int, steps: int, lr: float, weight_decay: float, rank: int = 1) -> None:
+    """Refuse a width, a rank, a number of steps or rates that no training has."""
+    if not 1 <= rank <= MAX_WIDTH:
+        raise FewnodeError(f"a rank of {rank}, expected 1 to {MAX_WIDTH}")
     if not (1 <= width <= MAX_WIDTH and 1 <= steps <= MAX_STEPS):
         raise FewnodeError(
             f"{width} units and {steps} steps of training, expected at least 1 of each, "
