@@ -93,7 +93,7 @@ class GPNPlus(RidgeClassifier):
         made: dict[str, TiledMatrix] = {}
         mixture = self._weighed(graph, practice, [*train.members, *valid.members], made)
         memory.give_back()
-        mixture, blocks = mixture.learned(graph, made)
+        mixture, blocks, z = mixture.learned(graph, made)
         memory.give_back()
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
@@ -102,7 +102,7 @@ class GPNPlus(RidgeClassifier):
                 for part in blocks["attributes"].split(ROWS):
                     part[:] = F.normalize(part @ metric)
         self.mixture_ = replace(mixture, workspace=None)
-        z = mixture.joined(blocks)
+        z = mixture.joined(blocks, z)
         self._cache = (graph, z, torch.zeros(graph.n))
         del blocks
         memory.give_back()

@@ -10,9 +10,8 @@ from torch import Tensor
 from fewnode.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
-from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, NARROW, LearnedRelations, is_narrow
+from fewnode.represent.kinds import FEW_RELATIONS, LearnedRelations, width_of
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.same_class import MOST_ODDS
@@ -93,7 +92,7 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     projections = {}
     for i, source in enumerate(sources):
         for j, (name, diffusion) in enumerate(diffusions(source.name).items()):
-            d = _width(source, diffusion)
+            d = width_of(diffusion, source.mean.numel())
             if any((view.source, view.name) == (source.name, name) for view in views):
                 at = f"projection.{i}.{j}"
                 shapes |= {f"{at}.mean": (d,), f"{at}.axes": (d, d), f"{at}.variance": (d,)}
@@ -101,7 +100,9 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     fusion = None
     if any(view.source != STRUCTURE for view in views):
         named = {source.name: source for source in sources}
-        joined = sum(_width(named[view.source], view.diffusion) for view in views if view.source != STRUCTURE)
+        joined = sum(
+            width_of(view.diffusion, named[view.source].mean.numel()) for view in views if view.source != STRUCTURE
+        )
         kept = state["fusion.projection"].shape[-1]
         shapes |= {"fusion.mean": (joined,), "fusion.projection": (joined, kept)}
         if "fusion.metric" in state:
@@ -125,11 +126,6 @@ def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:
     if in_structure > 1 or max(chosen, default=0) >= len(odds) or len(set(chosen)) < len(chosen):
         raise ValueError("relations are there twice, or are none")
     return LearnedRelations(odds, tuple(chosen), bool(in_structure))
-
-
-def _width(source: AttributeSource, diffusion: Diffusion) -> int:
-    """Columns of a view."""
-    return min(source.mean.numel(), NARROW) if is_narrow(diffusion) else source.mean.numel()
 
 
 def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:

@@ -52,13 +52,17 @@ class DiffusedViews:
     def _made(self, graph: Graph, name: str) -> TiledMatrix:
         if name != STRUCTURE:
             return self._named(name).tiles(graph.x, self.room)
-        alone = not self.sources  # then all depends on the structure, which is worth more time
         read = self.relations.structure(graph)
-        z = structure(read, self.rank if alone else self.rank // 4, self.seed, thorough=alone, room=self.room)
+        z = structure(read, self.structure_rank, self.seed, thorough=not self.sources, room=self.room)
         mean = mean_direction(z[sampled(graph.n)])
         for low, high in row_ranges(graph.n):
             z.put(low, centred(z[low:high], mean))
         return z
+
+    @property
+    def structure_rank(self) -> int:
+        """Directions of the structure: more if there is nothing else, and it is worth more time then."""
+        return self.rank // 4 if self.sources else self.rank
 
     def _named(self, name: str) -> AttributeSource:
         return next(source for source in self.sources if source.name == name)

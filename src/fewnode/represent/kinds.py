@@ -179,9 +179,14 @@ def is_narrow(diffusion: Diffusion) -> bool:
     return bool(diffusion.over) and diffusion.over != ("odds",)
 
 
+def width_of(diffusion: Diffusion, width: int) -> int:
+    """Columns of a view of a source with so many."""
+    return min(width, NARROW) if is_narrow(diffusion) else width
+
+
 def narrowed(z: Float[Tensor, "n d"], diffusion: Diffusion) -> Float[Tensor, "n d"]:
     """What a view is made from: all directions, or the leading ones where it is one beside the plain ones."""
-    return z[:, :NARROW].contiguous() if is_narrow(diffusion) and z.shape[1] > NARROW else z
+    return z[:, : width_of(diffusion, z.shape[1])].contiguous()
 
 
 def without_edges(h: Float[Tensor, "k d"], diffusion: Diffusion) -> Float[Tensor, "k d"]:

@@ -18,10 +18,7 @@ from torch.nn import functional as F
 from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.represent.diffused_views import DiffusedViews
-from fewnode.represent.kinds import (
-    narrowed,
-    without_edges,
-)
+from fewnode.represent.kinds import narrowed, width_of, without_edges
 from fewnode.represent.practice import PracticeTasks
 from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE
@@ -44,9 +41,11 @@ class MixedViews(DiffusedViews):
 
     def learned(
         self, graph: Graph, made: dict[str, TiledMatrix] | None = None
-    ) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]]]:
-        """With projections and fusion of this graph, and what attributes and structure say of its nodes."""
-        blocks, some = {}, sampled(graph.n)
+    ) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]], Float[Tensor, "n e"]]:
+        """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
+        some, width = sampled(graph.n), {side: self._width(side, graph.n) for side in self.sides}
+        z = as_tensor((self.room if graph.n >= LARGE else IN_MEMORY).empty((graph.n, sum(width.values()))))
+        blocks = dict(zip(width, z.split(list(width.values()), dim=1), strict=True))
         mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
         for source in made.keys() - set(self.diffused_sources):
             del made[source]
@@ -56,10 +55,10 @@ class MixedViews(DiffusedViews):
                 del made[source]
             known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
             fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
-            blocks[side] = self._fused(graph.n, views, known, fusion)
+            self._fuse(views, known, fusion, blocks[side])
             if side != STRUCTURE:
                 mixture = replace(mixture, projections=known, fusion=fusion)
-        return mixture, blocks
+        return mixture, blocks, z
 
     @property
     def sides(self) -> list[str]:
@@ -112,24 +111,30 @@ class MixedViews(DiffusedViews):
         """The same, of these nodes, some at a time."""
         return (self.side_by_side(views, projections, nodes[low:high]) for low, high in row_ranges(nodes.size))
 
-    def _fused(
+    def _width(self, side: str, n: int) -> int:
+        """Columns that what a side says has in z."""
+        width = {source.name: source.mean.numel() for source in self.sources} | {STRUCTURE: min(self.structure_rank, n)}
+        own = [view for view in self.weight if _side(view.source) == side]
+        return min(self.rank, sum(width_of(each.diffusion, width[each.source]) for each in own))
+
+    def _fuse(
         self,
-        n: int,
         views: Mapping[Place, TiledMatrix],
         projections: Mapping[Place, ViewProjection],
         fusion: ViewFusion,
-    ) -> Float[Tensor, "n d"]:
-        found = as_tensor(self.room.empty((n, fusion.projection.shape[1])))
-        for low, high in row_ranges(n):
-            found[low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
-        return found
+        into: Float[Tensor, "n d"],
+    ) -> None:
+        for low, high in row_ranges(len(into)):
+            into[low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
 
     def blocks(self, graph: Graph) -> dict[str, Float[Tensor, "n d"]]:
         """Unit rows of what the attributes say and of what the structure says, as learned."""
         found = {}
         for side in self.sides:
             views = dict(self._diffused_side(graph, side))
-            found[side] = self._fused(graph.n, views, *self.readers(side, views, graph.n))
+            projections, fusion = self.readers(side, views, graph.n)
+            found[side] = as_tensor(self.room.empty((graph.n, fusion.projection.shape[1])))
+            self._fuse(views, projections, fusion, found[side])
         return found
 
     def readers(
@@ -142,12 +147,14 @@ class MixedViews(DiffusedViews):
         known = {place: ViewProjection.of(h[some]) for place, h in views.items()}
         return known, ViewFusion.of(self._sample(views, known, some), self.rank)
 
-    def joined(self, blocks: Mapping[str, Float[Tensor, "n d"]]) -> Float[Tensor, "n e"]:
-        """Blocks side by side, each with its share of the weight in every product of two nodes."""
+    def joined(
+        self, blocks: Mapping[str, Float[Tensor, "n d"]], z: Float[Tensor, "n e"] | None = None
+    ) -> Float[Tensor, "n e"]:
+        """Blocks side by side, each with its share of the weight in every product of two nodes; in z, if given."""
         share = {side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks}
         n = len(next(iter(blocks.values())))
         width = sum(block.shape[1] for block in blocks.values())
-        z = as_tensor((self.room if n >= LARGE else IN_MEMORY).empty((n, width)))
+        z = as_tensor((self.room if n >= LARGE else IN_MEMORY).empty((n, width))) if z is None else z
         for low, high in row_ranges(n):
             parts = [share[side] ** 0.5 * block[low:high] for side, block in blocks.items()]
             z[low:high] = F.normalize(torch.cat(parts, dim=1))
