@@ -19,6 +19,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.io import load_dataset, save_dataset
+from sizes import command as forked
+from sizes import in_child
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 3, "--episodes", 20)
 
@@ -321,11 +323,10 @@ def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_pat
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
-    command = _train_command(dataset_dir, tmp_path / "run", "-q")
-    untraced = {name: value for name, value in os.environ.items() if not name.startswith("COV")}  # it would write, too
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, env=untraced, check=False)
-    assert done.returncode == 3, done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    said = tmp_path / "said"
+    train = forked(said, *_train_command(dataset_dir, tmp_path / "run", "-q")[3:], before=small_files)
+    assert os.waitstatus_to_exitcode(in_child(train, quiet=False)) == 3, said.read_text()
+    assert len(said.read_text().splitlines()) == 1
     left = [path.name for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert left == [".lock"], "no half-written file is left"
 

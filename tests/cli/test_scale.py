@@ -73,7 +73,7 @@ def test_a_full_disk_is_said_and_resumed(
     assert fewnode("data", "prepare", data, "-q", "--resume").code == 0
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [True, pytest.param(False, marks=pytest.mark.check)])
 def test_gpn_plus_from_disk_to_disk_is_what_it_is_in_memory(
     fewnode: Command, npz: Path, tmp_path: Path, sparse: bool
 ) -> None:
