@@ -164,7 +164,8 @@ def test_a_deleted_class_comes_back_to_its_place(service: InProcess, start: Star
         service.ask(f"/api/classes/{name}", method="DELETE")
         service.ask("/api/undo", {})
         assert _names(service) == names
-        assert _names(service := start()) == names  # as it is kept
+        service = start()
+        assert _names(service) == names, "as it is kept"
     service.ask("/api/redo", {})
     service.ask("/api/undo", {})
     assert _names(service) == _names(start()) == names

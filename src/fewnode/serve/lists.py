@@ -53,7 +53,9 @@ def _refuse_large(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str
     if len(rows) > LISTED + 1:
         raise FewnodeError(f"line {rows[LISTED + 1][0]}: more than {LISTED:,} nodes; give them in several lists")
     if wide := next((line for line, cells in rows if len(cells) > COLUMNS), None):
-        raise FewnodeError(f"line {wide} has more than {COLUMNS} columns; a list has a node and, if you like, its class")
+        raise FewnodeError(
+            f"line {wide} has more than {COLUMNS} columns; a list has a node and, if you like, its class"
+        )
     return rows
 
 
