@@ -153,7 +153,7 @@ class Predictions(Shown):
         best: Ints = self.probabilities.argmax(axis=1)
         if self.closed_set or self.member is None:
             return best
-        refused = self._top <= 0  # somebody said so, and it holds at a threshold of 0 too
+        refused = reduce(np.maximum, self.probabilities.T) <= 0  # said by somebody; holds at a threshold of 0
         return np.where((self.member < self.threshold) | refused, -1, best)
 
     @cached_property
@@ -162,15 +162,10 @@ class Predictions(Shown):
 
         If `multi_label`, of the likeliest class, whatever the label.
         """
+        top: NDArray[np.float64] = reduce(np.maximum, self.probabilities.T)  # sooner than by rows, which are short
         if self.multi_label or self.closed_set or self.member is None:
-            return self._top
-        return np.where(self.places < 0, np.round(1 - self.member, DIGITS), self._top)
-
-    @cached_property
-    def _top(self) -> NDArray[np.float64]:
-        """The largest of each row: of few columns, the largest of two columns at a time is found sooner."""
-        found: NDArray[np.float64] = reduce(np.maximum, self.probabilities.T)
-        return found
+            return top
+        return np.where(self.places < 0, np.round(1 - self.member, DIGITS), top)
 
     @property
     def nearest(self) -> list[list[str]]:
@@ -308,10 +303,7 @@ class Answerer:
 
     def _names(self, rows: Ints) -> list[str]:
         names = self.data.node_names
-        if names is None:
-            return list(map(str, rows.tolist()))
-        everyone = rows.size == len(names) and np.array_equal(rows, np.arange(rows.size))
-        return list(names) if everyone else [names[row] for row in rows.tolist()]
+        return list(map(str, rows.tolist())) if names is None else list(map(names.__getitem__, rows.tolist()))
 
     def closed_because(self, closed_set: bool, threshold: float | None) -> str:
         """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused."""

@@ -165,7 +165,7 @@ def test_a_deleted_class_comes_back_to_its_place(service: InProcess, start: Star
         service.ask("/api/undo", {})
         assert _names(service) == names
         service = start()
-        assert _names(service) == names  # as it is kept
+        assert _names(service) == names, "as it is kept"
     service.ask("/api/redo", {})
     service.ask("/api/undo", {})
     assert _names(service) == _names(start()) == names
