@@ -106,6 +106,17 @@ def rivals():
     return made(["network", "tasks", written("gpn-plus"), "best of others", "its accuracy", "ahead by"], rows)
 
 
+def elsewhere():
+    """What others measured, beside ours."""
+    found = {shot: five_way(shot, interval=True) for shot in (1, 5)}
+    rows = []
+    for row in study("elsewhere"):
+        key = row["network"], row["method"]
+        ours = " / ".join(cells.get(key, "").rstrip(" ?†").strip("*") for cells, _ in found.values())
+        rows.append([row["network"], written(row["method"]), f"{row['1']} / {row['5']}", ours])
+    return made(["network", "method", "elsewhere", "here"], rows)
+
+
 # --- three class splits -------------------------------------------------------------------------------------------
 
 
@@ -188,6 +199,7 @@ TABLES = {
     "methods-1": lambda: methods(1),
     "methods-5": lambda: methods(5),
     "rivals": rivals,
+    "elsewhere": elsewhere,
     "transfer": transfer,
     "dropout": dropout,
     "balanced": lambda: both_modes("balanced", ("inductive", "transductive"), "balanced queries"),
