@@ -494,8 +494,8 @@ def test_a_killed_service_comes_back_with_every_class(
     )
 
 
-ACKNOWLEDGED = mmap.mmap(-1, 64)
-"""Shared with forks: the version of the last change that was answered for."""
+ACKNOWLEDGED = mmap.mmap(-1, 65)
+"""Shared with forks: the version of the last change that was answered for, and whether all nodes are embedded again."""
 
 
 def change_for_ever(run: Path, state: Path, seed: int) -> None:
@@ -517,14 +517,23 @@ def change_for_ever(run: Path, state: Path, seed: int) -> None:
         assert answer.status < 500
         if answer.status == 200:
             ACKNOWLEDGED[:64] = answer.json["version"].encode().ljust(64)
+        ACKNOWLEDGED[64] = local.service.session.refresh.running
 
 
+@pytest.mark.parametrize("method", ["gpn", "gpn-plus"])
 @sizes(0, 60, 200)
-def test_a_kill_loses_no_change_that_was_answered(run_dir: Path, tmp_path: Path, figure: Figure, count: int) -> None:
-    rng, state, further = random.Random(count), tmp_path / "state.sqlite", 0
-    ACKNOWLEDGED[:64] = b"0-00000000".ljust(64)
+def test_a_kill_loses_no_change_that_was_answered(
+    run_dir: Path, planted: Dataset, tmp_path: Path, figure: Figure, count: int, method: str
+) -> None:
+    """GPN+ changes the rows near a change, and embeds all nodes again in the background."""
+    rng, folder, further, refreshing = random.Random(count), tmp_path / "state", 0, 0
+    folder.mkdir()
+    state, run = folder / "state.sqlite", run_dir if method == "gpn" else save_run(planted, run_dir.parent, method)
+    ACKNOWLEDGED[:64], ACKNOWLEDGED[64] = b"0-00000000".ljust(64), 0
     for kill in range(count):
-        in_child(lambda: change_for_ever(run_dir, state, kill), rng.uniform(0.1, 1.0))  # noqa: B023
+        end = in_child(lambda: change_for_ever(run, state, kill), rng.uniform(0.1, 1.0))  # noqa: B023
+        assert os.WIFSIGNALED(end), "it ended by itself: something went wrong in it"
+        refreshing += ACKNOWLEDGED[64] == 1
         with closing(Store(state, load_dataset(run_dir.parent / "data").sha256)) as store:
             found, said = store.read(), ACKNOWLEDGED[:64].decode().strip()
         if found.changes == int(said.partition("-")[0]) + 1:  # it was kept, and killed before it was answered for
@@ -533,10 +542,10 @@ def test_a_kill_loses_no_change_that_was_answered(run_dir: Path, tmp_path: Path,
         else:
             assert found.version == said
     assert found.changes > count
-    assert {path.name for path in tmp_path.iterdir()} <= {f"state.sqlite{end}" for end in ("", "-shm", "-wal", ".lock")}
-    figure(
-        "service.changes", f"{count} kills, {found.changes} changes: each that was answered is there, {further} more"
-    )
+    ends = ("", "-shm", "-wal", ".lock", ".embedding")
+    assert {path.name for path in folder.iterdir()} <= {f"state.sqlite{end}" for end in ends}
+    told = f"{count} kills, {refreshing} while all nodes were embedded again, {found.changes} changes"
+    figure(f"service.changes.{method.removeprefix('gpn-')}", f"{told}: each that was answered is there, {further} more")
 
 
 def test_the_contract_is_kept(server: Running, tmp_path: Path, figure: Figure) -> None:
