@@ -22,13 +22,13 @@ from statistics import median
 import numpy as np
 from ray.cluster_utils import Cluster
 
-from fewnode import cluster
 from fewnode.bench.networks import Size, network
-from fewnode.cluster import block_runner, connected
 from fewnode.experiment.grid import Grid, read_grid
 from fewnode.experiment.run import experiment
-from fewnode.io import load_dataset, save_dataset
 from fewnode.represent.blocks import Propagation, finish
+from fewnode.scale import cluster
+from fewnode.scale.cluster import block_runner, connected
+from fewnode.storage.io import load_dataset, save_dataset
 
 GRID = """
 [defaults]

@@ -27,8 +27,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from fewnode.interval import Interval, interval
 from fewnode.report.names import written
+from fewnode.scoring.interval import Interval, interval
 
 OPTIONS: dict[str, dict[str, Any]] = {"propagation, no graph": {"steps": 0}}
 """Rows of the table that are a method with options; the method's name is what stands before the comma."""

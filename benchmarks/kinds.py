@@ -31,7 +31,7 @@ from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
-from fewnode.interval import interval
+from fewnode.scoring.interval import interval
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

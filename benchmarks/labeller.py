@@ -1,7 +1,7 @@
 """How many members of a class a truthful labeller finds: from one example and one sentence, a verdict at a time.
 
 "Found" are members that were confirmed, or that are claimed at the threshold of 0.5; precision is the share of members
-among all of these. Questions are asked by `fewnode.finding` (doubt), by the highest probability, or at random.
+among all of these. Questions are asked by `fewnode.predict.finding` (doubt), by the highest probability, or at random.
 
 Classes are those of one part of the split whose size is nearest to 500. GPN+ learned from training and validation
 classes; how a rejection counts and what is asked was chosen on training classes. So test classes are unseen.
@@ -24,15 +24,15 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.classes.definitions import Class, Definitions
+from fewnode.classes.description import read_classes
 from fewnode.dataset import Dataset
-from fewnode.definitions import Class, Definitions
-from fewnode.description import read_classes
 from fewnode.estimator import Estimator
-from fewnode.finding import ask_next
 from fewnode.graph import Ints
-from fewnode.predictions import Answerer
-from fewnode.recogniser import Recogniser
-from fewnode.untrained import untrained
+from fewnode.model.recogniser import Recogniser
+from fewnode.predict.finding import ask_next
+from fewnode.predict.predictions import Answerer
+from fewnode.predict.untrained import untrained
 
 SIZE, NAME = 500, "wanted"
 REPORTED = (0, 5, 10, 20, 30, 40, 50, 60)

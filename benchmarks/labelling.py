@@ -23,8 +23,8 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.estimator import Estimator
 from fewnode.graph import Ints
-from fewnode.interval import Interval, interval
-from fewnode.labelling import may_have_class
+from fewnode.predict.labelling import may_have_class
+from fewnode.scoring.interval import Interval, interval
 from flagship import split_of
 
 LABELS = 4

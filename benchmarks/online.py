@@ -25,7 +25,6 @@ import torch
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
-from fewnode.io import load_dataset, save_dataset
 from fewnode.serve.bodies import Attach, Classify, PutClass
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import ServedNetwork
@@ -33,6 +32,7 @@ from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Condition
 from fewnode.serve.state import State
 from fewnode.serve.store import Store
+from fewnode.storage.io import load_dataset, save_dataset
 from serve import TOKEN, serving
 
 CLASSES, SHOTS, EDGES = 10, 5, 1000

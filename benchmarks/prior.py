@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import fewnode
-from fewnode.described_tasks import named_tasks
+from fewnode.classes.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus

@@ -16,9 +16,9 @@ import torch
 
 from fewnode.bench.networks import SIZES, network
 from fewnode.bench.run import resident
-from fewnode.checkpoint import Checkpoints
 from fewnode.episodes import EpisodeSampler
 from fewnode.methods.gpn import GPN
+from fewnode.storage.checkpoint import Checkpoints
 
 
 def main() -> None:

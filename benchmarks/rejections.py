@@ -19,8 +19,8 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Ints
-from fewnode.predictions import Answerer
-from fewnode.untrained import untrained
+from fewnode.predict.predictions import Answerer
+from fewnode.predict.untrained import untrained
 
 REJECTED, SHOTS, NAME = 30, (1, 5), "wanted"
 

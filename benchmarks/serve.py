@@ -34,7 +34,7 @@ import torch
 
 from fewnode import Client
 from fewnode.cli.predict import open_run
-from fewnode.predictions import Answerer
+from fewnode.predict.predictions import Answerer
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 CLASSES, SHOTS, NODES, BODIES = 10, 5, 10, 200

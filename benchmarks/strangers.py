@@ -18,7 +18,7 @@ import torch
 import fewnode
 from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator
-from fewnode.labelling import unlabelled
+from fewnode.predict.labelling import unlabelled
 
 SHOTS, STRANGERS, QUERIES = (1, 3, 5), (0, 1, 2, 5, 20, None), 10
 

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 import imports
 import pictures
 from fewnode.cli import app
-from fewnode.files import write_text
+from fewnode.machine.files import write_text
 from fewnode.report.figures import svg
 from fewnode.report.page import STYLE
 from fewnode.serve.app import Service

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from torch import nn
 
 from fewnode.adam import Adam
-from fewnode.checkpoint import CHECKPOINT, Checkpoints
+from fewnode.classes.definitions import read_query, read_support
+from fewnode.classes.description import describe, read_classes
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
@@ -35,8 +36,6 @@ from fewnode.datasets.literal import BadLineError
 from fewnode.datasets.memberships import read_parents
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
-from fewnode.definitions import read_query, read_support
-from fewnode.description import describe, read_classes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -44,12 +43,13 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
-from fewnode.io import canonical, load_dataset, save_dataset
-from fewnode.pools import read_pool, save_pool
+from fewnode.protocols.tune import read_options
+from fewnode.scoring.pools import read_pool, save_pool
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
+from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
+from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.train import History, Point
-from fewnode.tune import read_options
 
 DATA = "0" * 64
 """The hash of the dataset that the service's state is of."""

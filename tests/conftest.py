@@ -12,11 +12,12 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
-from fewnode import bulk, memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.estimator import Estimator  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
+from fewnode.machine import memory  # noqa: E402
 from fewnode.represent import blocks  # noqa: E402
+from fewnode.scale import bulk  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
 from multi_label_graphs import planted_multi_label  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
@@ -24,7 +25,7 @@ from sizes import Figure, keep_figures  # noqa: E402
 torch.set_num_threads(1)
 
 
-FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/test_cluster.py")
+FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/scale/test_cluster.py")
 """What takes a minute or more begins first, each on a worker of its own: at the end the others would wait for it."""
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.edges.merging import EdgeRows
+from fewnode.edges.relations import EdgeRules, read_relations
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Block, Graph
-from fewnode.merging import EdgeRows
-from fewnode.relations import EdgeRules, read_relations
 
 
 def fitted_method(method: Any, data: Dataset, way: int, shot: int, query: int | None = None) -> Any:
@@ -132,6 +132,6 @@ def predictions_of(
     model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, *mode: bool, **how: Any
 ) -> Any:
     """The answers about some nodes, from a support set that is read for them alone."""
-    from fewnode.predictions import Answerer  # most tests need no answers
+    from fewnode.predict.predictions import Answerer  # most tests need no answers
 
     return Answerer(model, data, support, labels, how.pop("described", {})).predictions(query, explain, *mode, **how)

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 
 from fewnode.estimator import load_model
-from fewnode.io import load_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from fewnode.serve.server import ClientLimits, bind, run
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
+from fewnode.storage.io import load_dataset
 
 torch.set_num_threads(1)
 model = load_model(sys.argv[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
+from fewnode.storage.io import save_dataset
 
 METHODS = '''
 import time

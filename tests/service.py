@@ -19,11 +19,11 @@ from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
-from fewnode.io import load_dataset, save_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
+from fewnode.storage.io import load_dataset, save_dataset
 
 PORT = 8000
 TOKEN = "0123456789abcdef0123456789abcdef"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fewnode.delimited import Dialect
+from fewnode.machine.delimited import Dialect
 
 
 class File(NamedTuple):

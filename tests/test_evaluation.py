@@ -9,9 +9,9 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import Result, evaluate, join, score
 from fewnode.graph import Graph, Ints
-from fewnode.interval import interval
-from fewnode.metrics import measure
-from fewnode.pools import read_pool, save_pool
+from fewnode.scoring.interval import interval
+from fewnode.scoring.metrics import measure
+from fewnode.scoring.pools import read_pool, save_pool
 
 
 class Guess:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import oracle
-from fewnode.checkpoint import Checkpoints
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
@@ -31,6 +30,7 @@ from fewnode.gpn import (
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.nearness import nearness
+from fewnode.storage.checkpoint import Checkpoints
 from graphs import random_graph, weighted_graph
 
 

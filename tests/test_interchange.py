@@ -15,11 +15,11 @@ from torch_geometric.data import Data, HeteroData
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.npz import read_dataset_npz
+from fewnode.edges.merging import EdgeRows
+from fewnode.edges.relations import EdgeRules, read_relations
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.graph import Graph
-from fewnode.io import load_dataset, save_dataset
-from fewnode.merging import EdgeRows
-from fewnode.relations import EdgeRules, read_relations
+from fewnode.storage.io import load_dataset, save_dataset
 from graphs import random_graph, weighted_graph
 
 EDGES, WEIGHT = [[0, 1, 2, 0], [1, 2, 3, 3]], [1.0, 2.0, 3.0, 2.0]
@@ -93,7 +93,7 @@ def test_the_identity_covers_weights_kinds_and_classes() -> None:
 
 @pytest.mark.parametrize("forge", ["negative", "shape", "kind", "label"])
 def test_a_strangers_directory_is_refused(forge: str, tmp_path: Path) -> None:
-    from fewnode.io import read_record, write_record
+    from fewnode.storage.io import read_record, write_record
 
     save_dataset(several(typed_graph(2), 2), tmp_path / "d")
     meta, arrays = read_record(tmp_path / "d", "dataset")

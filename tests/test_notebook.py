@@ -11,8 +11,8 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.predictions import NONE, Predictions
-from fewnode.progress import training_progress
+from fewnode.monitoring.progress import training_progress
+from fewnode.predict.predictions import NONE, Predictions
 from fewnode.train import History, Point
 
 

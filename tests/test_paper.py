@@ -11,8 +11,8 @@ import pytest
 from fewnode.experiment.grid import read_grid, read_grids, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results, table
+from fewnode.machine.sheets import csv_text
 from fewnode.report.tables import render
-from fewnode.sheets import csv_text
 
 PAPER = Path(__file__).parents[1] / "paper"
 NETWORKS = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")

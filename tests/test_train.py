@@ -8,11 +8,11 @@ from safetensors.torch import save
 from torch import nn
 
 from fewnode.adam import Adam
-from fewnode.checkpoint import CHECKPOINT, Checkpoints, adopt, digest
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.methods.gpn import GPN
+from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints, adopt, digest
 from fewnode.train import Journal, Schedule, by_autograd, meta_train
 
 

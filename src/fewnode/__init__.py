@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fewnode.adjacency import Relation
-    from fewnode.classifier import FewNodeClassifier
+    from fewnode.classes.definitions import Class
+    from fewnode.classes.description import describe
     from fewnode.client import Client
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
@@ -17,45 +18,44 @@ if TYPE_CHECKING:
     from fewnode.datasets.encode import Words
     from fewnode.datasets.extend import extend
     from fewnode.datasets.tables import read_tables
-    from fewnode.definitions import Class
-    from fewnode.delimited import Dialect
-    from fewnode.description import describe
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import GPN, Estimator, load_model
     from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
-    from fewnode.labelling import suggest
+    from fewnode.machine.delimited import Dialect
     from fewnode.method import Method
-    from fewnode.node_embedding import NodeEmbedding
-    from fewnode.predictions import Predictions, recognise
-    from fewnode.protocols import evaluate_all_classes
-    from fewnode.with_base import evaluate_with_base
+    from fewnode.predict.labelling import suggest
+    from fewnode.predict.predictions import Predictions, recognise
+    from fewnode.predict.with_base import evaluate_with_base
+    from fewnode.protocols.all_classes import evaluate_all_classes
+    from fewnode.scikit.classifier import FewNodeClassifier
+    from fewnode.scikit.node_embedding import NodeEmbedding
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "fewnode.classifier": ["FewNodeClassifier"],
+    "fewnode.scikit.classifier": ["FewNodeClassifier"],
     "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
     "fewnode.datasets.extend": ["extend"],
     "fewnode.datasets.tables": ["read_tables"],
-    "fewnode.definitions": ["Class"],
-    "fewnode.delimited": ["Dialect"],
-    "fewnode.description": ["describe"],
+    "fewnode.classes.definitions": ["Class"],
+    "fewnode.machine.delimited": ["Dialect"],
+    "fewnode.classes.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["GPN", "Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
-    "fewnode.protocols": ["evaluate_all_classes"],
-    "fewnode.labelling": ["suggest"],
+    "fewnode.protocols.all_classes": ["evaluate_all_classes"],
+    "fewnode.predict.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.node_embedding": ["NodeEmbedding"],
-    "fewnode.predictions": ["Predictions", "recognise"],
+    "fewnode.scikit.node_embedding": ["NodeEmbedding"],
+    "fewnode.predict.predictions": ["Predictions", "recognise"],
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
-    "fewnode.with_base": ["evaluate_with_base"],
+    "fewnode.predict.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [

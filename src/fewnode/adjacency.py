@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode import memory
 from fewnode.errors import FewnodeError
+from fewnode.machine import memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
 from fewnode.column_blocks import Block, dense_blocks
+from fewnode.display import Shown
+from fewnode.edges.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
-from fewnode.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
-from fewnode.representation import Shown
+from fewnode.machine import memory
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -9,29 +9,29 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
-from fewnode.card import model_card, short_facts
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line
-from fewnode.fitted_method import FittedMethod
-from fewnode.fitting import TaskShape, fit_method
 from fewnode.graph import Attributes, Graph
-from fewnode.io import write_record
-from fewnode.manifest import check_model, check_options
+from fewnode.machine.files import one_line
+from fewnode.machine.team import ALONE, Team
 from fewnode.method import Probabilities
+from fewnode.methods.plugins import Plugin, is_plugin, name_of, read, read_class, recall
 from fewnode.methods.table import METHODS, build_method
-from fewnode.model_files import checked_tensors, naming, read_model
+from fewnode.model.card import model_card, short_facts
+from fewnode.model.fitted_method import FittedMethod
+from fewnode.model.fitting import TaskShape, fit_method
+from fewnode.model.model_files import checked_tensors, naming, read_model
+from fewnode.model.parameters import Parameters
+from fewnode.model.recogniser import NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
+from fewnode.monitoring.tracking import tracked
 from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
-from fewnode.parameters import Parameters
-from fewnode.plugins import Plugin, is_plugin, name_of, read, read_class, recall
-from fewnode.recogniser import NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
-from fewnode.team import ALONE, Team
-from fewnode.tracking import tracked
+from fewnode.storage.io import write_record
+from fewnode.storage.manifest import check_model, check_options
 from fewnode.train import QUIET, Journal
 
 
@@ -156,7 +156,7 @@ class Estimator(Parameters):
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
         `bias` is added to the log-probability of some classes. `several`: a support node may be in several
-        classes, for `fewnode.multi_label`. `rejected`: for some classes, nodes that are not in them.
+        classes, for `fewnode.predict.multi_label`. `rejected`: for some classes, nodes that are not in them.
         """
         network, more = as_network(graph), (described, bias, several, rejected)
         plain = as_graph(network)
@@ -394,7 +394,7 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
 
 def _hub() -> Any:
     try:
-        from fewnode.hub import Hub
+        from fewnode.model.hub import Hub
     except ModuleNotFoundError as error:
         raise FewnodeError(f"model hubs need the package {error.name}: pip install 'fewnode[hub]'") from None
     return Hub

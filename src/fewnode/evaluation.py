@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
+from fewnode.display import Shown
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph
-from fewnode.interval import Interval, interval
 from fewnode.method import Fitted, Transductive, predict_tasks
-from fewnode.metrics import METRICS, calibration_error, score_answers
 from fewnode.nodes import PyGData, as_labelled
-from fewnode.open_set import tell_apart
-from fewnode.pools import pool_shape
-from fewnode.representation import Shown
+from fewnode.scoring.interval import Interval, interval
+from fewnode.scoring.metrics import METRICS, calibration_error, score_answers
+from fewnode.scoring.open_set import tell_apart
+from fewnode.scoring.pools import pool_shape
 
 TASKS = 50
 """Tasks of an evaluation, as in the paper."""

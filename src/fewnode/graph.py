@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from fewnode import memory
 from fewnode.adjacency import Relation, all_ones, check_relations, check_weights, frozen, ones_like, row_of, total
 from fewnode.column_blocks import KINDS as KINDS
 from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
+from fewnode.machine import memory
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
+from fewnode.machine.team import ALONE, Gradients, Team
 from fewnode.seeds import seeded as seeded
-from fewnode.team import ALONE, Gradients, Team
 
 VALID_TASKS = 50
 

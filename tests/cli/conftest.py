@@ -17,7 +17,7 @@ from fewnode.datasets import BUILT_IN
 from fewnode.datasets.debian import load_debian
 from fewnode.experiment.plan import open_dataset
 from fewnode.graph import Graph
-from fewnode.io import save_dataset
+from fewnode.storage.io import save_dataset
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
+from fewnode.storage.io import save_dataset
 
 
 def test_answers_in_a_table_reach_the_commands(fewnode, worded: Dataset, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -12,8 +12,8 @@ import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.estimator import Estimator, load_model
-from fewnode.io import save_dataset
-from fewnode.with_base import evaluate_with_base
+from fewnode.predict.with_base import evaluate_with_base
+from fewnode.storage.io import save_dataset
 
 
 @pytest.fixture(scope="module")

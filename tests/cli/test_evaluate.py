@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
-from fewnode.protocols import evaluate_all_classes
+from fewnode.protocols.all_classes import evaluate_all_classes
+from fewnode.storage.io import save_dataset
 
 ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
 

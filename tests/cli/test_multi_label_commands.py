@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
+from fewnode.storage.io import save_dataset
 from multi_label_graphs import planted_multi_label, with_words
 
 

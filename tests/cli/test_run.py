@@ -18,7 +18,7 @@ import pytest
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 from sizes import command as forked
 from sizes import in_child
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.io import save_dataset
-from fewnode.untrained import FOLDER
+from fewnode.predict.untrained import FOLDER
+from fewnode.storage.io import save_dataset
 
 SUPPORT = "node,class\nn0,mail\nn1,mail\nn30,vpn\nn31,vpn\n"
 CLASSES = 'class,description\nmail,"send, receive and filter"\nvpn,\n'

@@ -21,7 +21,7 @@ from fewnode.datasets.stream import import_stream
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c"],
@@ -82,7 +82,8 @@ def test_blocks_that_cannot_be(blocks: list[tuple[str, int, int]], problem: str)
 
 def test_a_stranger_cannot_write_blocks_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = Dataset.from_scipy(RING, np.ones((4, 2)))
-    monkeypatch.setattr("fewnode.io.asdict", lambda block: {"kind": "vector", "start": 0, "stop": 9, "name": "x"})
+    forged = {"kind": "vector", "start": 0, "stop": 9, "name": "x"}
+    monkeypatch.setattr("fewnode.storage.io.asdict", lambda block: forged)
     save_dataset(data, tmp_path / "d")
     with pytest.raises(FewnodeError, match="d: block 'x' ends at column 9, but there are 2"):
         load_dataset(tmp_path / "d")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.classes.description import describe, opaque, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Words
 from fewnode.datasets.encoder import Encoder
 from fewnode.datasets.extend import extend
 from fewnode.datasets.tables import read_tables
-from fewnode.description import describe, opaque, shared_words
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],

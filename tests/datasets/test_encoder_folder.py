@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from encoders import TABLE, TOKENS, onnx_folder, static_folder, write_tokenizer
+from fewnode.classes.description import describe
 from fewnode.dataset import Dataset
 from fewnode.datasets import encoder_folder
 from fewnode.datasets.encode import Words
@@ -21,9 +22,8 @@ from fewnode.datasets.encoder import Encoder
 from fewnode.datasets.extend import extend
 from fewnode.datasets.tables import read_tables
 from fewnode.datasets.vector_cache import cache_folder
-from fewnode.description import describe
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 TEXTS = ["send the mail", "mail", "VPN unheard-of", "", "unheard"]
 

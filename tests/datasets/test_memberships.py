@@ -16,7 +16,7 @@ from fewnode.datasets.info import describe, statistics
 from fewnode.datasets.memberships import ClassRules
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 EDGES = {"s": list("abca"), "t": list("bcdd")}
 SIZES = [1.0, 2.0, 3.0, 4.0]

@@ -17,7 +17,7 @@ from fewnode.datasets import import_dataset, load
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.stream import import_stream
 from fewnode.errors import FewnodeError, UnusedInput
-from fewnode.packing import checked_csr
+from fewnode.storage.packing import checked_csr
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 X = sp.csr_array(np.array([[1, 0, 2.5], [0, 0, 0], [0, 3, 0], [1, 1, 1]], np.float32))

@@ -14,7 +14,7 @@ from fewnode.dataset import Dataset
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.io import save_dataset
+from fewnode.storage.io import save_dataset
 from sloppy import CASES, Case
 
 WHOLE = ("JSON lines are read whole", "vectors of a file or of an encoder")

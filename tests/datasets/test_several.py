@@ -15,8 +15,8 @@ from fewnode.datasets.encode import Encoding
 from fewnode.datasets.extend import extend
 from fewnode.datasets.import_report import describe_source, describe_warnings
 from fewnode.datasets.tables import read_tables
-from fewnode.delimited import Dialect
 from fewnode.errors import FewnodeError
+from fewnode.machine.delimited import Dialect
 
 NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
 ONE, OTHER = {"s": ["a"], "t": ["b"]}, {"u": ["c", "a"], "v": ["d", "b"], "amount": [5, 6]}

@@ -8,7 +8,7 @@ import pytest
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.stream import import_stream
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset
+from fewnode.storage.io import load_dataset
 
 
 def write(path: Path, compressed: bool = False, **arrays: object) -> Path:

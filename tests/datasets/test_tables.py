@@ -19,7 +19,7 @@ from fewnode.datasets.arrow import Dialect, Table
 from fewnode.datasets.encode import Encoding, Words
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 NODES = {
     "id": ["007", "fox", "ünde", "owl"],

@@ -17,7 +17,7 @@ from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import describe, statistics
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.io import load_dataset, save_dataset
+from fewnode.storage.io import load_dataset, save_dataset
 
 NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
 EDGES = {

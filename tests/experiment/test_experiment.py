@@ -28,9 +28,9 @@ from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, dry_run, experiment
 from fewnode.experiment.work import died, work
-from fewnode.files import exclusive
+from fewnode.machine.files import exclusive
 from fewnode.methods.table import has_option
-from fewnode.protocols import evaluate_all_classes
+from fewnode.protocols.all_classes import evaluate_all_classes
 from fewnode.report.grid import write_report
 from planted_grid import fill
 

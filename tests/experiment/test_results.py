@@ -24,8 +24,8 @@ from fewnode.experiment.results import (
     read_results,
     table,
 )
-from fewnode.interval import interval
-from fewnode.sheets import csv_text
+from fewnode.machine.sheets import csv_text
+from fewnode.scoring.interval import interval
 from synthetic import noisy, part, write
 
 

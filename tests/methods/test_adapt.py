@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import oracle
-from fewnode.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.dataset import Dataset
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
@@ -23,6 +22,7 @@ from fewnode.graph import Graph
 from fewnode.methods.adapt import LENGTH, SGC, Adapt, typical_length
 from fewnode.methods.inner import FieldEncoder, Network, Pool, Stack, Support, adapt, support_loss
 from fewnode.represent.attributes import scale
+from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.train import Diverged, History, Journal
 from graphs import planted as planted_network
 

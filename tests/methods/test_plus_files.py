@@ -17,8 +17,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Block, Graph
-from fewnode.io import read_record, write_record
 from fewnode.methods.plus import GPNPlus
+from fewnode.storage.io import read_record, write_record
 
 State = dict[str, Tensor]
 

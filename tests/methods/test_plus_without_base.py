@@ -16,7 +16,7 @@ from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.protocols import evaluate_all_classes
+from fewnode.protocols.all_classes import evaluate_all_classes
 from fewnode.represent.prior import prior, prior_weights
 
 NOBODY = ClassSplit((), (), ())
@@ -101,7 +101,7 @@ def test_it_finds_out_from_the_support_which_side_tells(planted: Dataset, tells:
 
 def evaluate_with(method: GPNPlus, data: Dataset) -> float:
     """As `evaluate_all_classes`, which would fit it again."""
-    from fewnode.protocols import AllClassesSampler, score_draws
+    from fewnode.protocols.all_classes import AllClassesSampler, score_draws
 
     return score_draws(method, data, AllClassesSampler(data, 5), 5).accuracy.mean
 

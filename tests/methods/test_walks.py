@@ -15,13 +15,13 @@ import torch
 from scipy import stats
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.edges.merging import EdgeRows
+from fewnode.edges.relations import EdgeRules, read_relations
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
-from fewnode.merging import EdgeRows
 from fewnode.methods.walks import Walks, structure_hash
-from fewnode.relations import EdgeRules, read_relations
 from fewnode.represent import skipgram
 from fewnode.represent.random_walks import random_walks
 from fewnode.represent.skipgram import skip_gram

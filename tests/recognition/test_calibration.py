@@ -17,13 +17,13 @@ from fewnode.evaluation import evaluate
 from fewnode.gpn import closeness
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
-from fewnode.metrics import calibration_error
-from fewnode.open_set import strangers
 from fewnode.recognition import nearness
 from fewnode.recognition.calibration import LeftOut, Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.membership import MembershipModel, crowding, landmarks
 from fewnode.recognition.transductive import rectify
+from fewnode.scoring.metrics import calibration_error
+from fewnode.scoring.open_set import strangers
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:

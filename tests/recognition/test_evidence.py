@@ -11,11 +11,11 @@ import torch
 from torch.nn import functional as F
 
 from fewnode import Class, Estimator, FewnodeError, recognise
+from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
-from fewnode.definitions import Definitions
-from fewnode.predictions import Answerer
+from fewnode.predict.predictions import Answerer
+from fewnode.predict.untrained import untrained
 from fewnode.recognition.evidence import VARIANCE, learned_direction
-from fewnode.untrained import untrained
 from graphs import TOPICS
 
 MAIL, OTHERS = [0, 1], [30, 31, 55]

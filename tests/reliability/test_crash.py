@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.checkpoint import Checkpoints
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.estimator import Estimator, load_model
@@ -24,9 +23,10 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
-from fewnode.files import exclusive
-from fewnode.io import load_dataset, save_dataset, write_record
+from fewnode.machine.files import exclusive
 from fewnode.methods.gpn import GPN
+from fewnode.storage.checkpoint import Checkpoints
+from fewnode.storage.io import load_dataset, save_dataset, write_record
 from fewnode.train import Schedule
 from sizes import Figure, in_child, sizes
 

@@ -33,20 +33,20 @@ import pytest
 import torch
 from safetensors.numpy import save as safetensors_bytes
 
+from fewnode.classes.definitions import read_support
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.info import describe, statistics
 from fewnode.datasets.tables import read_tables
-from fewnode.definitions import read_support
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.io import canonical, load_dataset, save_dataset
-from fewnode.pools import read_pool
+from fewnode.protocols.tune import read_options
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.tune import read_options
+from fewnode.scoring.pools import read_pool
+from fewnode.storage.io import canonical, load_dataset, save_dataset
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 

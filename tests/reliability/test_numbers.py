@@ -21,8 +21,8 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.gpn import prototypes
 from fewnode.graph import Graph
-from fewnode.io import save_dataset
 from fewnode.methods.gpn import GPN
+from fewnode.storage.io import save_dataset
 from graphs import random_graph
 from sizes import Figure, sizes
 

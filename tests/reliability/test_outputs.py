@@ -17,18 +17,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewnode.classes.definitions import read_query, read_support
 from fewnode.cli import main
 from fewnode.dataset import Dataset
 from fewnode.datasets.convert import export_tables
 from fewnode.datasets.info import describe, statistics
-from fewnode.definitions import read_query, read_support
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
-from fewnode.io import save_dataset
+from fewnode.machine.sheets import bare, csv_text, harmless
 from fewnode.report.grid import write_report
 from fewnode.report.tables import render
-from fewnode.sheets import bare, csv_text, harmless
+from fewnode.storage.io import save_dataset
 from graphs import predictions_of
 from sizes import Figure, sizes
 from synthetic import case_part, part, write

@@ -26,8 +26,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.io import load_dataset
 from fewnode.serve.store import Store
+from fewnode.storage.io import load_dataset
 from service import TOKEN, Local, Running, save_run, serving
 from sizes import Figure, in_child, sizes
 

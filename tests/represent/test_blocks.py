@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode.bulk import Bulk, classify
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
-from fewnode.io import load_dataset, read_record, save_dataset, write_record
-from fewnode.predictions import NONE
+from fewnode.predict.predictions import NONE
 from fewnode.represent.blocks import Propagation, Stage, here, is_prepared, open_prepared, prepare
+from fewnode.scale.bulk import Bulk, classify
+from fewnode.storage.io import load_dataset, read_record, save_dataset, write_record
 from graphs import planted, predictions_of, random_graph, weighted_graph
 
 pytestmark = pytest.mark.usefixtures("opened_anew")

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Block, Graph
-from fewnode.protocols import evaluate_all_classes
+from fewnode.protocols.all_classes import evaluate_all_classes
 from fewnode.represent.centring import centred
 from fewnode.represent.projection import AS_IT_IS, LEAST_POWER, ViewFusion, ViewProjection, effective_rank
 from fewnode.represent.sources import attribute_sources, read_along

@@ -15,12 +15,12 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.io import load_dataset, save_dataset
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent import mixture, tiles, workspace
 from fewnode.represent.blocks import Stage, here
 from fewnode.represent.kinds import KIND_VIEWS
 from fewnode.represent.workspace import Workspace, stored_views
+from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 
 NONE = EpisodeSampler.none()

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fewnode.classes.definitions import read_support
 from fewnode.dataset import Dataset
-from fewnode.definitions import read_support
 from fewnode.estimator import load_model
 from fewnode.graph import Graph
-from fewnode.predictions import NONE, Predictions
+from fewnode.predict.predictions import NONE, Predictions
 from fewnode.serve.app import PACKED
 from fewnode.serve.claims import counterparts, share, wilson
 from graphs import predictions_of

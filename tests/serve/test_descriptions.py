@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from fewnode.classes.definitions import Class, Definitions
+from fewnode.classes.description import MAX_LENGTH
 from fewnode.client.answers import registered_class
 from fewnode.dataset import Dataset
-from fewnode.definitions import Class, Definitions
-from fewnode.description import MAX_LENGTH
 from fewnode.estimator import Estimator
-from fewnode.predictions import Answerer
+from fewnode.predict.predictions import Answerer
 from fewnode.serve import app
 from service import InProcess, Local
 from service_networks import MEMBERS, texts

@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from fewnode.dataset import Dataset
+from fewnode.edges.merging import EdgeRows
+from fewnode.edges.relations import read_relations
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
-from fewnode.merging import EdgeRows
 from fewnode.methods.plus import GPNPlus
-from fewnode.relations import read_relations
 from fewnode.represent.kinds_trial import KindsTrial
 from fewnode.represent.new_rows import StoredViews
 from fewnode.serve.bodies import Attach, Classify

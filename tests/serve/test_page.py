@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.classes.definitions import read_support
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.definitions import read_support
 from fewnode.graph import Graph
-from fewnode.io import save_dataset
 from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
+from fewnode.storage.io import save_dataset
 from graphs import planted_kinds
 from service import TOKEN, Running, save_run, serving, started
 from service_networks import texts

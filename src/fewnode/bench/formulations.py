@@ -22,11 +22,11 @@ from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import is_sparse
+from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.seeds import stream
-from fewnode.team import Gradients
 from fewnode.train import step
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4

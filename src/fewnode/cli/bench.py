@@ -66,7 +66,7 @@ def bench(
     found = measure(size or "clothing", network, rounds, say) if own else bench_plus(nodes, attributes, say)
     if plot is not None:
         from fewnode.bench.plot import draw
-        from fewnode.files import write_text
+        from fewnode.machine.files import write_text
 
         write_text(plot, draw(found))
     if as_json:

@@ -111,7 +111,7 @@ def prepare(
       fewnode predict --run run --support support.csv --all --memory 6G \\
         --out p.csv
     """
-    from fewnode.io import load_dataset
+    from fewnode.storage.io import load_dataset
 
     limit = keep_memory(memory)
     start = time.monotonic()

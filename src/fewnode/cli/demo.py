@@ -46,10 +46,10 @@ def demo(
       fewnode predict --run demo/run --support support.csv --all --out p.csv
       fewnode serve --run demo/run
     """
-    from fewnode.checkpoint import Checkpoints
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.evaluation import evaluate
+    from fewnode.storage.checkpoint import Checkpoints
 
     set_threads(threads)
     data = load("debian")

@@ -231,8 +231,8 @@ def _described(
     from dataclasses import replace
 
     from fewnode import evaluation
-    from fewnode.described_tasks import described_pool
-    from fewnode.description import read_classes
+    from fewnode.classes.described_tasks import described_pool
+    from fewnode.classes.description import read_classes
 
     way = shape["way"] or max(2, min(model.way, len(dataset.split.test)))
     shot = model.shot if shape["shot"] is None else shape["shot"]
@@ -251,7 +251,7 @@ def _with_base(
 ) -> Result:
     """New classes beside all that training knew."""
     from fewnode.evaluation import TASKS
-    from fewnode.with_base import evaluate_with_base
+    from fewnode.predict.with_base import evaluate_with_base
 
     asked = {name: shape[name] for name in ("way", "shot", "query", "seed")}
     return evaluate_with_base(model, dataset, **asked, tasks=tasks or TASKS, transductive=transductive)
@@ -272,8 +272,9 @@ def _test_tasks(
     repeats: int,
     quiet: bool,
 ) -> Result:
-    from fewnode import evaluation, pools
-    from fewnode.checkpoint import Checkpoints
+    from fewnode import evaluation
+    from fewnode.scoring import pools
+    from fewnode.storage.checkpoint import Checkpoints
 
     chosen = pools.read_pool(pool, dataset) if pool else None
     asking = {**shape, "tasks": tasks, "pool": chosen, "transductive": transductive, "open_set": open_set}
@@ -303,8 +304,8 @@ def _all_classes(
     as_json: bool,
 ) -> None:
     from fewnode.datasets import load
-    from fewnode.multi_label_evaluation import evaluate_all_classes_multi_label
-    from fewnode.protocols import DRAWS, evaluate_all_classes, large_classes
+    from fewnode.protocols.all_classes import DRAWS, evaluate_all_classes, large_classes
+    from fewnode.protocols.multi_label_evaluation import evaluate_all_classes_multi_label
 
     dataset, draws = load(data), DRAWS if draws is None else draws
     if left_out := large_classes(dataset, asked["shot"])[1]:
@@ -339,7 +340,7 @@ def _run_multi_label(
     as_json: bool,
 ) -> None:
     from fewnode.evaluation import TASKS
-    from fewnode.multi_label_evaluation import evaluate_multi_label
+    from fewnode.protocols.multi_label_evaluation import evaluate_multi_label
 
     count = TASKS if tasks is None else tasks
     result = evaluate_multi_label(model, dataset, **shape, tasks=count, seed=seed, **at)

@@ -115,7 +115,7 @@ def report(
       fewnode report results --format latex --out table.tex
     """
     from fewnode.experiment.results import read_results
-    from fewnode.files import write_text
+    from fewnode.machine.files import write_text
     from fewnode.report.grid import write_report
     from fewnode.report.tables import render
 

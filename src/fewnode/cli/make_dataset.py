@@ -362,7 +362,7 @@ def _check_free(out: Path) -> None:
 def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
     from fewnode.datasets.import_report import describe_source, describe_warnings
     from fewnode.datasets.info import describe, statistics
-    from fewnode.io import save_dataset
+    from fewnode.storage.io import save_dataset
 
     facts: dict[str, Any] = statistics(data)
     if not as_json:

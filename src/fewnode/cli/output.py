@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.errors import FewnodeError, visible
-from fewnode.progress import plain_lines, training_progress
+from fewnode.monitoring.progress import plain_lines, training_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewnode.progress import Report
+    from fewnode.monitoring.progress import Report
     from fewnode.train import History
 
 

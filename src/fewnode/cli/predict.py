@@ -24,11 +24,11 @@ from fewnode.cli.scale import (
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
-    from fewnode.bulk import Bulk
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
     from fewnode.nodes import Nodes
-    from fewnode.predictions import Predictions
+    from fewnode.predict.predictions import Predictions
+    from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -137,13 +137,13 @@ def predict(
     """
     import numpy as np
 
-    from fewnode.bulk import Bulk
-    from fewnode.definitions import Definitions, read_proportions, read_query
-    from fewnode.labelling import claimable, left_out
+    from fewnode.classes.definitions import Definitions, read_proportions, read_query
     from fewnode.methods.gpn import GPN
-    from fewnode.predictions import Answerer
-    from fewnode.recogniser import NO_BIAS
-    from fewnode.with_base import joined_by_base
+    from fewnode.model.recogniser import NO_BIAS
+    from fewnode.predict.labelling import claimable, left_out
+    from fewnode.predict.predictions import Answerer
+    from fewnode.predict.with_base import joined_by_base
+    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -218,7 +218,7 @@ def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
 
 
 def _summary(answer: Predictions) -> str:
-    from fewnode.predictions import NONE
+    from fewnode.predict.predictions import NONE
 
     if answer.closed_set:
         return f"{len(answer.nodes):,} nodes classified into {_classes(answer)}"
@@ -236,8 +236,8 @@ def _classes(answer: Predictions) -> str:
 
 
 def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
-    from fewnode.bulk import classify
-    from fewnode.files import write_text
+    from fewnode.machine.files import write_text
+    from fewnode.scale.bulk import classify
 
     with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
         answer = classify(bulk, out, resume, runner, report)
@@ -295,11 +295,11 @@ def suggest(
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
-    from fewnode.definitions import Definitions, read_query
-    from fewnode.files import write_text
-    from fewnode.finding import find
-    from fewnode.labelling import suggest as choose
-    from fewnode.sheets import csv_text
+    from fewnode.classes.definitions import Definitions, read_query
+    from fewnode.machine.files import write_text
+    from fewnode.machine.sheets import csv_text
+    from fewnode.predict.finding import find
+    from fewnode.predict.labelling import suggest as choose
 
     set_threads(threads)
     model, dataset = open_model(run, data, method, quiet)
@@ -350,7 +350,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
     from fewnode.datasets import load
-    from fewnode.untrained import is_kept, untrained, unused_edges
+    from fewnode.predict.untrained import is_kept, untrained, unused_edges
 
     dataset = load(data)
     if not is_kept(dataset):
@@ -362,8 +362,8 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
-    from fewnode.embedding_cache import recall
     from fewnode.estimator import load_model
+    from fewnode.predict.embedding_cache import recall
 
     model = load_model(run, method=method)
     dataset = _dataset_of(model, run, data)

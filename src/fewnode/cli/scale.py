@@ -36,7 +36,7 @@ Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unf
 
 def keep_memory(memory: str | None) -> int | None:
     """The limit that the user set, kept from now on."""
-    from fewnode.memory import keep_within, parse_size
+    from fewnode.machine.memory import keep_within, parse_size
 
     limit = parse_size(memory) if memory else None
     keep_within(limit)
@@ -88,7 +88,7 @@ def block_runner(
 
         yield here
         return
-    from fewnode import cluster
+    from fewnode.scale import cluster
 
     with cluster.connected(address, folder, partial(note, quiet=quiet)) as ray:
         yield cluster.block_runner(ray, workers, limit)

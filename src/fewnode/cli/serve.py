@@ -91,7 +91,7 @@ def _opened(
         model, dataset = open_model(run, data, method, quiet)
         return dataset, lambda: model
     from fewnode.datasets import load
-    from fewnode.untrained import is_kept, untrained
+    from fewnode.predict.untrained import is_kept, untrained
 
     dataset = load(data)
     if not is_kept(dataset):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fewnode.datasets.splits import Split
-    from fewnode.delimited import Dialect
+    from fewnode.machine.delimited import Dialect
 
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
 Edges = typer.Option(
@@ -66,7 +66,7 @@ def dialect_of(
     separator: str | None, decimal: str | None, encoding: str | None, missing: Sequence[str], multiline: bool
 ) -> Dialect:
     """How the tables are written."""
-    from fewnode.delimited import Dialect
+    from fewnode.machine.delimited import Dialect
 
     if "" in missing and len(missing) > 1:
         raise FewnodeError("--missing '' says that only empty cells are missing; give it alone, or only words")
@@ -76,7 +76,7 @@ def dialect_of(
 def stop_words_of(option: str) -> Collection[str]:
     """The words to leave out, or those in a file of one a line."""
     from fewnode.datasets.bag import STOP_WORDS
-    from fewnode.files import read_lines
+    from fewnode.machine.files import read_lines
 
     if option in ("english", "none"):
         return STOP_WORDS if option == "english" else ()

@@ -30,10 +30,10 @@ from fewnode.errors import FewnodeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fewnode.checkpoint import Checkpoints
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.team import Team
+    from fewnode.machine.team import Team
+    from fewnode.storage.checkpoint import Checkpoints
 
 VIEWS = "views"
 """The folder of a run that has the views of all nodes, where they were made on the disk."""
@@ -137,11 +137,11 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.checkpoint import Checkpoints
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
     from fewnode.represent.kinds_trial import unused_kinds
+    from fewnode.storage.checkpoint import Checkpoints
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
@@ -201,8 +201,8 @@ def _train(
     model: Estimator, fit: Callable[..., Estimator], dataset: Dataset, data: str, journal: Checkpoints, resume: bool
 ) -> bool:
     """Train and save; False if somebody else has done so by now."""
-    from fewnode.embedding_cache import keep
-    from fewnode.files import exclusive
+    from fewnode.machine.files import exclusive
+    from fewnode.predict.embedding_cache import keep
     from fewnode.represent.workspace import Workspace
 
     out = journal.directory or Path()
@@ -231,7 +231,7 @@ def _check_free(out: Path, resume: bool) -> None:
 
 def _checkpoints(out: Path) -> list[Path]:
     """Of the training and of its parts, which have a directory each."""
-    from fewnode.checkpoint import CHECKPOINT
+    from fewnode.storage.checkpoint import CHECKPOINT
 
     return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
 
@@ -305,8 +305,8 @@ def _team(
     quiet: bool,
 ) -> Iterator[Team]:
     """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
-    from fewnode import cluster
-    from fewnode.team import ALONE
+    from fewnode.machine.team import ALONE
+    from fewnode.scale import cluster
 
     if backend is Backend.ray:
         model.check_team()  # before a cluster is asked
@@ -345,7 +345,7 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
 
 
 def _tuned(path: Path, method: str) -> dict[str, Any]:
-    from fewnode.tune import read_options
+    from fewnode.protocols.tune import read_options
 
     name, options = read_options(path)
     if name != method:

@@ -15,7 +15,7 @@ from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, ta
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
-    from fewnode.tune import Trial, Tuned
+    from fewnode.protocols.tune import Trial, Tuned
 
     Report = Callable[[list[Trial], Trial | None], None]
 
@@ -46,7 +46,7 @@ def tune(
       fewnode train --data debian --method meta-gnn --tuned tuned.toml --out run
     """
     from fewnode.datasets import load
-    from fewnode.tune import tune as search
+    from fewnode.protocols.tune import tune as search
 
     if out is not None and out.exists():
         raise FewnodeError(f"{out}: there is such a file already; choose another --out")

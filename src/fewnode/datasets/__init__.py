@@ -14,9 +14,9 @@ from fewnode.datasets.fewshot_mat import read_published
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.public import PUBLIC, is_public, load_public
 from fewnode.datasets.reddit import build_reddit
+from fewnode.edges.relations import Directed
 from fewnode.errors import FewnodeError, closest
-from fewnode.io import load_dataset
-from fewnode.relations import Directed
+from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
 BUILDERS: dict[str, Callable[[Path], Dataset]] = {

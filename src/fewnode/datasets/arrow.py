@@ -21,9 +21,9 @@ from fewnode.datasets import decoding
 from fewnode.datasets.columns import TEXT, Choose, Table, is_number
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.text_tables import read_csv, read_json_lines
-from fewnode.delimited import AS_USUAL, Dialect, column_names
 from fewnode.errors import FewnodeError, closest
-from fewnode.files import one_line, readable
+from fewnode.machine.delimited import AS_USUAL, Dialect, column_names
+from fewnode.machine.files import one_line, readable
 
 __all__ = [
     "AS_USUAL",

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.datasets.scratch import Scratch
-from fewnode.delimited import AS_USUAL, Dialect
 from fewnode.errors import FewnodeError
+from fewnode.machine import memory
+from fewnode.machine.delimited import AS_USUAL, Dialect
 
 TEXT = pa.large_string()
 SLICE = 1 << 14

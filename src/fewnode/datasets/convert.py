@@ -11,11 +11,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from fewnode.dataset import Dataset
+from fewnode.edges.relations import UNNAMED
 from fewnode.errors import FewnodeError
-from fewnode.files import atomic_write
 from fewnode.graph import is_sparse
-from fewnode.relations import UNNAMED
-from fewnode.sheets import FORMULA, NUMBER, harmless
+from fewnode.machine.files import atomic_write
+from fewnode.machine.sheets import FORMULA, NUMBER, harmless
 
 
 def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002

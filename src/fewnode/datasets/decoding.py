@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, readable
+from fewnode.machine.files import one_line, readable
 
 MAX_INFLATION = 100
 FREE_BYTES = 256 << 20

@@ -21,8 +21,8 @@ from urllib.parse import quote, urlsplit
 
 from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError, closest
-from fewnode.files import exclusive, one_line
-from fewnode.system import fsync_directory
+from fewnode.machine.files import exclusive, one_line
+from fewnode.machine.system import fsync_directory
 
 DEFAULT_BASE = "https://raw.githubusercontent.com/kaize0409/GPN/54ed935/few_shot_data/"
 MAX_BYTES = 1 << 28

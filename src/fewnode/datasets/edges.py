@@ -17,10 +17,10 @@ from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.times import TimeRules, fades, half_life_seconds, moment, times
+from fewnode.edges.merging import EdgeRows
+from fewnode.edges.relations import UNNAMED
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.merging import EdgeRows
-from fewnode.relations import UNNAMED
 
 UnknownEnds: TypeAlias = Literal["refuse", "drop"]
 

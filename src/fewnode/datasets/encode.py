@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.column_blocks import Block
 from fewnode.datasets.arrow import TEXT
 from fewnode.datasets.bag import STOP_WORDS, choose_vocabulary
@@ -36,6 +35,7 @@ from fewnode.datasets.standardise import (
 )
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, no_attributes
+from fewnode.machine import memory
 
 ROLES = ("text", "numeric", "category", "vector")
 MAX_CATEGORIES = 10_000

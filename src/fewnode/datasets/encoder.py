@@ -17,8 +17,8 @@ from fewnode.datasets.encoder_folder import open_folder
 from fewnode.datasets.standardise import MAX_LENGTH, Vectors
 from fewnode.datasets.vector_cache import VectorCache
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line
 from fewnode.interchange import plain_array
+from fewnode.machine.files import one_line
 
 TextEncoder: TypeAlias = Callable[[list[str]], Any]
 """A row of numbers for each text."""

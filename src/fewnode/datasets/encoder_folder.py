@@ -20,8 +20,8 @@ import numpy as np
 
 from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, read_text, readable
-from fewnode.io import read_safetensors
+from fewnode.machine.files import one_line, read_text, readable
+from fewnode.storage.io import read_safetensors
 
 MAX_CONFIG = 1 << 20
 MAX_TOKENIZER = 1 << 27

@@ -23,9 +23,9 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest
-from fewnode.files import one_line, readable
 from fewnode.graph import Graph, Ints
-from fewnode.packing import checked_csr
+from fewnode.machine.files import one_line, readable
+from fewnode.storage.packing import checked_csr
 
 MAX_BYTES = 1 << 30
 _PARTS = ("train", "test")

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from fewnode.adjacency import Relation
 from fewnode.datasets.times import TimeRules
+from fewnode.edges.merging import EdgeRows, Merged, merge
+from fewnode.edges.relations import REPEATED, UNNAMED, EdgeFacts
+from fewnode.edges.scaling import Scaling, Weights
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph
-from fewnode.merging import EdgeRows, Merged, merge
-from fewnode.relations import REPEATED, UNNAMED, EdgeFacts
-from fewnode.scaling import Scaling, Weights
 
 DAMAGED = "how its edges were read is not what fewnode wrote"
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from fewnode.datasets.npz import MAX_INFLATION, is_bomb
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, readable
+from fewnode.machine.files import one_line, readable
 
 MAX_LINE = 16 << 20
 CHUNK = 1 << 20

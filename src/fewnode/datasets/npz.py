@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.edges.relations import Directed, EdgeFacts, EdgeRules, edge_rows, edges_info, read_relations
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.files import one_line, readable
 from fewnode.graph import Graph
-from fewnode.packing import checked_csr
-from fewnode.relations import Directed, EdgeFacts, EdgeRules, edge_rows, edges_info, read_relations
+from fewnode.machine.files import one_line, readable
+from fewnode.storage.packing import checked_csr
 
 FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100

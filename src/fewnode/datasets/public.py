@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line
 from fewnode.interchange import read_pyg
+from fewnode.machine.files import one_line
 
 
 class Source(NamedTuple):

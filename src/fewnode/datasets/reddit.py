@@ -29,8 +29,8 @@ from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import Skipped, chunks, find_raw
 from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, readable
 from fewnode.graph import Graph, Ints
+from fewnode.machine.files import one_line, readable
 
 MAX_MAP = 1 << 28
 MAX_ELEMENT = 1 << 24

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.datasets.arrow import TEXT, Table
 from fewnode.datasets.columns import is_list
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
+from fewnode.machine import memory
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Room on the disk for tables larger than memory: columns are written once, in order, and mapped from then on.
 
 What reads such columns is the code that reads those in memory. It takes one piece after another where a whole column
-would be copied, and `fewnode.memory` lets go of the pages that were seen.
+would be copied, and `fewnode.machine.memory` lets go of the pages that were seen.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow.ipc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.datasets.arc_rows import write_rows
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints, no_attributes
+from fewnode.machine import memory
 
 ROWS = 1 << 16
 """Of a table in one piece."""

@@ -11,8 +11,8 @@ import numpy as np
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit
 from fewnode.errors import FewnodeError, closest
-from fewnode.files import read_lines
 from fewnode.graph import Ints
+from fewnode.machine.files import read_lines
 
 PARTS = ("train", "valid", "test")
 

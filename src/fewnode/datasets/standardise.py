@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.errors import FewnodeError
+from fewnode.machine import memory
 
 Vectors: TypeAlias = NDArray[np.float32]
 """A row each; NaN where there is none."""

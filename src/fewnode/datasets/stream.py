@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.arc_rows import write_rows
 from fewnode.datasets.npz import DAMAGED, checked_labels, npy_header, read_npz, split_of, warn_others
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line
-from fewnode.io import Stream, load_dataset, stored_blocks, write_record
-from fewnode.packing import pack_names
+from fewnode.machine import memory
+from fewnode.machine.files import one_line
+from fewnode.storage.io import Stream, load_dataset, stored_blocks, write_record
+from fewnode.storage.packing import pack_names
 
 LARGE = ("edge_index", "x", "x_data", "x_indices", "x_indptr")
 SMALL = ("y", "x_shape", "train_classes", "valid_classes", "test_classes", "class_names", "vocab", "info")

@@ -27,10 +27,10 @@ from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.splits import SHARES, Split, choose_split
 from fewnode.datasets.times import TimeRules
 from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
+from fewnode.edges.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.naming import two_alike
-from fewnode.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
 
 
 def read_tables(

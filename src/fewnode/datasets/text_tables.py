@@ -15,9 +15,9 @@ import pyarrow.csv
 from fewnode.datasets.columns import TEXT, Choose
 from fewnode.datasets.decoding import Watched, encoding_of, lines_of, open_bytes
 from fewnode.datasets.scratch import Scratch
-from fewnode.delimited import Dialect, check_width, column_names, first_lines, recognise_separator, rows
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line
+from fewnode.machine.delimited import Dialect, check_width, column_names, first_lines, recognise_separator, rows
+from fewnode.machine.files import one_line
 
 MAX_KEYS = 1000
 """JSON lines with more columns than this are no table, and every row would get a cell in each."""

@@ -17,8 +17,8 @@ from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.standardise import Vectors
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, readable
 from fewnode.interchange import plain_array
+from fewnode.machine.files import one_line, readable
 
 VectorSource: TypeAlias = str | os.PathLike[str] | Any
 """An .npy file, or anything that NumPy takes for a matrix."""

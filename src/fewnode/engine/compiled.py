@@ -10,11 +10,11 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.engine import episode
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.gpn import Encoder, Networks, TrainingBatch
+from fewnode.machine import memory
 
 Array = NDArray[Any]
 LAYERS = 2

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR, as_tensor, normalised, numpy_type, operand
 from fewnode.graph import Attributes, Graph
+from fewnode.machine import memory
 
 PART = 2048
 """Rows that are read from a file between two looks at the limit of memory: a row may bring 64 kB with it."""

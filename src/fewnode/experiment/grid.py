@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.files import one_line, read_text
+from fewnode.machine.files import one_line, read_text
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")

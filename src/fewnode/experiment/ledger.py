@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.files import readable
-from fewnode.metrics import METRICS
+from fewnode.machine.files import readable
+from fewnode.scoring.metrics import METRICS
 
 FILE = "cells.jsonl"
 STATUSES = ("done", "failed", "impossible")

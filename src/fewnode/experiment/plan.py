@@ -19,9 +19,9 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import PROTOCOLS, Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
+from fewnode.methods.plugins import Plugin, is_plugin, read
 from fewnode.methods.table import METHODS
-from fewnode.plugins import Plugin, is_plugin, read
-from fewnode.protocols import AllClassesSampler
+from fewnode.protocols.all_classes import AllClassesSampler
 
 ANY_TASK = (
     "deepwalk",

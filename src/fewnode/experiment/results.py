@@ -21,9 +21,9 @@ from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import KINDS, PROTOCOLS, SHAPE, Grid, setting_text
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.experiment.plan import PlannedCell
-from fewnode.files import readable, write_text
-from fewnode.interval import Interval, interval
-from fewnode.metrics import METRICS
+from fewnode.machine.files import readable, write_text
+from fewnode.scoring.interval import Interval, interval
+from fewnode.scoring.metrics import METRICS
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"

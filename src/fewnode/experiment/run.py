@@ -15,14 +15,14 @@ from typing import TypeAlias
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from fewnode.cluster import Lost, connected, each
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, TimeEstimate, open_dataset, plan, trainings
 from fewnode.experiment.results import TABLE, read_results, table, write_layout
 from fewnode.experiment.work import THREADS, died, work, work_apart
-from fewnode.files import exclusive, write_text
-from fewnode.sheets import csv_text
+from fewnode.machine.files import exclusive, write_text
+from fewnode.machine.sheets import csv_text
+from fewnode.scale.cluster import Lost, connected, each
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""

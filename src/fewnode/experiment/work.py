@@ -25,12 +25,12 @@ from fewnode.evaluation import evaluate
 from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
-from fewnode.files import one_line
+from fewnode.machine.files import one_line
+from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.table import has_option
-from fewnode.metrics import METRICS
-from fewnode.protocols import AllClassesSampler, fit_without_base, score_draws
-from fewnode.system import peak_memory
+from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
+from fewnode.scoring.metrics import METRICS
 
 THREADS = 1
 

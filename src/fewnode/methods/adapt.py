@@ -19,7 +19,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.checkpoint import adopt
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
@@ -42,6 +41,7 @@ from fewnode.methods.inner import (
 )
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded
+from fewnode.storage.checkpoint import adopt
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train
 
 LENGTH = 10.0

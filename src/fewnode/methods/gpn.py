@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from fewnode.checkpoint import adopt
 from fewnode.engine.authors import AuthorsNetworks
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.door import Engine, engine_for
@@ -28,14 +27,15 @@ from fewnode.gpn import (
     Valuator,
 )
 from fewnode.graph import Graph, Ints
+from fewnode.machine.team import ALONE, Gradients, Team
 from fewnode.method import Probabilities
-from fewnode.metrics import score_answers
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.task_batches import NumberedTasks, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.represent.blocks import open_prepared
+from fewnode.scoring.metrics import score_answers
 from fewnode.seeds import seeded, stream
-from fewnode.team import ALONE, Gradients, Team
+from fewnode.storage.checkpoint import adopt
 from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train
 
 TOGETHER = 20

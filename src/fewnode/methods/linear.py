@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.checkpoint import need_shapes
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
+from fewnode.storage.checkpoint import need_shapes
 
 MAX_STEPS = 1000
 RANK_TOLERANCE = 1e-6

@@ -22,10 +22,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode import memory
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
+from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature

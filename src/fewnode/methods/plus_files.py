@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from fewnode.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.directions import Axes
@@ -17,6 +16,7 @@ from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.same_class import MOST_ODDS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
+from fewnode.storage.checkpoint import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.graph import Graph, Ints
+from fewnode.machine import memory
 from fewnode.represent.kinds_trial import KindsTrial, on_trial
 from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews

@@ -15,20 +15,20 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fewnode.checkpoint import adopt
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.gpn import convolve
 from fewnode.graph import Attributes, Graph, Ints
+from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
 from fewnode.methods.linear import ScaledAttributes, logistic_head
-from fewnode.metrics import score_answers
 from fewnode.recognition.task_batches import NumberedTasks
 from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
-from fewnode.team import Gradients
+from fewnode.scoring.metrics import score_answers
+from fewnode.storage.checkpoint import adopt
 from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
 Module = TypeVar("Module", bound=nn.Module)

@@ -16,7 +16,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
@@ -28,6 +27,7 @@ from fewnode.represent.attributes import need_attributes
 from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
+from fewnode.storage.checkpoint import need_shapes
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""

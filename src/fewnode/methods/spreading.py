@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from torch import Tensor
 
-from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
 from fewnode.methods.linear import Floats, one_hot, undirected
 from fewnode.methods.logistic import Logistic
+from fewnode.storage.checkpoint import need_shapes
 
 TOLERANCE = 1e-6
 

@@ -16,11 +16,11 @@ from fewnode.methods.grace import Grace
 from fewnode.methods.graphany import LinearGNNs
 from fewnode.methods.logistic import Logistic
 from fewnode.methods.naq import NaQ
+from fewnode.methods.plugins import Plugin, check_class, is_plugin, read
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.spreading import CorrectAndSmooth, LabelSpreading
 from fewnode.methods.walks import Walks
-from fewnode.plugins import Plugin, check_class, is_plugin, read
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     name: (method, options(name))

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.checkpoint import need_shapes
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -22,6 +21,7 @@ from fewnode.method import Probabilities
 from fewnode.methods.linear import logistic_head
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
+from fewnode.storage.checkpoint import need_shapes
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""

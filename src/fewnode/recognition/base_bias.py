@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.base_tasks import MOST, BaseTasks
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.graph import Ints
 from fewnode.method import Probabilities
+from fewnode.recognition.base_tasks import MOST, BaseTasks
 from fewnode.recognition.class_bias import LEAST
 
 SHOTS, QUERIES, TASKS = (1, 3, 5), 10, 20

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from fewnode.errors import FewnodeError
 from fewnode.experiment.ledger import Record
 from fewnode.experiment.results import ResultRow, Results, Section, Verdicts, against_first, compare
-from fewnode.interval import Interval
 from fewnode.report import names, plots
 from fewnode.report.page import STYLE, write_page
 from fewnode.report.tables import LEVEL, change_text, distinct_metrics, signed, significance
+from fewnode.scoring.interval import Interval
 
 
 def write_report(results: Results, path: Path) -> None:

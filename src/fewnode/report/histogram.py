@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fewnode.errors import FewnodeError
-from fewnode.files import atomic_write
+from fewnode.machine.files import atomic_write
 from fewnode.report.figures import INK, PARTS, styled
 
 

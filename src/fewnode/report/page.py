@@ -10,7 +10,7 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fewnode.files import write_text
+from fewnode.machine.files import write_text
 from fewnode.report.figures import svg
 
 STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "fewnode", "font.family": "sans-serif", "font.size": 10}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
-from fewnode.interval import Interval
-from fewnode.metrics import METRICS
+from fewnode.machine.sheets import csv_text
 from fewnode.report import names
-from fewnode.sheets import csv_text
+from fewnode.scoring.interval import Interval
+from fewnode.scoring.metrics import METRICS
 
 
 @dataclass(frozen=True)

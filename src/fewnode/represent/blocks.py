@@ -19,13 +19,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode import memory
 from fewnode.engine import loops
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR, closed_parts
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, is_sparse
-from fewnode.io import (
+from fewnode.machine import memory
+from fewnode.storage.io import (
     Stream,
     exclusive,
     load_dataset,
@@ -34,7 +34,7 @@ from fewnode.io import (
     write_record,
     write_safetensors,
 )
-from fewnode.packing import Arrays
+from fewnode.storage.packing import Arrays
 
 KIND = "prepared"
 COMPARED, SAMPLED = 1 << 22, 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fewnode import memory
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
+from fewnode.machine import memory
 from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import (

@@ -12,10 +12,10 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR
 from fewnode.graph import Attributes, is_sparse
+from fewnode.machine import memory
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges, tile_ranges
 from fewnode.train import seeded

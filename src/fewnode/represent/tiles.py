@@ -16,9 +16,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Ints
+from fewnode.machine import memory
 
 WIDEST = 64
 """Columns of a tile at most."""

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import fewnode
-from fewnode import memory
 from fewnode.errors import FewnodeError
-from fewnode.files import read_text, write_text
 from fewnode.graph import Graph, Ints
-from fewnode.io import load_dataset, map_safetensors, write_safetensors
+from fewnode.machine import memory
+from fewnode.machine.files import read_text, write_text
 from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
 from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
 from fewnode.represent.views import Place
+from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 
 AT_ONCE = 12
 """Tiles that a diffusion has in memory at most: its columns, two steps of them, and eight views."""

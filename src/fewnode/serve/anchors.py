@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.dataset import Dataset
-from fewnode.embedding_cache import fingerprint
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.io import read_record, write_record
+from fewnode.machine import memory
+from fewnode.machine.signing import is_signed, sign
+from fewnode.predict.embedding_cache import fingerprint
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Kept, Rows, StoredViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.serve.state import State
-from fewnode.signing import is_signed, sign
+from fewnode.storage.io import read_record, write_record
 
 KIND = "anchor"
 SAID = "state"

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from fewnode.description import MAX_LENGTH
+from fewnode.classes.description import MAX_LENGTH
 from fewnode.naming import legible, plain, two_alike
 from fewnode.serve.state import GivenClass
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import fewnode
 from fewnode.class_labels import UNKNOWN
-from fewnode.description import MAX_LENGTH
+from fewnode.classes.description import MAX_LENGTH
 from fewnode.errors import FewnodeError
 from fewnode.recognition.calibration import MODES
 from fewnode.report.names import written

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN, as_members, only_class
 from fewnode.dataset import Dataset
+from fewnode.edges.relations import rewired
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.relations import rewired
 from fewnode.serve.rows import EncodedNodes, reader_of
 from fewnode.serve.state import Edge, State
 from fewnode.serve.ties import tied

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.near_duplicates import grouped
-from fewnode.predictions import Answerer, Predictions
-from fewnode.recogniser import Recogniser
+from fewnode.machine.sheets import csv_text
+from fewnode.model.recogniser import Recogniser
+from fewnode.predict.near_duplicates import grouped
+from fewnode.predict.predictions import Answerer, Predictions
 from fewnode.serve.dialogue_bodies import ClaimFilter, ListClaims
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.snapshot import NotFound, Snapshot
-from fewnode.sheets import csv_text
 
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
 GROUP, COUNTED = 200, 3_000

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
-from fewnode.interval import wilson as wilson
+from fewnode.scoring.interval import wilson as wilson
 
 CHECKABLE = 10
 """Of fewer nodes than that, nothing is said."""

@@ -12,8 +12,9 @@ import orjson
 
 import fewnode
 from fewnode.errors import FewnodeError, closest
-from fewnode.predictions import Answerer
-from fewnode.reasons import ClassReasons
+from fewnode.machine.sheets import csv_text
+from fewnode.predict.predictions import Answerer
+from fewnode.predict.reasons import ClassReasons
 from fewnode.serve import answers
 from fewnode.serve.bodies import Judging
 from fewnode.serve.claim_list import ClaimList, as_cell
@@ -37,7 +38,6 @@ from fewnode.serve.session import Session
 from fewnode.serve.snapshot import Condition, NotFound, Snapshot
 from fewnode.serve.state_rows import as_moment
 from fewnode.serve.trust_report import trust_report
-from fewnode.sheets import csv_text
 
 
 class Dialogue:

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Any
 
 from fewnode.errors import FewnodeError
+from fewnode.machine.sheets import bare
 from fewnode.naming import plain
 from fewnode.serve.bodies import LISTED
 from fewnode.serve.snapshot import Snapshot
-from fewnode.sheets import bare
 
 COLUMNS = 1_000
 SEPARATORS = "\t;,|"

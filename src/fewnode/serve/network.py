@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode import memory
 from fewnode.class_labels import UNKNOWN
+from fewnode.classes.definitions import Class, Definitions
+from fewnode.classes.description import opaque, shared_words
 from fewnode.dataset import Dataset
-from fewnode.definitions import Class, Definitions
-from fewnode.description import opaque, shared_words
-from fewnode.embedding_cache import keep, recall
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, is_sparse
+from fewnode.machine import memory
 from fewnode.methods.plus import GPNPlus
-from fewnode.predictions import Answerer
+from fewnode.predict.embedding_cache import keep, recall
+from fewnode.predict.predictions import Answerer
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.kinds import both_ways

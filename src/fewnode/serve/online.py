@@ -24,7 +24,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
 from fewnode.nodes import Nodes
-from fewnode.predictions import Answerer
+from fewnode.predict.predictions import Answerer
 from fewnode.serve.anchors import keep_anchor, recall_state, recall_views
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.layered import Layered

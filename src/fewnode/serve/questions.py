@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fewnode.finding import ask_next
 from fewnode.graph import Ints
-from fewnode.labelling import may_have_class
+from fewnode.predict.finding import ask_next
+from fewnode.predict.labelling import may_have_class
+from fewnode.predict.trust import fair_sample
 from fewnode.serve.claim_list import ClaimList
 from fewnode.serve.dialogue_bodies import NextQuestion
-from fewnode.trust import fair_sample
 
 CHECKED = 5
 """Every so many questions are asked to check the claims."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fewnode.predictions import NONE, Answerer, Predictions
+from fewnode.predict.predictions import NONE, Answerer, Predictions
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.snapshot import Snapshot
 from fewnode.serve.state import GivenClass, State

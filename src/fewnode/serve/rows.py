@@ -22,9 +22,9 @@ from fewnode.datasets.encode import Encoding
 from fewnode.datasets.encoder import COLUMN
 from fewnode.datasets.extend import as_imported, extend
 from fewnode.datasets.roles import NOT_USED
-from fewnode.delimited import AS_USUAL
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
+from fewnode.machine.delimited import AS_USUAL
 from fewnode.serve.state import Content
 
 SHOWN = 5

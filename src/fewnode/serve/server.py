@@ -17,9 +17,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fewnode.errors import FewnodeError
+from fewnode.machine.system import run_loop
 from fewnode.serve.app import Service
 from fewnode.serve.session import Session
-from fewnode.system import run_loop
 
 BACKLOG = 1024
 

@@ -17,8 +17,9 @@ import numpy as np
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest, visible
 from fewnode.estimator import Estimator
-from fewnode.labelling import suggest
-from fewnode.predictions import Answerer, Predictions
+from fewnode.machine.sheets import csv_text
+from fewnode.predict.labelling import suggest
+from fewnode.predict.predictions import Answerer, Predictions
 from fewnode.recognition.calibration import MODES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.serve import edits
@@ -43,7 +44,6 @@ from fewnode.serve.rendering import class_list, labels, rendered, words_of
 from fewnode.serve.snapshot import ALWAYS, Condition, NotFound, Snapshot
 from fewnode.serve.state import NETWORK, State
 from fewnode.serve.store import Store, Unusable
-from fewnode.sheets import csv_text
 
 LOG = logging.getLogger("fewnode.serve")
 PAIRS = 5_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
-from fewnode.predictions import Answerer
+from fewnode.predict.predictions import Answerer
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.online import OnlineNetwork

@@ -24,7 +24,8 @@ from typing import Any
 import orjson
 
 from fewnode.errors import FewnodeError
-from fewnode.files import one_line, readable
+from fewnode.machine.files import one_line, readable
+from fewnode.machine.system import fsync_directory, lock
 from fewnode.serve.journal import Entry, History
 from fewnode.serve.state import Row, State
 from fewnode.serve.state_rows import (
@@ -44,7 +45,6 @@ from fewnode.serve.state_rows import (
     out_of_place,
     rows_of,
 )
-from fewnode.system import fsync_directory, lock
 
 FORMAT = 4
 APPLICATION = 0x666E6F64

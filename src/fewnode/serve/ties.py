@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from fewnode.adjacency import Relation
 from fewnode.dataset import Dataset
 from fewnode.datasets.growth import EdgeMemory
+from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph
-from fewnode.scaling import Scaling
 from fewnode.serve.state import Tie
 
 

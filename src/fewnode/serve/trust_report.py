@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.predict.trust import curve, estimated_members, measured
 from fewnode.serve.claim_list import ClaimList
 from fewnode.serve.claims import Claims
-from fewnode.trust import curve, estimated_members, measured
 
 DIGITS = 4
 

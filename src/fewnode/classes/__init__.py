@@ -1,0 +1,1 @@
+"""Classes as a person gives them: nodes, a sentence, or both."""

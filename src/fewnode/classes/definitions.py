@@ -1,0 +1,219 @@
+"""Classes as a person gives them: nodes, a sentence, or both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fewnode.classes.description import Description, describe, opaque, read_classes
+from fewnode.dataset import Dataset
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes
+from fewnode.machine.sheets import bare, other_columns, read_table
+from fewnode.naming import two_alike
+from fewnode.nodes import SEVERAL, Nodes, node_rows
+
+ANSWER = "answer"
+"""A column that a table of nodes and classes may have: yes or no."""
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class: some of its nodes, a description, or both. An empty description means that the name speaks.
+
+    `rejected` are nodes that are not in it, though they may look so: what is like them becomes less likely.
+
+    >>> Class(nodes=["openvpn"], description="tunnels between networks").description
+    'tunnels between networks'
+    """
+
+    nodes: Nodes = ()
+    description: str | None = None
+    rejected: Nodes = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Definitions:
+    """The classes of a question, read: labelled nodes as rows, and what the network makes of descriptions."""
+
+    support: list[int]
+    labels: list[str]
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    """What was given and not used, a sentence each."""
+    rejected: Mapping[Hashable, list[int]] = field(default_factory=dict)
+    """Of some classes, nodes that are not in them."""
+
+    @classmethod
+    def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
+        """From names and what each stands for: text is a description, anything else are nodes."""
+        if not isinstance(given, Mapping):
+            raise FewnodeError(
+                f"classes are a {type(given).__name__}, expected a dict of names and what each stands for"
+            )
+        if not given:
+            raise FewnodeError("no class is given, expected at least one with nodes or a description")
+        support: list[int] = []
+        labels: list[str] = []
+        texts: dict[str, str] = {}
+        no: dict[Hashable, list[int]] = {}
+        for name, value in given.items():
+            if not isinstance(name, str) or not name.strip():
+                raise FewnodeError(f"a class is called {name!r}, expected a name")
+            what = value if isinstance(value, Class) else Class((), value) if isinstance(value, str) else Class(value)
+            rows = node_rows(data, what.nodes, f"class {name!r}").tolist()
+            if not isinstance(what.description, str | None):
+                raise FewnodeError(f"class {name!r}: its description is {what.description!r:.60}, expected text")
+            if not rows and what.description is None:
+                raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
+            support, labels = support + rows, labels + [name] * len(rows)
+            if rejected := node_rows(data, what.rejected, f"class {name!r}: rejected").tolist():
+                no[name] = rejected
+            if what.description is not None:
+                texts[name] = what.description
+        if why := two_alike(given):
+            raise FewnodeError(f"{why}; give them as one class, or rename one")
+        return replace(cls._described(data, support, labels, texts), rejected=no)
+
+    @classmethod
+    def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
+        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`.
+
+        A third column of the first, `answer`, may say no: then the node is not in that class.
+        """
+        if support is None and classes is None:
+            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
+        nodes, labels, no = read_support(support, data, several) if support is not None else ([], [], {})
+        texts = read_classes(classes) if classes is not None else {}
+        if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
+            raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        if why := two_alike([*labels, *map(str, no), *texts]):
+            paths = ", ".join(str(path) for path in (support, classes) if path is not None)
+            raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
+        found = cls._described(data, nodes, labels, texts)
+        tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
+        more = [_unused(path, columns) for path, columns in tables if path is not None]
+        more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
+        return replace(found, remarks=(*found.remarks, *filter(None, more)), rejected=no)
+
+    @classmethod
+    def _described(cls, data: Dataset, support: list[int], labels: list[str], texts: Mapping[str, str]) -> Definitions:
+        found: dict[str, Description] = {}
+        remarks: list[str] = []
+        for name, text in texts.items():
+            if name in labels and not text.strip() and opaque(data, name):
+                remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
+                continue
+            found[name] = describe(data, text, name)
+            remarks += [f"class {name!r}: {remark}" for remark in found[name].remarks()]
+        return cls(support, labels, found, tuple(remarks))
+
+    @property
+    def rows(self) -> Mapping[Hashable, Attributes]:
+        """What stands for described classes, as a `Recogniser` takes it."""
+        return {name: description.x for name, description in self.descriptions.items()}
+
+
+def _unused(path: Path, columns: list[str]) -> str:
+    """Columns of a table that nothing is made of, in a sentence."""
+    others = other_columns(path, columns)
+    return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns[:2])}" if others else ""
+
+
+def _repeated(path: Path, kept: int) -> str:
+    """How many rows say what another row says, in a sentence."""
+    count = len(read_table(path, ["node"])) - kept
+    rows = "1 row repeats another one and counts" if count == 1 else f"{count:,} rows repeat another one and count"
+    return f"{path}: {rows} once" if count else ""
+
+
+def read_support(
+    path: Path, data: Dataset, several: bool = False
+) -> tuple[list[int], list[str], dict[Hashable, list[int]]]:
+    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`.
+
+    And nodes that are not in a class, where a column `answer` says `no`.
+    """
+    seen: dict[tuple[int, str], tuple[int, str]] = {}
+    no: dict[Hashable, list[int]] = {}
+    header = other_columns(path, [])
+    if odd := next((name for name in header if name.lower() == ANSWER != name), None):
+        raise FewnodeError(
+            f"{path}: line 1: the column {odd!r} must be called {ANSWER!r}; else a no would count as a yes"
+        )
+    columns = ["node", "class", *({ANSWER} & {*header})]
+    for line, (name, text, *answer) in read_table(path, columns, exact="node"):
+        label = bare(text)
+        node = _node(path, line, name, data)
+        if not label:
+            raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
+        if answer and not _is_yes(answer[0], f"{path}: line {line}"):
+            no.setdefault(label, []).append(node)
+            continue
+        first, before = seen.setdefault((node, label if several else ""), (line, label))
+        if before != label:
+            told = f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}"
+            raise FewnodeError(f"{told}; {SEVERAL}")
+    if not seen and not no:
+        raise FewnodeError(f"{path}: no support node in it")
+    return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def _is_yes(answer: str, place: str) -> bool:
+    """What a cell of the column `answer` says; an empty one means yes."""
+    said = {"": True, "yes": True, "no": False}.get(answer.lower())
+    if said is None:
+        raise FewnodeError(f"{place}: the answer is {answer!r}, expected yes or no")
+    return said
+
+
+def read_query(path: Path, data: Dataset) -> list[int]:
+    """Nodes from a table `node`."""
+    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"], exact="node")]
+    if not nodes:
+        raise FewnodeError(f"{path}: no node in it")
+    return nodes
+
+
+def read_proportions(given: str) -> dict[str, float]:
+    """Shares by class from `mail=0.3,vpn=0.7`, or from the table `class,share` of that name.
+
+    >>> read_proportions("mail=0.3,vpn=0.7")
+    {'mail': 0.3, 'vpn': 0.7}
+    """
+    if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
+        pairs = [part.rpartition("=") for part in given.split(",")]
+        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+    else:
+        rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
+    found: dict[str, float] = {}
+    for place, name, share in rows:
+        if not name:
+            raise FewnodeError(f"{place}: {share!r} is the share of no class, expected such as mail=0.3,vpn=0.7")
+        if name in found:
+            raise FewnodeError(f"{place}: class {name!r} has two shares, expected one")
+        try:
+            found[name] = float(share)
+        except ValueError:
+            raise FewnodeError(f"{place}: the share of {name!r} is {share!r}, expected a number from 0 to 1") from None
+    return found
+
+
+def _shares(path: Path) -> list[tuple[int, list[str]]]:
+    if not os.path.exists(path):
+        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
+    return read_table(path, ["class", "share"])
+
+
+def _node(path: Path, line: int, name: str, data: Dataset) -> int:
+    """The node of that name as it is written, else without spaces around it.
+
+    It may stand behind the apostrophe that our own tables put before a formula.
+    """
+    written = [each for each in (bare(name), name, bare(name.strip())) if each in data.node_id]
+    try:
+        return data.node_id[written[0]] if written else data.node(name.strip())
+    except FewnodeError as error:
+        raise FewnodeError(f"{path}: line {line}: {error}") from None

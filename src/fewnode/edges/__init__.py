@@ -1,0 +1,1 @@
+"""Edges with weights, kinds and directions become relations of a graph."""

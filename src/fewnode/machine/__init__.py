@@ -1,0 +1,1 @@
+"""What the machine gives: whole files or none, tables of text, limited memory, other processes."""

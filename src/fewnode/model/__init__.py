@@ -1,0 +1,1 @@
+"""A fitted method with what makes its answers trustworthy, as a directory and as a recogniser."""

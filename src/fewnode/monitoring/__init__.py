@@ -1,0 +1,1 @@
+"""How far a training is, and who else is told of it."""

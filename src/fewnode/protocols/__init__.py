@@ -1,0 +1,1 @@
+"""Ways to compare methods beyond tasks of test classes."""

@@ -1,0 +1,1 @@
+"""Every node in blocks, and many machines."""

@@ -1,0 +1,1 @@
+"""scikit-learn's door: nodes as samples."""

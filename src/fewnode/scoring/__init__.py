@@ -1,0 +1,1 @@
+"""How good answers are: scores, intervals, and fixed pools of tasks."""

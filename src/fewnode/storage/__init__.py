@@ -1,0 +1,1 @@
+"""Datasets, models and weights as files with checksums."""

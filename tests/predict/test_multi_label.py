@@ -1,0 +1,172 @@
+"""Several classes a node: each class a probability of its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fewnode
+from fewnode.dataset import Dataset
+from fewnode.estimator import Estimator
+from fewnode.predict.labelling import suggest, unlabelled
+from fewnode.predict.multi_label import IndependentClasses
+from fewnode.predict.predictions import NONE, Predictions, recognise
+from multi_label_graphs import with_words
+
+
+@pytest.fixture(name="data")
+def _data(several: Dataset) -> Dataset:
+    return several
+
+
+@pytest.fixture(name="model")
+def _model(fitted_several: Estimator) -> Estimator:
+    return fitted_several
+
+
+def truth(data: Dataset, classes: list[int]) -> np.ndarray:
+    assert data.labels is not None
+    return data.labels[:, classes].toarray()
+
+
+def support_of(data: Dataset, classes: list[int], shot: int = 5) -> dict[str, list[int]]:
+    """Some members of each class, each of them in all of these classes that it is in."""
+    drawn = np.unique(np.concatenate([data.members(c)[:shot] for c in classes]))
+    own = truth(data, classes)[drawn]
+    return {data.class_names[c]: drawn[own[:, i]].tolist() for i, c in enumerate(classes)}
+
+
+def rest(data: Dataset, given: dict[str, list[int]]) -> np.ndarray:
+    return np.setdiff1d(np.arange(data.graph.n), np.concatenate([np.array(nodes) for nodes in given.values()]))
+
+
+def test_members_of_several_classes_are_found_in_each(data: Dataset, model: Estimator) -> None:
+    classes = [7, 8, 9, 10]
+    given = support_of(data, classes)
+    asked = rest(data, given)
+    found = recognise(data, given, asked, model=model, multi_label=True)
+    right = truth(data, classes)[asked]
+    for c in range(4):
+        own, other = found.probabilities[right[:, c], c], found.probabilities[~right[:, c], c]
+        assert (own[:, None] > other).mean() > 0.85
+    both = right & (right.sum(axis=1) > 1)[:, None]
+    assert found.probabilities[both].mean() > 0.3, "a node of two classes is likely in both"
+    assert found.probabilities[~right].mean() < 0.05
+    gap = [abs(found.probabilities[:, c].mean() - right[:, c].mean()) for c in range(4)]
+    assert max(gap) < 0.1
+
+
+def test_each_class_is_asked_about_on_its_own(data: Dataset, model: Estimator) -> None:
+    given = support_of(data, [7, 8, 9])
+    asked = rest(data, given)
+    found = recognise(data, given, asked, model=model, multi_label=True)
+    sums = found.probabilities.sum(axis=1)
+    assert sums.max() > 1.2
+    assert found.member == pytest.approx(1 - (1 - found.probabilities).prod(axis=1), abs=1e-5)
+    assert found.probability == pytest.approx(found.probabilities.max(axis=1))
+
+
+def test_renamed_classes_permute_the_columns(data: Dataset, model: Estimator) -> None:
+    given = support_of(data, [7, 8, 9])
+    asked = rest(data, given)
+    renamed = dict(zip("zxy", given.values(), strict=True))
+    first = recognise(data, given, asked, model=model, multi_label=True)
+    second = recognise(data, renamed, asked, model=model, multi_label=True)
+    assert second.classes == ["x", "y", "z"]
+    assert second.probabilities[:, [2, 0, 1]] == pytest.approx(first.probabilities, abs=1e-5)
+
+
+def test_a_node_of_both_classes_is_no_example_against_either(data: Dataset, model: Estimator) -> None:
+    shared = np.flatnonzero(truth(data, [7, 8]).all(axis=1))
+    alone = np.flatnonzero(truth(data, [7, 8])[:, 1] & ~truth(data, [7, 8])[:, 0])[:3].tolist()
+    own, asked = shared[:3].tolist(), shared[3:]
+    told = recognise(data, {"a": own, "b": own + alone}, asked, model=model, multi_label=True)
+    partly = recognise(data, {"a": own[:1], "b": own[1:] + alone}, asked, model=model, multi_label=True)
+    assert told.probabilities[:, 0].mean() > partly.probabilities[:, 0].mean()
+
+
+def test_a_support_node_is_in_the_classes_it_was_given_for(data: Dataset, model: Estimator) -> None:
+    found = recognise(data, {"a": [0, 1], "b": [1, 2]}, [0, 1, 2], model=model, multi_label=True)
+    assert found.probabilities.tolist() == [[1, 0], [1, 1], [0, 1]]
+    assert found.labels == ["a", "a|b", "b"]
+
+
+def test_one_class_alone_is_what_it_is_without(data: Dataset, model: Estimator) -> None:
+    plain = replace(data, labels=None)
+    nodes = data.members(7)[:4].tolist()
+    several, single = (
+        recognise(plain, {"a": nodes}, model=model, multi_label=multi_label) for multi_label in (True, False)
+    )
+    assert several.probabilities == pytest.approx(single.probabilities, abs=1e-5)
+    assert several.member == pytest.approx(single.member, abs=1e-5)
+
+
+def test_what_else_is_asked_about_changes_nothing(data: Dataset, model: Estimator) -> None:
+    given = support_of(data, [7, 8, 9])
+    every = recognise(data, given, model=model, multi_label=True)
+    some = recognise(data, given, [400, 3], model=model, multi_label=True)
+    assert some.probabilities == pytest.approx(every.probabilities[[400, 3]], abs=1e-5)
+    assert len(recognise(data, given, [], model=model, multi_label=True).nodes) == 0
+
+
+def test_tables_and_objects_hold_all_classes() -> None:
+    found = Predictions(
+        ["n", "m"], ["a", "b"], np.array([[0.9, 0.6], [0.2, 0.3]]), np.array([0.96, 0.44]), [], multi_label=True
+    )
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [row["label"] for row in rows] == ["a|b", NONE]
+    assert [row["probability"] for row in rows] == ["0.900000", "0.300000"]
+    assert [row["labels"] for row in found.to_json()["predictions"]] == [["a", "b"], []]
+    assert found.to_json()["multi_label"] is True
+
+
+@pytest.mark.parametrize(
+    ("classes", "more", "sentence"),
+    [
+        ({"a": [0], "b": [0]}, {"multi_label": False}, "is in two classes, 'a' and 'b'; .*--multi-label"),
+        ({"a": [0, 0], "b": [1]}, {}, "support has node 'node-0' twice"),
+        ({"a|b": [0], "c": [1]}, {}, r"class 'a\|b': '\|' stands between the classes of a node; rename it"),
+        ({NONE: [0], "c": [1]}, {}, "a class is called 'none of these'"),
+        ({"a": [0], "b": [1]}, {"closed_set": True}, "--closed-set means one class a node"),
+        ({"a": [0], "b": [1]}, {"transductive": True}, "leave out --transductive"),
+        ({"a": [0], "b": [1]}, {"threshold": 1.5}, "a probability from 0 to 1 is expected"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    data: Dataset, model: Estimator, classes: dict[str, list[int]], more: dict[str, bool], sentence: str
+) -> None:
+    with pytest.raises(fewnode.FewnodeError, match=sentence):
+        recognise(data, classes, [5], model=model, **{"multi_label": True, **more})
+
+
+def test_a_method_that_cannot_tell_members_says_so(data: Dataset) -> None:
+    single = replace(data, labels=None)
+    model = Estimator("sgc", way=2, shot=2).fit(single)
+    with pytest.raises(fewnode.FewnodeError, match="sgc cannot tell whether a node is in none of the classes"):
+        IndependentClasses(model.recogniser(single, [0, 1], ["a", "b"], several=True))
+
+
+def test_only_kinds_that_have_labels_are_claimed_and_suggested(data: Dataset) -> None:
+    both = with_words(data)
+    model = Estimator("gpn-plus", way=3, shot=3).fit(both)
+    given = support_of(data, [7, 8])
+    with pytest.warns(fewnode.UnusedInput, match=r"30 nodes of kinds without any label \(word\)"):
+        found = recognise(both, given, model=model)
+    assert found.nodes == list(data.node_names or ())
+    assert recognise(both, given, ["word-3"], model=model).nodes == ["word-3"]
+    assert max(unlabelled(both, given["class h"])) < data.graph.n
+    assert max(unlabelled(both, [data.graph.n])) >= data.graph.n, "a word is labelled: words may be in a class"
+    picked = suggest(model, both, given["class h"], ["h"] * len(given["class h"]), count=20)
+    assert max(s.node for s in picked) < data.graph.n
+    assert suggest(model, both, given["class h"], ["h"] * len(given["class h"]), among=["word-1"])[0].node > 480
+
+
+def test_nodes_of_several_known_classes_are_not_suggested(data: Dataset) -> None:
+    seen = data.train_mask | data.valid_mask
+    assert (seen & (data.y < 0)).any()
+    new = next(n for n in data.members(7) if not seen[n])
+    assert not seen[unlabelled(data, [new])].any()

@@ -1,0 +1,305 @@
+"""Answers as tables, as JSON and for people, by hand; support and query tables, and what is refused in them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewnode.classes.definitions import Definitions, read_query, read_support
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
+from fewnode.predict.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns
+from fewnode.recognition.prototypes import Explanation
+from graphs import predictions_of
+
+SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
+WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))
+
+
+def answer(why: Explanation | None = None, **more: object) -> Predictions:
+    """Two nodes: one likely in mail, one likely in neither."""
+    probabilities, member = np.array([[0.6, 0.2], [0.15, 0.15]]), np.array([0.8, 0.3])
+    return Predictions(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, why, **more)  # type: ignore[arg-type]
+
+
+def closed(member: np.ndarray | None = None) -> Predictions:
+    probabilities = np.array([[0.75, 0.25], [0.5, 0.5]])
+    return Predictions(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, closed_set=True, reason="so")
+
+
+def test_a_table_has_a_label_its_probability_a_column_a_class_and_member() -> None:
+    """A name that a spreadsheet would compute is text."""
+    assert answer().to_csv().splitlines() == [
+        "node,label,probability,mail,vpn,member",
+        "x,mail,0.600000,0.600000,0.200000,0.800000",
+        "'=y,none of these,0.700000,0.150000,0.150000,0.300000",
+    ]
+
+
+def test_in_a_closed_set_the_first_of_two_equals_wins_and_member_is_empty_where_it_is_not_known() -> None:
+    assert closed().to_csv().splitlines()[1:] == [
+        "x,mail,0.750000,0.750000,0.250000,",
+        "'=y,mail,0.500000,0.500000,0.500000,",
+    ]
+    assert [line.rsplit(",")[-1] for line in closed(np.array([0.9, 0.1])).to_csv().splitlines()[1:]] == [
+        "0.900000",
+        "0.100000",
+    ]
+    assert closed(np.array([0.9, 0.1])).labels == ["mail", "mail"]
+
+
+def test_an_explained_table_names_the_nearest() -> None:
+    assert [line.rsplit(",", 2)[1:] for line in answer(WHY).to_csv().splitlines()] == [
+        ["member", "nearest"],
+        ["0.800000", "a c"],
+        ["0.300000", "bb a"],
+    ]
+    assert answer(WHY).nearest == [["a", "c"], ["bb", "a"]]
+    assert answer().nearest == []
+
+
+@given(st.lists(st.sampled_from([*COLUMNS, "p(node)", "p(p(node))", "p(mail)", "mail", "p(", ")"]), unique=True))
+def test_no_two_columns_are_called_the_same(classes: list[str]) -> None:
+    columns = [*COLUMNS, *class_columns(classes)]
+    assert len(set(columns)) == len(columns)
+
+
+def test_a_class_may_be_called_like_a_column() -> None:
+    classes = ["label", "p(label)", "other"]
+    named = Predictions(["x"], classes, np.array([[0.1, 0.2, 0.3]]), np.array([0.6]), [])
+    assert named.to_csv().splitlines()[0] == "node,label,probability,p(label),p(p(label)),other,member"
+
+
+def test_the_threshold_moves_what_is_in_none_of_the_classes() -> None:
+    assert answer().labels == ["mail", NONE]
+    assert answer(threshold=0.3).labels == ["mail", "mail"]
+    assert answer(threshold=0.9).labels == [NONE, NONE]
+    assert answer(threshold=0.9).probability.tolist() == [0.2, 0.7]
+
+
+def test_what_is_not_a_number_is_not_shown() -> None:
+    for number in (np.nan, np.inf):
+        with pytest.raises(FewnodeError, match=r"^node '=y': its probability is not a finite number; look for"):
+            Predictions(["x", "=y"], ["mail"], np.array([[0.5], [number]]), None, SUPPORT, closed_set=True)
+        with pytest.raises(FewnodeError, match=r"^node 'x': "):
+            Predictions(["x", "=y"], ["mail"], np.array([[0.5], [0.5]]), np.array([number, 1.0]), SUPPORT)
+
+
+def test_some_rows_of_an_answer() -> None:
+    some = answer(WHY).only([1])
+    assert (some.nodes, some.labels, some.why) == (["=y"], [NONE], None)
+    assert some.to_csv().splitlines()[1:] == answer().to_csv().splitlines()[2:]
+
+
+def test_weights_of_support_nodes() -> None:
+    assert answer(WHY).support_csv() == "node,class,beta\na,mail,1.000000\nbb,vpn,0.250000\nc,vpn,0.750000\n"
+    assert answer().support_csv() == "node,class,beta\n"
+    lines = ["  a   β = 1.000  mail", "  c   β = 0.750  vpn", "  bb  β = 0.250  vpn"]
+    assert answer(WHY).support_table() == "\n".join(lines)
+    assert answer().support_table() == ""
+
+
+def test_files(tmp_path: Path) -> None:
+    answer().write(tmp_path / "p.csv")
+    assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]
+    assert (tmp_path / "p.csv").read_text() == answer().to_csv()
+    answer(WHY).write(tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text() == answer(WHY).to_csv()
+    assert (tmp_path / "p.support.csv").read_text() == answer(WHY).support_csv()
+
+
+def test_json() -> None:
+    plain = {
+        "classes": ["mail", "vpn"],
+        "closed_set": False,
+        "threshold": 0.5,
+        "support": [{"node": node, "class": label} for node, label in SUPPORT],
+        "predictions": [
+            {
+                "node": "x",
+                "label": "mail",
+                "probability": 0.6,
+                "probabilities": {"mail": 0.6, "vpn": 0.2},
+                "member": 0.8,
+            },
+            {
+                "node": "=y",
+                "label": NONE,
+                "probability": 0.7,
+                "probabilities": {"mail": 0.15, "vpn": 0.15},
+                "member": 0.3,
+            },
+        ],
+    }
+    assert json.loads(json.dumps(answer().to_json())) == plain
+    told = answer(WHY).to_json()
+    assert [row["beta"] for row in told["support"]] == [1.0, 0.25, 0.75]
+    assert [row["nearest"] for row in told["predictions"]] == [["a", "c"], ["bb", "a"]]
+    assert {key: value for key, value in told["predictions"][0].items() if key != "nearest"} == plain["predictions"][0]
+    told = closed().to_json()
+    assert (told["closed_set"], told["why"], told["predictions"][0]["member"]) == (True, "so", None)
+
+
+@pytest.fixture(scope="module")
+def model(planted: Dataset) -> Estimator:
+    return Estimator("propagation", way=3, shot=2, steps=1, scaling="l2", centre=False, distance="cosine").fit(planted)
+
+
+def ask(model: Estimator, data: Dataset, **how: Any) -> tuple[Predictions, list[int], list[str], list[int]]:
+    """A node of each of two test classes and of a third, against a node of one and two of the other, named by hand."""
+    first, second, third = (np.flatnonzero(data.y == c).tolist() for c in data.split.test[:3])
+    support, labels, query = [*second[:1], *first[:2]], ["vpn", "mail", "mail"], [first[5], second[5], third[5]]
+    return predictions_of(model, data, support, labels, query, **how), support, labels, query
+
+
+def test_an_answer_has_the_probabilities_of_the_model_under_the_names_of_the_tables(
+    model: Estimator, planted: Dataset
+) -> None:
+    told, support, labels, query = ask(model, planted, closed_set=True)
+    assert told.classes == ["mail", "vpn"]
+    assert told.nodes == [planted.node_name(v) for v in query]
+    assert told.support == [(planted.node_name(v), label) for v, label in zip(support, labels, strict=True)]
+    assert told.why is None
+    expected = model.predict_proba(planted.graph, support, labels, query)
+    np.testing.assert_allclose(told.probabilities, expected, atol=1e-6)
+    assert told.probabilities.sum(axis=1) == pytest.approx(1, abs=2e-6)
+    assert (told.closed_set, told.reason) == (True, "asked for")
+    answerer = Answerer(model, planted, support, labels)
+    assert (answerer.nodes, answerer.data, answerer.classes) == (support, planted, ["mail", "vpn"])
+
+
+def test_a_table_json_and_python_say_the_same_numbers(model: Estimator, planted: Dataset) -> None:
+    told = ask(model, planted)[0]
+    assert told.member is not None
+    rows = list(csv.DictReader(told.to_csv().splitlines()))
+    for i, (row, object_) in enumerate(zip(rows, told.to_json()["predictions"], strict=True)):
+        assert row["label"] == object_["label"] == told.labels[i]
+        assert float(row["probability"]) == object_["probability"] == told.probability[i]
+        assert float(row["member"]) == object_["member"] == told.member[i]
+        assert {name: float(row[name]) for name in told.classes} == object_["probabilities"]
+        of_label = object_["probabilities"].get(row["label"], 1 - told.member[i])
+        assert object_["probability"] == pytest.approx(of_label, abs=1e-9)
+
+
+def test_an_answer_may_be_explained(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted, explain=True)
+    why = model.explain(planted.graph, support, labels, query)
+    assert told.why is not None
+    np.testing.assert_array_equal(told.why.beta, why.beta)
+    np.testing.assert_array_equal(told.why.nearest, why.nearest)
+
+
+def test_a_transductive_answer_is_that_of_the_model(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted, transductive=True, closed_set=True)
+    expected = model.predict_proba(planted.graph, support, labels, query, transductive=True)
+    np.testing.assert_allclose(told.probabilities, expected, atol=1e-6)
+    assert not np.allclose(told.probabilities, ask(model, planted, closed_set=True)[0].probabilities, atol=1e-4)
+
+
+def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted)
+    member = model.member(planted.graph, support, labels, query)
+    assert told.labels == ["mail", "vpn", NONE]
+    np.testing.assert_allclose(told.member, member, atol=1e-6)
+    np.testing.assert_allclose(told.probabilities.sum(axis=1), member, atol=2e-6)
+    among = ask(model, planted, closed_set=True)[0].probabilities
+    np.testing.assert_allclose(told.probabilities, member[:, None] * among, atol=2e-6)
+    assert told.nodes == [planted.node_name(v) for v in query]
+    with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is .*--closed-set$"):
+        Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query)
+    assert NONE in Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query, closed_set=True).labels
+
+
+def test_an_answer_does_not_depend_on_what_else_is_asked(model: Estimator, planted: Dataset) -> None:
+    told, support, labels, query = ask(model, planted)
+    everyone = predictions_of(model, planted, support, labels, range(planted.graph.n))
+    assert everyone.only(query).to_csv() == told.to_csv()
+
+
+def test_a_support_node_is_in_the_class_it_was_given_for(model: Estimator, planted: Dataset) -> None:
+    nodes = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
+    told = predictions_of(model, planted, nodes, ["a", "a", "b"], nodes)  # the second is as unlike the first as can be
+    assert told.labels == ["a", "a", "b"]
+    assert told.probabilities.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert told.member is not None
+    assert told.member.tolist() == [1, 1, 1]
+
+
+def test_one_class_alone_means_more_like_these(model: Estimator, planted: Dataset) -> None:
+    own = np.flatnonzero(planted.y == planted.split.test[0])
+    told = predictions_of(model, planted, own[:4].tolist(), ["vpn"] * 4, range(planted.graph.n))
+    assert told.member is not None
+    np.testing.assert_array_equal(told.probabilities[:, 0], told.member)
+    best = np.argsort(-told.member, kind="stable")[: own.size]
+    assert np.isin(best, own).mean() > 0.9
+    claimed = np.flatnonzero(np.array(told.labels) == "vpn")
+    assert 0.7 * own.size < claimed.size < 1.3 * own.size
+    p = model.predict_proba(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0])
+    np.testing.assert_allclose(p[:, 0], told.member[[own[5], 0]], atol=1e-6)
+    assert model.predict(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0]) == ["vpn", NONE]
+    with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': with --closed-set"):
+        predictions_of(model, planted, [0], ["vpn"], [1], closed_set=True)
+
+
+def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
+    walks = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
+    few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test))
+    for model, why in ((walks, "deepwalk cannot tell"), (Estimator("gpn", 2, 2, episodes=2).fit(few), "too few")):
+        told = predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3])
+        assert (told.closed_set, told.member) == (True, None)
+        assert why in told.reason
+        assert "--method gpn-plus" in told.reason
+        one_class = (planted.graph, [0], ["a"], [2])
+        for ask in (partial(predictions_of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
+            with pytest.raises(FewnodeError, match=f"{why}.*; train with --method gpn-plus, or give a second class$"):
+                ask()
+        with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
+            predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_a_threshold_is_a_probability(threshold: float, model: Estimator, planted: Dataset) -> None:
+    with pytest.raises(FewnodeError, match="a probability from 0 to 1 is expected"):
+        ask(model, planted, threshold=threshold)
+    with pytest.raises(FewnodeError, match="a closed set has no threshold"):
+        ask(model, planted, threshold=0.5, closed_set=True)
+
+
+def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
+    assert read_support(table, planted) == ([3, 1], ["b", "=a"], {})
+    assert read_query(table, planted) == [3, 1, 3]
+    assert Definitions.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_support, "node,class\nnode-1,a\nnode-2,\n", "line 3: node 'node-2' has no class"),
+        (read_support, "node,class\nnode-1,a\nnode-1,b\n", "line 3: node 'node-1' is in 'b', but in 'a' on line 2"),
+        (read_support, "node,class\n", "no support node in it"),
+        (read_query, "node\n", "no node in it"),
+        (read_query, "node\nnode-1\nnobody\n", "line 3: unknown node 'nobody'"),
+        (read_support, "node,class\nnode-1,a\nnobody,a\n", "line 3: unknown node 'nobody'"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_line(
+    read, text: str, message: str, planted: Dataset, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text(text)
+    with pytest.raises(FewnodeError) as refused:
+        read(table, planted)
+    assert str(refused.value).startswith(f"{table}: ")
+    assert message in str(refused.value)

@@ -1,0 +1,172 @@
+"""`fewnode.recognise`: a network and what one looks for, nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fewnode
+from fewnode import Class, FewnodeError, UnusedInput, recognise
+from fewnode.classes.description import describe, shared_words
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.graph import Graph
+from fewnode.predict.predictions import DESCRIPTION, NONE
+from graphs import TOPICS
+
+NAMES = list(TOPICS)
+NOBODY = ClassSplit((), (), ())
+
+
+def right(found: fewnode.Predictions, data: Dataset) -> float:
+    labels = np.array(found.classes)[found.probabilities.argmax(axis=1)]
+    return float(np.mean(labels == np.array(NAMES)[data.y]))
+
+
+WAYS = {
+    "nodes": {name: [25 * c, 25 * c + 1] for c, name in enumerate(NAMES)},
+    "a name": dict.fromkeys(NAMES, ""),
+    "a sentence": {name: f"what people {words} with" for name, words in TOPICS.items()},
+    "both": {name: Class([25 * c], TOPICS[name]) for c, name in enumerate(NAMES)},
+    "mixed": {"mail": [0, 1], "vpn": TOPICS["vpn"], "games": Class([50], ""), "music": Class(["n75", "n76"])},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("transductive", [False, True])
+@pytest.mark.filterwarnings("ignore::fewnode.UnusedInput")
+def test_every_way_of_giving_classes_finds_them(worded: Dataset, way: str, transductive: bool) -> None:
+    found = recognise(worded, WAYS[way], transductive=transductive)
+    assert found.classes == sorted(NAMES)
+    assert right(found, worded) > 0.85
+    assert len(found.nodes) == worded.graph.n
+    assert np.allclose(found.probabilities.sum(axis=1), found.member, atol=1e-5)
+
+
+def test_a_sentence_helps_one_label(worded: Dataset) -> None:
+    nodes = {name: [25 * c + 3] for c, name in enumerate(NAMES)}
+    both = {name: Class(rows, TOPICS[name]) for name, rows in nodes.items()}
+    assert right(recognise(worded, both), worded) >= right(recognise(worded, nodes), worded)
+
+
+def test_some_nodes_are_asked_about_and_have_the_same_answer(worded: Dataset) -> None:
+    every, some = (recognise(worded, WAYS["nodes"], query) for query in (None, ["n9", "n60"]))
+    assert some.nodes == ["n9", "n60"]
+    assert np.allclose(some.probabilities, every.probabilities[[9, 60]], atol=1e-6)
+    assert recognise(worded, WAYS["nodes"], []).nodes == []
+
+
+def test_words_that_are_not_known_are_named_by_a_warning(worded: Dataset) -> None:
+    with pytest.warns(UnusedInput, match="class 'vpn': 'wombat' is not a word of this network"):
+        recognise(worded, {"mail": [0], "vpn": "a tunnel for a wombat"}, ["n9"])
+    with pytest.warns(UnusedInput, match="numbers in a description are not used: 128"):
+        recognise(worded, {"mail": [0], "vpn": "a tunnel of 128"}, ["n9"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recognise(worded, {"mail": [0], "vpn": "a tunnel"}, ["n9"])
+
+
+def test_a_description_that_its_nodes_disagree_with_is_said_and_counts_little(worded: Dataset) -> None:
+    """The sentences of two classes are swapped; five labels a class know better."""
+    nodes = {name: list(range(25 * c, 25 * c + 5)) for c, name in enumerate(NAMES)}
+    told = {**TOPICS, "mail": TOPICS["vpn"], "vpn": TOPICS["mail"]}
+    with pytest.warns(UnusedInput) as said:
+        wrong = recognise(worded, {name: Class(rows, told[name]) for name, rows in nodes.items()})
+    message = str(said[0].message)
+    for name in NAMES:
+        assert (f"class {name!r}: its description disagrees with its nodes" in message) == (name in ("mail", "vpn"))
+    assert right(wrong, worded) > right(recognise(worded, nodes), worded) - 0.03
+
+
+def test_one_class_alone_is_more_like_these(worded: Dataset) -> None:
+    for given in ([0, 1, 2], TOPICS["mail"]):
+        found = recognise(worded, {"mail": given})
+        best = np.argsort(-found.member)[:20]
+        assert np.mean(worded.y[best] == 0) > 0.8
+        assert set(found.labels) <= {"mail", NONE}
+
+
+def test_why_names_descriptions_too(worded: Dataset) -> None:
+    found = recognise(worded, {"mail": Class([0], TOPICS["mail"]), "vpn": TOPICS["vpn"]}, ["n9", "n30"], explain=True)
+    assert found.support == [("n0", "mail"), (DESCRIPTION, "mail"), (DESCRIPTION, "vpn")]
+    assert found.nearest[1][0] == DESCRIPTION
+    assert found.why is not None
+    assert found.why.beta[:2].sum() == pytest.approx(1)
+    assert found.why.beta[2] == pytest.approx(1)
+    assert found.support_csv().splitlines()[0] == "node,class,beta"
+    assert found.to_json()["support"][2]["node"] == DESCRIPTION
+
+
+def test_a_closed_set_and_a_threshold_are_as_everywhere(worded: Dataset) -> None:
+    assert NONE not in recognise(worded, WAYS["nodes"], closed_set=True).labels
+    strict = recognise(worded, WAYS["nodes"], threshold=1.0)
+    assert set(strict.labels) > {NONE}
+    with pytest.raises(FewnodeError, match="threshold is 7"):
+        recognise(worded, WAYS["nodes"], threshold=7)
+
+
+def test_a_graph_alone_and_a_model_of_ones_own(worded: Dataset, planted: Dataset) -> None:
+    assert recognise(worded.graph, {"a": [0, 1], "b": [30]}, [5, 40]).labels == ["a", "b"]
+    own = fewnode.Estimator("propagation", way=3, shot=3).fit(planted)
+    members = [np.flatnonzero(planted.y == c) for c in (10, 11)]
+    found = recognise(planted, {"a": members[0][:2], "b": members[1][:2]}, members[0][5:7], model=own)
+    assert found.probabilities.argmax(axis=1).tolist() == [0, 0]
+    with pytest.raises(FewnodeError, match="propagation cannot read descriptions of classes; gpn-plus can"):
+        recognise(worded, {"a": [0], "b": "a tunnel"}, model=fewnode.Estimator("propagation", 2, 1).fit(_based(worded)))
+
+
+def _based(data: Dataset) -> Dataset:
+    return replace(data, split=ClassSplit((0, 1), (2, 3), ()))
+
+
+# --- bad input: answered, or refused in a sentence that helps ---------------------------------------------------------
+
+
+def test_one_node_every_node_and_a_node_twice(worded: Dataset) -> None:
+    assert recognise(worded, {"mail": [0]}).labels[0] == "mail"
+    every = {name: np.flatnonzero(worded.y == c) for c, name in enumerate(NAMES)}
+    found = recognise(worded, every)
+    assert found.labels == [NAMES[c] for c in worded.y], "a support node is in the class it was given for"
+    with pytest.raises(FewnodeError, match="support has node 'n0' twice; give it once"):
+        recognise(worded, {"mail": [0, 0], "vpn": [30]})
+    with pytest.raises(FewnodeError, match="support node 'n0' is in two classes, 'mail' and 'vpn'"):
+        recognise(worded, {"mail": [0], "vpn": [0]})
+
+
+@pytest.mark.parametrize("x", [np.ones((100, 4)), np.zeros((100, 4)), sp.csr_array((100, 4)), np.zeros((100, 0))])
+def test_attributes_that_say_nothing_leave_it_to_the_edges(worded: Dataset, x: object) -> None:
+    data = replace(worded, graph=Graph(worded.graph.adj, x), feature_names=None)
+    found = recognise(data, {name: list(range(25 * c, 25 * c + 5)) for c, name in enumerate(NAMES)})
+    assert right(found, worded) > 0.5
+    alone = replace(data, graph=Graph.from_edges(np.zeros((2, 0), np.int64), 100, x))
+    with pytest.raises(FewnodeError, match="give a table of edges, or columns that describe nodes"):
+        recognise(alone, {"mail": [0], "vpn": [30]})
+
+
+def test_no_edges_leave_it_to_the_attributes(worded: Dataset) -> None:
+    alone = replace(worded, graph=Graph.from_edges(np.zeros((2, 0), np.int64), 100, worded.graph.x))
+    assert right(recognise(alone, WAYS["nodes"]), worded) > 0.6
+
+
+def test_fifty_classes_of_very_unequal_shots(planted: Dataset) -> None:
+    data = replace(planted, split=NOBODY)
+    given = {f"c{c}": np.flatnonzero(planted.y == c)[: 1 + c] for c in range(15)}
+    given |= {f"lone {i}": [int(np.flatnonzero(planted.y == i % 15)[20 + i // 15])] for i in range(35)}
+    found = recognise(data, given)
+    assert found.probabilities.shape == (planted.graph.n, 50)
+    assert np.isfinite(found.probabilities).all()
+
+
+def test_the_words_that_speak_for_a_node_are_named(worded: Dataset) -> None:
+    """A word of the description that the node has itself, or one that only a neighbour has, with its name."""
+    found = recognise(worded, {NAMES[0]: ""}, explain=True, threshold=0.0)
+    described = describe(worded, "", NAMES[0])
+    assert found.words is not None
+    for node, text in zip(found.nodes, found.words, strict=True):
+        (shared,) = shared_words(described, worded, [worded.node(node)])
+        near = [f"{word} ({worded.node_name(other)})" for word, other in shared.near]
+        assert text == " ".join([*shared.own, *near])
+    assert "words" in found.to_csv().splitlines()[0]

@@ -1,0 +1,506 @@
+"""A real Ray cluster of two nodes on this machine: the results are those of one process, also when a worker dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.episodes import EpisodeSampler
+from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator, load_model
+from fewnode.experiment.grid import read_grid
+from fewnode.experiment.ledger import FILE, read_ledger
+from fewnode.experiment.results import TABLE
+from fewnode.experiment.run import experiment
+from fewnode.graph import Graph
+from fewnode.methods.plus import GPNPlus
+from fewnode.represent import blocks
+from fewnode.represent.blocks import Propagation, open_prepared, prepare
+from fewnode.represent.workspace import Workspace
+from fewnode.scale import cluster
+from fewnode.scale.bulk import Bulk, classify
+from fewnode.scale.cluster import NodeReply, RayTeam, block_runner, connected, each, judge
+from fewnode.storage.checkpoint import CHECKPOINT
+from fewnode.storage.io import load_dataset, save_dataset
+from graphs import planted
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("opened_anew")]
+ray_module = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module", name="nodes")
+def _nodes() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    source = str(Path(__file__).parents[2] / "src")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = source
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes.add_node(num_cpus=1)
+    yield nodes
+    ray_module.shutdown()
+    nodes.shutdown()
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture(name="ray")
+def _ray(nodes: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """This process, connected: once for all tests in a row that want to be."""
+    if not ray_module.is_initialized():
+        ray_module.init(nodes.address, log_to_driver=False)
+        ray_module.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return ray_module
+
+
+def workers(nodes: Any) -> list[int]:
+    """The processes that do the work of this cluster."""
+    raylets = {process.process.pid for node in nodes.list_all_nodes() for process in node.all_processes["raylet"]}
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in raylets and (path / "cmdline").read_bytes().startswith(b"ray::"):
+                found.append(int(path.name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+def kill_one(nodes: Any, busy: bytes) -> int:
+    """Kill a worker that is at it."""
+    for _ in range(200):
+        for pid in workers(nodes):
+            try:
+                if busy in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    return pid
+            except OSError:
+                continue
+        time.sleep(0.05)
+    raise AssertionError("no worker is at work")
+
+
+@pytest.fixture(scope="module", name="home")
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = planted()
+    home = tmp_path_factory.mktemp("network") / "data"
+    save_dataset(replace(data, graph=Graph(data.graph.adj, data.graph.x.toarray()), feature_names=None), home)
+    return home
+
+
+# --- the grid -----------------------------------------------------------------------------------------------------
+
+METHODS = """
+import os, signal, time
+from pathlib import Path
+import numpy as np
+
+class Dies:
+    \"\"\"Takes its process with it, the first time.\"\"\"
+    def __init__(self, mark="", seed=0):
+        self.mark, self.seed = mark, seed
+    def fit(self, graph, train, valid):
+        if self.mark and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self
+    def predict_proba(self, graph, task):
+        return np.full((task.query.size, task.n_way), 1 / task.n_way, np.float32)
+"""
+
+GRID = """
+[defaults]
+datasets = "network/data"
+tasks = 6
+seeds = 2
+way = 3
+shot = 3
+[[compare]]
+methods = ["gpn", "dies"]
+[methods.gpn]
+options = { episodes = 10 }
+[methods.dies]
+method = "methods.py:Dies"
+options = { mark = "MARK" }
+"""
+
+
+def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(nodes: Any, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "network").symlink_to(home.parent)
+    (tmp_path / "methods.py").write_text(METHODS)
+    mark = tmp_path / "mark"
+    (tmp_path / "grid.toml").write_text(GRID.replace("MARK", str(mark)))
+    grid = read_grid(tmp_path / "grid.toml")
+    done = experiment(grid, tmp_path / "ray", 2, "ray", address=nodes.address)
+    assert (done.total, done.done, done.failed) == (4, 4, 0)
+    assert mark.exists()  # so it was killed, and has been run again
+    experiment(grid, tmp_path / "local", 1)
+    assert (tmp_path / "ray" / TABLE).read_bytes() == (tmp_path / "local" / TABLE).read_bytes()
+    lines = [json.loads(line)["id"] for line in (tmp_path / "ray" / FILE).read_text().splitlines()]
+    assert len(lines) == len(set(lines)) == len(read_ledger(tmp_path / "local")[0])
+
+
+# --- blocks -------------------------------------------------------------------------------------------------------
+
+
+def plan(home: Path, rows: int) -> Propagation:
+    data = load_dataset(home)
+    return replace(Propagation.plan(data.graph, rows=rows), columns=45)
+
+
+class Mortal:
+    """A stage that takes its process with it in the middle of a block, the first time."""
+
+    def __init__(self, stage: blocks.Stage, mark: Path, last: tuple[int, ...] = (3, 0)) -> None:
+        self.stage, self.mark, self.last, self.keys = stage, mark, last, stage.keys
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.stage.path(key)
+
+    def make(self, key: tuple[int, ...]) -> None:
+        if key == self.last and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.stage.make(key)
+
+
+def test_propagation_is_the_same_also_when_a_worker_dies(ray: Any, home: Path, tmp_path: Path) -> None:
+    work, mark, seen = plan(home, rows=60), tmp_path / "mark", []
+    blocks.finish(Mortal(work, mark), block_runner(ray, 2, 1 << 30), lambda done, total: seen.append(done))
+    assert mark.exists()
+    assert seen == list(range(len(work.keys) + 1))  # each block once
+    prepare(work, resume=True)
+    graph = load_dataset(home).graph
+    found = open_prepared(graph)
+    assert found is not None
+    assert float((found.p - ReceptiveFields.of(graph).p).abs().max()) <= 1e-6
+
+
+def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
+    if not (home / "prepared" / "prepared.json").exists():
+        prepare(plan(home, rows=100))
+    Estimator("gpn", 3, 3, episodes=10).fit(load_dataset(home)).save(tmp_path / "run")
+    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
+    classify(job, tmp_path / "here.csv")
+    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+
+
+def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(ray: Any, home: Path, tmp_path: Path) -> None:
+    data, mark = load_dataset(home), tmp_path / "mark"
+    there = block_runner(ray, 2, None)
+
+    def dying(stage: blocks.Stage, keys: Any, done: Callable[[], None]) -> None:
+        there(Mortal(stage, mark, (1,)), keys, done)
+
+    found = []
+    for workspace in (None, Workspace.of(data.graph, tmp_path / "views", {}, None, dying)):
+        method = GPNPlus(rank=64)
+        method.workspace = workspace
+        found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
+    assert mark.exists()
+    assert torch.equal(*(method.embedding(data.graph)[0] for method in found))
+
+
+def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp_path: Path) -> None:
+    Estimator("gpn-plus", 3, 3).fit(load_dataset(home)).save(tmp_path / "run")
+    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
+    classify(job, tmp_path / "here.csv")
+    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+
+
+class Full:
+    """A stage whose disk is full."""
+
+    keys = ((0,),)
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return Path(self.name)
+
+    def make(self, key: tuple[int, ...]) -> None:
+        raise OSError(28, "No space left on device", self.name)
+
+
+def test_what_goes_wrong_elsewhere_is_said_here(ray: Any, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught:
+        blocks.finish(Full(str(tmp_path / "full")), block_runner(ray, 2, None))
+    assert caught.value.errno == 28
+    with pytest.raises(FewnodeError, match="no such file"):
+        list(each(ray, load_dataset, {0: (tmp_path,)}, 1))
+
+
+# --- training -----------------------------------------------------------------------------------------------------
+
+
+class Both:
+    """Two shares computed one after the other in this process: what two workers should give, to the last digits.
+
+    Not one process with batches twice as large: where a gradient is but rounding noise, Adam makes a step of it.
+    """
+
+    size, leads = 2, True
+
+    def begin(self, rate: float) -> None:
+        pass
+
+    def mean(self, model: torch.nn.Module, own: Callable[[int], Any], t: int) -> Any:
+        (one, first), (other, second) = own(2 * t), own(2 * t + 1)
+        return (one + other) / 2, [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+
+    def agree(self, value: float) -> float:
+        return value
+
+
+def settings(episodes: int, dropout: float = 0.3) -> Estimator:
+    return Estimator("gpn", 3, 3, episodes=episodes, dropout=dropout)
+
+
+def test_a_step_of_two_workers_is_the_mean_over_their_episodes(ray: Any, home: Path) -> None:
+    model, data = settings(5, dropout=0.0), load_dataset(home)
+    train = EpisodeSampler(data, "train", 3, 3)
+    networks, own = model.method_.learner(0.0, data.graph, train)
+    team = RayTeam(ray, 2, model.settings, str(home), None)
+    team.begin(0.0)
+    value, gradients = team.mean(networks, lambda k: pytest.fail("computed there"), 7)
+    shares = [own(14), own(15)]
+    expected = sum(value for value, _ in shares) / 2
+    means = [torch.stack(parts).mean(dim=0) for parts in zip(*(found for _, found in shares), strict=True)]
+    assert value == pytest.approx(expected, abs=1e-5)
+    for found, mean in zip(gradients, means, strict=True):
+        assert torch.allclose(found, mean, atol=1e-5)
+
+
+@pytest.mark.check
+def test_training_goes_on_when_a_worker_dies(ray: Any, nodes: Any, home: Path) -> None:
+    data, killed = load_dataset(home), []
+    model = settings(20)
+    team = RayTeam(ray, 2, model.settings, str(home), None)
+    real = team.mean
+
+    def mean(networks: Any, own: Callable[[int], Any], t: int) -> Any:
+        if t == 5:
+            killed.append(kill_one(nodes, b"Learner"))
+        return real(networks, own, t)
+
+    team.mean = mean  # type: ignore[method-assign]
+    model.fit(data, team=team)
+    alone = settings(20).fit(data, team=Both())
+    assert killed
+    for name, tensor in alone.method_.state().items():
+        assert torch.allclose(model.method_.state()[name], tensor, atol=1e-5), name
+    assert model.method_.history_.done == 20
+
+
+def torchrun(home: Path, out: Path, episodes: int, *more: str) -> subprocess.Popen[str]:
+    options = ["--data", str(home), "--method", "gpn", "--way", "3", "--shot", "3"]
+    options += ["--episodes", str(episodes), "--dropout", "0.3"]
+    run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    run.append(f"--rdzv-endpoint=127.0.0.1:{free_port()}")
+    command = [*run, *more, "-m", "fewnode", "train", *options, "--resume", "--json", "--out", str(out)]
+    source = str(Path(__file__).parents[2] / "src")
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def is_as_alone(home: Path, out: Path, episodes: int) -> None:
+    alone = settings(episodes).fit(load_dataset(home), team=Both())
+    for name, tensor in load_model(out).method_.state().items():
+        assert torch.allclose(alone.method_.state()[name], tensor, atol=1e-5), name
+
+
+@pytest.mark.check
+def test_torchrun_gives_the_same(home: Path, tmp_path: Path) -> None:
+    out, err = (process := torchrun(home, tmp_path / "run", 10)).communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert json.loads(out)["episodes"] == 10
+    assert "2 workers: a step is the mean over 2 episodes" in err
+    is_as_alone(home, tmp_path / "run", 10)
+
+
+@pytest.mark.check
+def test_torchrun_starts_again_where_it_was(home: Path, tmp_path: Path) -> None:
+    process, deadline = torchrun(home, tmp_path / "run", 300, "--max-restarts=2"), time.monotonic() + 200
+    while not (tmp_path / "run" / CHECKPOINT).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    second = [pid for pid in children if b"RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes()]
+    os.kill(second[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=400)
+    assert process.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["episodes"] <= 300
+    is_as_alone(home, tmp_path / "run", 300)
+
+
+def test_other_methods_say_that_they_train_alone(ray: Any, home: Path) -> None:
+    model = Estimator("maml", 3, 3)
+    with pytest.raises(FewnodeError, match="several workers"):
+        model.fit(load_dataset(home), team=RayTeam(ray, 2, model.settings, str(home), None))
+
+
+# --- what is wrong with a cluster ---------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("address", ["here", "127.0.0.1:no", "127.0.0.1:99999", "ray://127.0.0.1:10001"])
+def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FewnodeError, match=rf"--address {address}: (expected HOST:PORT|no Ray)"):
+        connected(address, tmp_path).__enter__()
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(FewnodeError, match=rf"RAY_ADDRESS {address}: (expected HOST:PORT|no Ray)"):
+        connected(None, tmp_path).__enter__()
+
+
+def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    said: list[str] = []
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with connected(None, tmp_path / "a" / "b", said.append):
+        assert not (tmp_path / "a").exists(), "nothing is left of looking whether the folder is shared"
+    assert said[0].endswith("(running on this machine)")
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    with connected(None, tmp_path, said.append):
+        pass
+    assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
+
+
+@pytest.mark.check
+def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    none = subprocess.CompletedProcess([], returncode=1)
+    monkeypatch.setattr(cluster.subprocess, "run", lambda *_, **__: none)  # whatever else runs on this machine
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    said: list[str] = []
+    with connected(None, tmp_path, said.append) as ray:
+        assert len(ray.nodes()) == 1
+    assert said[0].startswith("Ray: a new cluster on this machine")
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    with pytest.raises(FewnodeError, match="RAY_ADDRESS auto: no Ray cluster runs on this machine"):
+        connected(None, tmp_path).__enter__()
+
+
+def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
+    start = time.monotonic()
+    with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(f"127.0.0.1:{free_port()}", tmp_path):
+        pass
+    with socket.socket() as other:  # somebody is there, but it is not Ray
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(address, tmp_path):
+            pass
+    assert time.monotonic() - start < 30
+
+
+def test_a_node_that_would_fail_is_refused() -> None:
+    import fewnode
+
+    good = NodeReply("10.0.0.1", fewnode.__version__, True)
+    judge([good], Path("out"))
+    for bad, message in (
+        (NodeReply("10.0.0.2", None, True), "10.0.0.2 has no fewnode"),
+        (NodeReply("10.0.0.2", "0.0.1", True), "has fewnode 0.0.1, here it is"),
+        (replace(good, shares=False), "does not see out"),
+    ):
+        with pytest.raises(FewnodeError, match=message):
+            judge([good, bad], Path("out"))
+    with pytest.raises(FewnodeError, match="no node"):
+        judge([], Path("out"))
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("text", "message"), [('__version__ = "0.0.1"', "has fewnode 0.0.1"), ("raise ImportError", "has no fewnode")]
+)
+def test_a_node_of_another_version(text: str, message: str, nodes: Any, tmp_path: Path) -> None:
+    (tmp_path / "fewnode").mkdir()
+    (tmp_path / "fewnode" / "__init__.py").write_text(text)
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    before = os.environ["PYTHONPATH"]
+    os.environ["PYTHONPATH"] = str(tmp_path)
+    other = nodes.add_node(num_cpus=1)
+    os.environ["PYTHONPATH"] = before
+    try:
+        start = time.monotonic()
+        with pytest.raises(FewnodeError, match=message), connected(nodes.address, tmp_path / "out"):
+            pass
+        assert time.monotonic() - start < 30
+    finally:
+        nodes.remove_node(other)
+
+
+@pytest.mark.check
+def test_storage_that_is_not_shared(nodes: Any, tmp_path: Path) -> None:
+    """A node in a mount namespace of its own, where the folder is another one."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("mount namespaces are not allowed here")
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    start = f"{sys.executable} -m ray.scripts.scripts start --address={nodes.address} --num-cpus=1 --block"
+    command = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none {folder} && exec {start}"]
+    node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        told, until = "", time.monotonic() + 90
+        while "does not see" not in told and time.monotonic() < until:  # it takes a while until the node is there
+            start_of_try = time.monotonic()
+            try:
+                with connected(nodes.address, folder):
+                    pass
+            except FewnodeError as error:
+                told = str(error)
+            taken = time.monotonic() - start_of_try
+        assert f"does not see {folder}" in told
+        assert taken < 30
+        assert list(folder.iterdir()) == [], "the file that nodes were asked for is gone"
+    finally:
+        os.killpg(node.pid, signal.SIGKILL)
+        node.wait()
+
+
+@pytest.mark.check
+def test_a_node_that_does_not_answer(nodes: Any, tmp_path: Path) -> None:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    other = nodes.add_node(num_cpus=1)
+    (raylet,) = other.all_processes["raylet"]
+    raylet.process.send_signal(signal.SIGSTOP)
+    try:
+        start = time.monotonic()
+        with pytest.raises(FewnodeError, match="does not answer"), connected(nodes.address, tmp_path):
+            pass
+        assert time.monotonic() - start < 30
+    finally:
+        raylet.process.send_signal(signal.SIGCONT)
+        nodes.remove_node(other)

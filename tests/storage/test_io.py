@@ -1,0 +1,591 @@
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import os
+import stat
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from safetensors.numpy import save_file
+
+from fewnode.dataset import ClassSplit, Dataset
+from fewnode.errors import FewnodeError
+from fewnode.graph import Graph
+from fewnode.machine.files import atomic_write, exclusive, one_line, read_lines, read_text, readable, write_text
+from fewnode.machine.sheets import bare, csv_text, harmless, read_table
+from fewnode.storage.io import (
+    TYPES,
+    Stream,
+    load_dataset,
+    map_safetensors,
+    read_record,
+    read_safetensors,
+    save_dataset,
+    write_record,
+    write_safetensors,
+)
+from fewnode.storage.packing import checked_csr
+
+
+@pytest.fixture
+def dense(star: Graph) -> Dataset:
+    return Dataset(star, np.array([0, -1, 1, 1]), ClassSplit((0,), (), (1,)), ("ä,b", 'q"'), ("α", "b", "", "\n"))
+
+
+def same(one: Dataset, other: Dataset) -> bool:
+    names = [(d.class_names, d.node_names, d.feature_names, d.name, d.info, d.encoding, d.split) for d in (one, other)]
+    return one.sha256 == other.sha256 and names[0] == names[1]
+
+
+def test_a_dataset_comes_back_as_it_was(planted: Dataset, dense: Dataset, tmp_path: Path) -> None:
+    for i, data in enumerate((planted, dense)):
+        save_dataset(data, tmp_path / str(i))
+        again = load_dataset(tmp_path / str(i))
+        assert same(again, data)
+        assert sp.issparse(again.graph.x) == sp.issparse(data.graph.x)
+
+
+def test_all_that_a_dataset_says_of_itself_comes_back(star: Graph, tmp_path: Path) -> None:
+    told: dict[str, Any] = {"feature_names": ("f", "g"), "name": "n", "info": {"a": [1]}, "encoding": {"b": 2}}
+    data = Dataset(star, np.array([0, 1, 2, 2]), ClassSplit((0,), (1,), (2,)), ("a", "b", "c"), None, **told)
+    save_dataset(data, tmp_path / "d")
+    again = load_dataset(tmp_path / ".." / tmp_path.name / "d")
+    assert same(again, data)
+    assert again.graph.home == tmp_path / "d"
+    assert again.graph.adj.data.dtype == np.float32
+    meta = json.loads((tmp_path / "d" / "dataset.json").read_text())
+    assert (meta["x_shape"], meta["split"]) == ([4, 2], {"train": [0], "valid": [1], "test": [2]})
+
+
+def test_no_names_at_all_come_back(tmp_path: Path) -> None:
+    empty = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()), (), (), ())
+    save_dataset(empty, tmp_path / "d")
+    assert same(load_dataset(tmp_path / "d"), empty)
+
+
+def test_a_dataset_is_never_overwritten(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    with pytest.raises(FewnodeError) as error:
+        save_dataset(dense, tmp_path / "d")
+    assert str(error.value) == f"{tmp_path / 'd'}: there is a dataset already; choose another --out"
+
+
+def test_every_flipped_bit_and_every_truncation_is_noticed(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    for path in sorted((tmp_path / "d").iterdir()):
+        good = path.read_bytes()
+        for place in range(0, len(good) * 8, 7):
+            bad = bytearray(good)
+            bad[place // 8] ^= 1 << place % 8
+            path.write_bytes(bad)
+            with pytest.raises(FewnodeError):
+                load_dataset(tmp_path / "d")
+        for length in range(0, len(good), 11):
+            path.write_bytes(good[:length])
+            with pytest.raises(FewnodeError):
+                load_dataset(tmp_path / "d")
+        path.write_bytes(good)
+    assert same(load_dataset(tmp_path / "d"), dense)
+
+
+def test_damage_is_named_with_its_file(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path)
+    path = tmp_path / "dataset.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+    for read in (load_dataset, lambda directory: read_record(directory, "dataset")):
+        with pytest.raises(FewnodeError) as error:
+            read(tmp_path)
+        assert str(error.value) == f"{path}: damaged, its SHA-256 is not the one in dataset.json"
+    assert load_dataset(tmp_path, check=False).graph.n == 4, "who has just read them through need not do it again"
+
+
+def _gone(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    del arrays["y"]
+
+
+def _other_labels(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    arrays["y"] = np.zeros(3, np.int64)
+
+
+def _no_width(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    meta["x_shape"] = [4]
+
+
+def _other_size(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    meta["x_shape"] = [5, 2]
+
+
+def _other_split(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+    meta["split"] = {"train": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_gone, "not a complete dataset ('y')"),
+        (_other_labels, "labels are int64 (3,), expected integers of shape (4,)"),
+        (_no_width, "not a complete dataset (not enough values to unpack (expected 2, got 1))"),
+        (_other_size, "4 rows, expected 5; 6 places, 6 values"),
+        (_other_split, "dataset.json: split has no 'valid'"),
+    ],
+)
+def test_a_record_whose_checksums_are_right_must_still_be_a_dataset(
+    dense: Dataset, tmp_path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None], said: str
+) -> None:
+    save_dataset(dense, tmp_path / "d")
+    meta, arrays = read_record(tmp_path / "d", "dataset")
+    change(arrays, meta)
+    write_record(tmp_path / "e", "dataset", meta, arrays)
+    with pytest.raises(FewnodeError) as error:
+        load_dataset(tmp_path / "e")
+    assert str(error.value) == f"{tmp_path / 'e'}: {said}"
+
+
+def canonical(meta: dict[str, Any]) -> str:
+    return json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def sealed(meta: dict[str, Any]) -> str:
+    """A manifest with the checksum of itself."""
+    own = hashlib.sha256(canonical(meta).encode()).hexdigest()
+    return canonical({**meta, "sha256": {**meta["sha256"], "manifest": own}})
+
+
+def test_a_record_is_a_manifest_tensors_and_texts(tmp_path: Path) -> None:
+    write_record(tmp_path / "r", "thing", {"b": "ä", "a": [1]}, {"x": np.arange(3)}, {"NOTE.md": "hello ä\n"})
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["NOTE.md", "thing.json", "thing.safetensors"]
+    assert (tmp_path / "r" / "NOTE.md").read_text() == "hello ä\n"
+    digest = hashlib.sha256((tmp_path / "r" / "thing.safetensors").read_bytes()).hexdigest()
+    meta = {"b": "ä", "a": [1], "format": "fewnode-thing-1", "sha256": {"thing.safetensors": digest}}
+    assert (tmp_path / "r" / "thing.json").read_text() == sealed(meta)
+    found, arrays = read_record(tmp_path / "r", "thing")
+    assert (found, list(arrays), arrays["x"].tolist()) == (meta, ["x"], [0, 1, 2])
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_record(tmp_path / "n", "thing", {"a": float("nan")}, {})
+    assert not (tmp_path / "n" / "thing.json").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "3\n",
+        "[]\n",
+        "{}\n",
+        '{\n "sha256": 3\n}\n',
+        canonical({"format": "fewnode-thing-1", "sha256": {}}),
+        sealed({"format": "fewnode-thing-1", "sha256": {}}).replace("thing-1", "thing-2"),
+        sealed({"format": "fewnode-thing-1", "sha256": {}}).replace("\n ", "\n  "),
+        sealed({"format": "fewnode-thing-1", "sha256": {}})[:-1],
+        pytest.param("[" * 99_999, id="deep"),
+    ],
+)
+def test_a_manifest_is_as_it_was_written(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "thing.json"
+    path.write_text(text)
+    with pytest.raises(FewnodeError) as error:
+        read_record(tmp_path, "thing")
+    assert str(error.value) == f"{path}: damaged or edited by hand; its checksum does not match"
+
+
+@pytest.mark.parametrize("given", ["fewnode-thing-2", None])
+def test_a_manifest_is_of_its_kind(tmp_path: Path, given: str | None) -> None:
+    path = tmp_path / "thing.json"
+    path.write_text(sealed({"format": given, "sha256": {}}))
+    with pytest.raises(FewnodeError) as error:
+        read_record(tmp_path, "thing")
+    assert str(error.value) == f"{path}: format {given!r}, expected 'fewnode-thing-1'"
+
+
+def test_a_manifest_may_be_exactly_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_record(tmp_path, "thing", {"lists": [[], []], "table": {}}, {"x": np.arange(3)})
+    path = tmp_path / "thing.json"
+    size = path.stat().st_size
+    for name, most, said in (
+        ("MAX_BRACKETS", 6, "more than 5 lists and tables, refused"),
+        ("MAX_MANIFEST_BYTES", size, "larger than 0 kB"),
+    ):
+        monkeypatch.setattr(f"fewnode.storage.io.{name}", most)
+        assert read_record(tmp_path, "thing")[1]["x"].size == 3
+        monkeypatch.setattr(f"fewnode.storage.io.{name}", most - 1)
+        with pytest.raises(FewnodeError) as error:
+            read_record(tmp_path, "thing")
+        assert str(error.value) == f"{path}: {said}"
+        monkeypatch.undo()
+
+
+def test_tensors_lie_in_the_file_wider_ones_first(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    narrow, wide = np.array([[1, 2], [3, 4]], np.uint8).T, np.array([5.0, 6.0])
+    stream = Stream(np.dtype(np.int64), (2,), iter([np.array([7], np.int32), np.array([8])]))
+    digest = write_safetensors(path, {"ä": narrow, "b": wide, "a": stream, "c": np.zeros((0, 3), np.float32)})
+    header = (
+        '{"a":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},'
+        '"b":{"dtype":"F64","shape":[2],"data_offsets":[16,32]},'
+        '"c":{"dtype":"F32","shape":[0,3],"data_offsets":[32,32]},'
+        '"ä":{"dtype":"U8","shape":[2,2],"data_offsets":[32,36]}}'
+    ).encode()
+    header += b" " * (-len(header) % 8)
+    body = np.array([7, 8]).tobytes() + wide.tobytes() + bytes([1, 3, 2, 4])
+    assert path.read_bytes() == len(header).to_bytes(8, "little") + header + body
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_every_header_ends_at_a_multiple_of_eight(tmp_path: Path) -> None:
+    for length in range(1, 9):
+        write_safetensors(tmp_path / "t", {"x" * length: np.zeros(1)})
+        blob = (tmp_path / "t").read_bytes()
+        size = int.from_bytes(blob[:8], "little")
+        assert (size % 8, len(blob)) == (0, 8 + size + 8)
+        assert size - len(blob[8 : 8 + size].rstrip(b" ")) < 8
+
+
+def test_tensors_come_back_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    arrays = {name: np.array([[0, 1, 1], [1, 0, 1]]).astype(code) for name, code in TYPES.items()}
+    arrays |= {"alone": np.array(3.5), "none": np.zeros((2, 0), np.int32)}
+    write_safetensors(path, arrays)
+    found = map_safetensors(path)
+    assert sorted(found) == sorted(arrays)
+    for name, array in arrays.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(found[name], array)
+        assert not found[name].flags.writeable
+    header, tensors = read_safetensors(path)
+    assert header == {}
+    assert torch.equal(tensors["F32"], torch.from_numpy(arrays["F32"]))
+    assert sorted(tensors) == sorted(arrays)
+    save_file({"x": arrays["F32"]}, path, metadata={"step": "3"})
+    assert read_safetensors(path)[0] == {"step": "3"}
+
+
+def test_a_missing_or_strange_file_is_named(dense: Dataset, tmp_path: Path) -> None:
+    save_dataset(dense, tmp_path / "d")
+    (tmp_path / "d" / "dataset.safetensors").unlink()
+    with pytest.raises(FewnodeError, match=r"dataset\.safetensors: no such file"):
+        load_dataset(tmp_path / "d")
+    os.mkfifo(tmp_path / "d" / "dataset.safetensors")
+    with pytest.raises(FewnodeError, match="not a regular file"):
+        load_dataset(tmp_path / "d")
+
+
+def test_only_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path, message in (
+        (tmp_path, "not a regular file"),
+        (tmp_path / "file" / "below", "no such file"),
+        (tmp_path / "nul\0", "no such file"),
+    ):
+        with pytest.raises(FewnodeError, match=message), readable(path):
+            pass
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(FewnodeError, match="not a regular file"), atomic_write(tmp_path / name):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_kill_left_is_swept_away_by_the_next_write(tmp_path: Path) -> None:
+    for name in (".a.0123abcd.fewnode-part", ".b.0123abcd.fewnode-part"):
+        (tmp_path / name).write_text("half")
+    write_text(tmp_path / "a", "whole")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".b.0123abcd.fewnode-part", "a"]
+    with exclusive(tmp_path):
+        pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "a"]
+
+
+def test_only_what_nobody_writes_to_is_swept_away(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 70)
+    start = f".{'n' * 60}"
+    left, held, other = (tmp_path / f"{start}.{end}" for end in ("0.fewnode-part", "1.fewnode-part", "2.part"))
+    left.write_text("half")
+    other.write_text("of somebody else")
+    os.mkfifo(tmp_path / f"{start}.pipe.fewnode-part")
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_text(target, "whole")
+    assert not left.exists()
+    assert other.exists()
+    assert held.exists()
+    write_text(target, "again")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted([other.name, target.name])
+
+
+def test_what_a_kill_left_below_is_swept_away_too(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "below", tmp_path / "below" / "deep"):
+        folder.mkdir(exist_ok=True)
+        (folder / ".x.0123abcd.fewnode-part").write_text("half")
+    with exclusive(tmp_path):
+        left = [path for path in tmp_path.rglob("*") if path.name.endswith("part")]
+    assert left == [tmp_path / "below" / "deep" / ".x.0123abcd.fewnode-part"]
+
+
+def test_a_file_is_synced_and_then_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[bool, int]] = []
+    monkeypatch.setattr(
+        "os.fsync", lambda file: synced.append((stat.S_ISDIR(os.fstat(file).st_mode), os.fstat(file).st_ino))
+    )
+    before = os.listdir("/proc/self/fd")
+    write_text(tmp_path / "new" / "file", "ä")
+    assert synced == [(False, (tmp_path / "new" / "file").stat().st_ino), (True, (tmp_path / "new").stat().st_ino)]
+    assert len(os.listdir("/proc/self/fd")) == len(before), "and all is closed again"
+    assert (tmp_path / "new" / "file").read_bytes() == "ä".encode()
+
+
+def test_others_may_use_a_lock_as_far_as_the_umask_lets_them(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with exclusive(tmp_path):
+            assert stat.S_IMODE((tmp_path / ".lock").stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
+def test_a_text_may_be_exactly_so_long(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"\xef\xbb\xbf\xc3\xa4b")
+    assert read_text(path, 6) == "äb"
+    with pytest.raises(FewnodeError) as error:
+        read_text(path, 5)
+    assert str(error.value) == f"{path}: larger than 0 kB"
+    path.write_bytes(bytes((1 << 21) + 1))
+    with pytest.raises(FewnodeError) as error:
+        read_text(path, 1 << 21)
+    assert str(error.value) == f"{path}: larger than 2,048 kB"
+    path.write_bytes(b"ab\xff")
+    with pytest.raises(FewnodeError) as error:
+        read_text(path, 3)
+    assert str(error.value) == f"{path}: line 1: byte 2 is not UTF-8; save it as UTF-8"
+
+
+@pytest.mark.parametrize("read", [map_safetensors, read_safetensors])
+def test_a_header_may_not_ask_for_much(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "t.safetensors"
+    many = ",".join(f'"{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}' for i in range(1001))
+    for header, message in (
+        (b"\xff" * 8, "a header beyond 1 MB"),
+        ((len(many) + 2).to_bytes(8, "little") + b"{" + many.encode() + b"}", "1,001 tensors, expected at most 1,000"),
+        (b"\0" * 8, "not a readable safetensors file"),
+        (b"", "not a readable safetensors file"),
+    ):
+        path.write_bytes(header)
+        with pytest.raises(FewnodeError, match=message):
+            read(path)
+
+
+def test_a_manifest_is_short(dense: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_dataset(dense, tmp_path / "d")
+    monkeypatch.setattr("fewnode.storage.io.MAX_BRACKETS", 3)
+    with pytest.raises(FewnodeError, match="more than 3 lists and tables"):
+        load_dataset(tmp_path / "d")
+    monkeypatch.setattr("fewnode.storage.io.MAX_MANIFEST_BYTES", 100)
+    with pytest.raises(FewnodeError, match="larger than 0 kB"):
+        load_dataset(tmp_path / "d")
+
+
+def test_a_stream_has_what_it_announced(tmp_path: Path) -> None:
+    short = Stream(np.dtype(np.float32), (3, 2), iter([np.zeros((2, 2))]))
+    with pytest.raises(FewnodeError, match=r"x has 16 bytes, 24 were announced"):
+        write_safetensors(tmp_path / "x.safetensors", {"x": short})
+    assert list(tmp_path.iterdir()) == []
+
+
+def matrix(**change: Any) -> sp.csr_array:
+    """[[5, 0, 6], [0, 0, 0], [0, 7, 0]], or what becomes of it."""
+    parts = {"data": np.array([5, 6, 7]), "indices": np.array([0, 2, 1]), "indptr": np.array([0, 2, 2, 3]), **change}
+    return checked_csr(**{"shape": (3, 3), **parts})
+
+
+@pytest.mark.parametrize("kind", ["b1", "i1", "i8", "u2", "u8", "f2", "f4", "f8"])
+def test_a_sparse_matrix_of_any_numbers(kind: str) -> None:
+    found = matrix(
+        data=np.array([1, 0, 1], kind), indices=np.array([0, 2, 1], "u4"), indptr=np.array([0, 2, 2, 3], "i4")
+    )
+    assert found.dtype == np.float32
+    assert found.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
+    assert matrix().toarray().tolist() == [[5, 0, 6], [0, 0, 0], [0, 7, 0]]
+
+
+def test_a_sparse_matrix_is_made_where_its_numbers_are() -> None:
+    data = np.array([5, 6, 7], np.float32)
+    assert np.shares_memory(matrix(data=data).data, data)
+    assert matrix(indices=np.array([1, 1, 1]), indptr=np.arange(4)).toarray()[:, 1].tolist() == [5, 6, 7]
+    none = np.zeros(0, np.int64)
+    assert matrix(data=none, indices=none, indptr=np.zeros(4, np.int64), shape=(3, 0)).shape == (3, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isinf(matrix(data=np.array([1e300, 1, 1])).data[0])
+
+
+ASCEND = "the starts of the rows do not ascend from 0 to the number of values"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"data": np.ones((1, 3))}, "not a sparse matrix"),
+        ({"indices": np.array([[0, 2, 1]])}, "not a sparse matrix"),
+        ({"indptr": np.array([[0, 2, 2, 3]])}, "not a sparse matrix"),
+        ({"indices": np.array([0.0, 2, 1])}, "not a sparse matrix"),
+        ({"indptr": np.array([0.0, 2, 2, 3])}, "not a sparse matrix"),
+        ({"shape": (2, 3)}, "3 rows, expected 2; 3 places, 3 values"),
+        ({"shape": (4, 3)}, "3 rows, expected 4; 3 places, 3 values"),
+        ({"data": np.ones(2)}, "3 rows, expected 3; 3 places, 2 values"),
+        ({"data": np.ones(4)}, "3 rows, expected 3; 3 places, 4 values"),
+        ({"data": np.ones(3, complex)}, "3 rows, expected 3; 3 places, 3 values"),
+        ({"indptr": np.array([1, 2, 2, 3])}, ASCEND),
+        ({"indptr": np.array([-1, 2, 2, 3])}, ASCEND),
+        ({"indptr": np.array([0, 2, 2, 2])}, ASCEND),
+        ({"indptr": np.array([0, 2, 2, 4])}, ASCEND),
+        ({"indptr": np.array([0, 2, 1, 3], np.uint64)}, ASCEND),
+        ({"indptr": np.array([0, 5, 0, 3])}, ASCEND),
+        ({"indices": np.array([0, 3, 1])}, "a place outside of the 3 columns"),
+        ({"indices": np.array([-1, 2, 1])}, "a place outside of the 3 columns"),
+    ],
+)
+def test_a_sparse_matrix_from_a_strange_file(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(FewnodeError) as error:
+        matrix(**change)
+    assert str(error.value) == said
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="closed"), atomic_write(path) as file:  # noqa: PT012
+        file.write(b"half")
+        file.close()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_directory_has_one_writer(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "run"):  # noqa: SIM117
+        with pytest.raises(FewnodeError, match="another process"), exclusive(tmp_path / "run"):
+            pass
+    with exclusive(tmp_path / "run"):
+        pass
+
+
+def test_tables(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffclass,node\r\n"a, b",x\r\n\r\n c , y \r\n')
+    assert read_table(path, ["node", "class"]) == [(2, ["x", "a, b"]), (4, ["y", "c"])]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_of_a_table_end_as_on_any_machine(tmp_path: Path, end: str) -> None:
+    rows = [" x , node,class ", 'a,b,"two, words"', " , ,", "", "d,e,f"]
+    (tmp_path / "t.csv").write_bytes(end.join(rows).encode())
+    assert read_table(tmp_path / "t.csv", ["class", "x"]) == [(2, ["two, words", "a"]), (5, ["f", "d"])]
+    assert read_table(tmp_path / "t.csv", ["x"])[1] == (5, ["d"])
+
+
+@pytest.mark.parametrize("mark", ";\t|")
+def test_a_small_table_may_have_other_separators(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "t.csv").write_text(f"node{mark}class\nx{mark}a, b\n")
+    assert read_table(tmp_path / "t.csv", ["node", "class"]) == [(2, ["x", "a, b"])]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"nodes, class\n", "line 1: column 'node' is missing; the header is 'nodes,class', expected 'node,class'"),
+        (b"node\n", "line 1: column 'class' is missing; the header is 'node', expected 'node,class'"),
+        (b"", "line 1: column 'node' is missing; the header is '', expected 'node,class'"),
+        (b"node,class,more\nx\n", "line 2: 1 cells, expected 3"),
+        (b"node,class,more\nx,y,z\n\nz\n", "line 4: 1 cells, expected 3"),
+        (b"node,class\nx,a, b\n", "line 2: 3 cells, expected 2"),
+        (b'node,class\nx,a\n"y,b\nz,a\n"v,b\n', "line 3: a quoted cell does not end on this line; is a quote missing?"),
+        (b'node,class\nx,a\n"y,b\nz,a\n', "line 3: a quoted cell does not end on this line; is a quote missing?"),
+        (b'node,class\nx,"a\ny,b\nz,a"\n', "line 2: a quoted cell does not end on this line; is a quote missing?"),
+        (b"node,class,class\nx,a,b\n", "column 'class' is there twice; rename one"),
+        (b"node,class\n\xff,x\n", "line 2: byte 11 is not UTF-8; save it as UTF-8"),
+        (b"node,class\n" + b"x" * 200_000 + b",a\n", "line 2: field larger than field limit (131072)"),
+    ],
+)
+def test_a_broken_table_is_named_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(FewnodeError) as error:
+        read_table(path, ["node", "class"])
+    assert str(error.value) == f"{path}: {said}"
+
+
+@pytest.mark.parametrize("read", [lambda path: read_table(path, ["a"]), lambda path: list(read_lines(path))])
+def test_a_table_is_not_endless(
+    tmp_path: Path, read: Callable[[Path], list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t").write_text("a\nb\n")
+    for module in ("files", "sheets"):
+        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 4)
+    assert read(tmp_path / "t")
+    for module in ("files", "sheets"):
+        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 3)
+    with pytest.raises(FewnodeError, match="larger than"):
+        read(tmp_path / "t")
+
+
+def test_blank_lines_are_counted_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(" a \n\n \t\nb")
+    assert list(read_lines(tmp_path / "t")) == [(1, " a "), (4, "b")]
+
+
+def test_an_error_is_told_in_a_line() -> None:
+    assert one_line(ValueError(" a\n  b ")) == "a b"
+    assert one_line(ValueError("x" * 201)) == "x" * 200
+    assert one_line(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("plain", "plain"),
+        ("a,b", '"a,b"'),
+        ('say "so"', '"say ""so"""'),
+        ("two\nlines", '"two\nlines"'),
+        ("a\rb", '"a\rb"'),
+        ("=1+1", "'=1+1"),
+        ("'=1+1", "''=1+1"),
+        ("'quoted'", "'quoted'"),
+        ("-5", "-5"),
+        ("-five, six", '"\'-five, six"'),
+    ],
+)
+def test_a_cell_is_quoted_where_it_must_be_and_comes_back(tmp_path: Path, cell: str, written: str) -> None:
+    text = csv_text([["node", "class"], ["x", cell]])
+    assert text == f"node,class\nx,{written}\n"
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    if len(cell.splitlines()) > 1:  # a quote that was lost looks like this
+        with pytest.raises(FewnodeError, match="line 2: a quoted cell does not end on this line"):
+            read_table(tmp_path / "t.csv", ["node", "class"])
+        [_, [_, found]] = csv.reader(io.StringIO(text, newline=""))
+    else:
+        [(_, (_, found))] = read_table(tmp_path / "t.csv", ["node", "class"])
+    assert bare(found) == cell
+
+
+@pytest.mark.parametrize("first", "=+-@\t\r\n＝＋－＠")
+def test_what_a_spreadsheet_would_compute_is_text(first: str) -> None:
+    for cell in (f"{first}a", f"'{first}a", first):
+        assert harmless(cell) == f"'{cell}"
+        assert bare(harmless(cell)) == cell
+    assert bare(f"{first}a") == f"{first}a"
+
+
+@pytest.mark.parametrize("cell", ["", "a", "a=b", "'", "'a'", "-5", "+1.5e-3", "-.5", "1", "'1"])
+def test_what_a_spreadsheet_would_not_compute_stays(cell: str) -> None:
+    assert harmless(cell) == bare(cell) == cell
