@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.description import opaque
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
@@ -235,13 +236,18 @@ class OnlineNetwork:
         data, method = self._part(first)
         model = copy.copy(self.anchor.model)
         model.method_ = method
-        described = self.anchor.described([each._replace(nodes=()) for each in given])
+        described = self.anchor.described([each._replace(nodes=()) for each in given if not self._is_mute(each)])
         no: dict[Hashable, Nodes] = {each.name: list(each.rejected) for each in given if each.rejected}
         found = Answerer(model, data, list(support), list(support.values()), described, rejected=no)
         for old in list(self._ready)[: max(0, len(self._ready) - KEPT + 1)]:
             self._ready.pop(old, None)
         self._ready[key] = found, [overlay.nodes[i].z for i in numbers if i in overlay.nodes]
         return found
+
+    def _is_mute(self, given: GivenClass) -> bool:
+        """Whether a class has nodes and only a name that says nothing here; then its nodes count alone."""
+        empty = given.description is not None and not given.description.strip()
+        return empty and bool(given.nodes) and opaque(self.anchor.data, given.name)
 
     def _known(self, name: str) -> int:
         number = self.number(name)
