@@ -61,7 +61,7 @@ def five_way(shot, interval):
 
 
 def measured():
-    cells = five_way(5, interval=False)[0]
+    cells, seeds = five_way(5, interval=False)
     methods = (
         "gpn",
         "maml",
@@ -69,13 +69,14 @@ def measured():
         "deepwalk",
         "logistic",
         "correct-and-smooth",
-        "naq",
+        "grace",
         "propagation",
         "gpn-plus",
     )
     names = {"debian": "Debian", "amazon_clothing_test20": "Amazon-Clothing, 20 classes"}
     names |= {"coauthor_cs": "Coauthor-CS", "nell_partial": "NELL, in part", "wikispeedia": "Wikispeedia"}
     rows = [[name, *(cells.get((network, method), "") for method in methods)] for network, name in names.items()]
+    rows.append(["trainings", *(seeds[method] for method in methods)])
     return made(["5-way 5-shot, %", *map(written, methods)], rows)
 
 
@@ -113,8 +114,9 @@ def elsewhere():
     for row in study("elsewhere"):
         key = row["network"], row["method"]
         ours = " / ".join(cells.get(key, "").rstrip(" ?†").strip("*") for cells, _ in found.values())
-        rows.append([row["network"], written(row["method"]), f"{row['1']} / {row['5']}", ours])
-    return made(["network", "method", "elsewhere", "here"], rows)
+        seeds = found[5][1].get(row["method"], "")
+        rows.append([row["network"], written(row["method"]), f"{row['1']} / {row['5']}", ours, seeds])
+    return made(["network", "method", "elsewhere", "here", "seeds"], rows)
 
 
 # --- three class splits -------------------------------------------------------------------------------------------

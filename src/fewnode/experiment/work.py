@@ -90,7 +90,7 @@ def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
 
 def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], shared: bool) -> Record:
     cell, data = planned.cell, open_dataset(planned.source)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     if cell.kind == "case" and isinstance(model, Estimator):
         found: dict[str, Any] = {"case": look(model, data, cell)}
     else:
@@ -102,6 +102,7 @@ def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], share
     provenance = {
         **_versions(),
         "fit_cpu_seconds": round(fit[1], 3),
+        "evaluate_cpu_seconds": round(time.process_time() - cpu, 3),
         "memory_mb": _peak_mb(),
         "shared_training": shared,
         "episodes": history.done if history else None,
