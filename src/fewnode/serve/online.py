@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.class_labels import UNKNOWN
+from fewnode.classes.description import opaque
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.description import opaque
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
