@@ -19,7 +19,7 @@ def model_card(meta: Mapping[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # who only reads a model needs none of it
 
     environment = Environment(  # nosec B701
-        loader=PackageLoader("fewnode", ""),
+        loader=PackageLoader("fewnode", "model"),
         autoescape=False,  # noqa: S701 - Markdown: names go through `plain`, or are quoted
         undefined=StrictUndefined,
         trim_blocks=True,
