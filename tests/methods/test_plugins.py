@@ -345,7 +345,7 @@ if __name__ == "__main__":
     from pathlib import Path
     from fewnode import Estimator
     from graphs import planted
-    Estimator(MyMethod, way=3, shot=3, power=0.2).fit(planted()).save(Path(__file__).parents[1] / "run")
+    Estimator(MyMethod, way=3, shot=3, power=0.2).fit(planted()).save(Path(__file__).parent / "run")
 """
     )
     runpy.run_path(str(tmp_path / "mine.py"), run_name="__main__")

@@ -85,7 +85,7 @@ def cells(text: str) -> list[str]:
 def test_no_table_holds_a_formula(evil: Dataset, tmp_path: Path, figure: Figure) -> None:
     model = Estimator("propagation", 3, 2, steps=1, teleport=0.0, scaling="l2", centre=False, distance="cosine")
     model.fit(evil)
-    names = [FORMULAS[v % len(FORMULAS)] for v in range(22)]
+    names = [f"{FORMULAS[v % len(FORMULAS)]}{v % len(FORMULAS)}" for v in range(22)]  # none looks like another
     answer = predictions_of(model, evil, range(22), names, range(40), explain=True)
     tables = [answer.to_csv(), answer.support_csv(), csv_text([EVIL])]
     for path in export_tables(evil, tmp_path / "tables", "csv"):

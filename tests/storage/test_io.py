@@ -531,10 +531,10 @@ def test_a_table_is_not_endless(
 ) -> None:
     (tmp_path / "t").write_text("a\nb\n")
     for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 4)
+        monkeypatch.setattr(f"fewnode.machine.{module}.MAX_TABLE_BYTES", 4)
     assert read(tmp_path / "t")
     for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode.{module}.MAX_TABLE_BYTES", 3)
+        monkeypatch.setattr(f"fewnode.machine.{module}.MAX_TABLE_BYTES", 3)
     with pytest.raises(FewnodeError, match="larger than"):
         read(tmp_path / "t")
 
