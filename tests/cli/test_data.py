@@ -510,7 +510,6 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
         (("--relation", "kind", "--directed", "buy"), "unknown relation 'buy' (did you mean 'buys'?)"),
         (("--time", "kind", "--half-life", "1d"), "column 'kind': found 'views', expected a date"),
         (("--time", "day", "--half-life", "a month"), "such as 30d"),
-        (("--time", "day",), "give a half-life such as 30d"),
         (("--half-life", "3d"), "need the column that says when"),
         (("--repeated", "never"), "expected sum, count, once"),
         (("--label-separator", "A"), "'A' has an empty part"),

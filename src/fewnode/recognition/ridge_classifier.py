@@ -61,15 +61,18 @@ class RidgeClassifier(Prototypical):
         return LabelledRows.of(rows, task.support_y, self._said(graph, task.described), task.described.y, self.worth_)
 
     def _said(self, graph: Graph, described: Described) -> Float[Tensor, "m d"]:
-        """z of descriptions. Each is compared with every node, so what it gave is remembered."""
+        """z of descriptions. Each is compared with every node, so what it gave is remembered.
+
+        Each on its own: a service that learns of them one by one has the same bits as who gives all at once.
+        """
         z = self.all_rows(graph)
         if self._echoes is None or self._echoes[0] is not z or len(self._echoes[1]) > ECHOES:
             self._echoes = (z, {})
         known, rows = self._echoes[1], [described.x[[i]] for i in range(described.x.shape[0])]
         keys = [b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,))) for x in rows]
-        if new := [i for i, key in enumerate(keys) if key not in known]:
-            found = echoed(self.mixture_.unlinked(described.x[new], z.shape[1]), z)
-            known.update(zip([keys[i] for i in new], found.split(1), strict=True))
+        for key, x in zip(keys, rows, strict=True):
+            if key not in known:
+                known[key] = echoed(self.mixture_.unlinked(x, z.shape[1]), z)
         return torch.cat([known[key] for key in keys])
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
