@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fewnode.graph import Graph
 from fewnode.represent.directions import leading_rows
 from fewnode.represent.random_walks import random_walks
-from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges
+from fewnode.represent.tiles import IN_MEMORY, ROWS, Room, TiledMatrix, row_ranges
 
 WALKED = 100_000
 """Nodes up to which walks are counted: they leave some 300 entries a node."""
@@ -54,12 +54,16 @@ def two_step_information(graph: Graph, entries: int = ENTRIES) -> sp.csr_array:
 
 
 def _walk_blocks(graph: Graph) -> Iterator[tuple[int, int, sp.csr_array]]:
-    """Rows of D^-1 A, some at a time."""
-    strength = np.where(graph.degree > 0, graph.strength, 1)
-    for low, high in row_ranges(graph.n):
-        part = graph.adj[low:high]
-        share = np.repeat(1 / strength[low:high], graph.degree[low:high]) * part.data
-        yield low, high, sp.csr_array((share.astype(np.float32), part.indices, part.indptr), part.shape)
+    """Rows of D^-1 A, some at a time, as parts of the arrays of A: a slice by SciPy may copy all indices each time.
+
+    A product of SciPy visits every column once a block, so there are at most 256 blocks where there are many nodes.
+    """
+    strength, adj = np.where(graph.degree > 0, graph.strength, 1), graph.adj
+    for low, high in row_ranges(graph.n, max(ROWS, graph.n >> 8)):
+        start, end = int(adj.indptr[low]), int(adj.indptr[high])
+        share = np.repeat(1 / strength[low:high], graph.degree[low:high]) * adj.data[start:end]
+        indptr = (adj.indptr[low : high + 1] - start).astype(adj.indices.dtype)
+        yield low, high, sp.csr_array((share.astype(np.float32), adj.indices[start:end], indptr), (high - low, graph.n))
 
 
 def _second_steps(graph: Graph, entries: int) -> sp.csr_array:

@@ -36,9 +36,9 @@ def tile_ranges(n: int, width: int, widest: int | None = None) -> list[tuple[int
     return [(low, min(low + step, width)) for low in range(0, width, step)]
 
 
-def row_ranges(n: int) -> Iterator[tuple[int, int]]:
-    for low in range(0, n, ROWS):
-        yield low, min(low + ROWS, n)
+def row_ranges(n: int, rows: int = ROWS) -> Iterator[tuple[int, int]]:
+    for low in range(0, n, rows):
+        yield low, min(low + rows, n)
         memory.keep()
 
 
