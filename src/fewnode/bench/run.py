@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from fewnode import __version__
-from fewnode.bench.formulations import FORMULATIONS, Formulation, Ours, initial_networks
+from fewnode.bench.formulations import DROPOUT, FORMULATIONS, Formulation, Ours, initial_networks
 from fewnode.bench.networks import SIZES, Size, network
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task
@@ -236,9 +236,12 @@ def _figures(best: dict[str, dict[str, float]], prepared: dict[str, float]) -> F
 
 
 def protocol_seconds(data: Dataset) -> float:
-    """The whole training, preparation included: 300 episodes, 50 validation tasks after every tenth."""
+    """One whole training, preparation included: 300 episodes, 50 validation tasks after every tenth.
+
+    Dropout is that of the others: by default there would be a training for each dropout that is tried.
+    """
     train, valid = (EpisodeSampler(data, part, WAY, SHOT) for part in ("train", "valid"))
-    return seconds_of(lambda: GPN(patience=1000).fit(data.graph, train, valid))
+    return seconds_of(lambda: GPN(patience=1000, dropout=DROPOUT).fit(data.graph, train, valid))
 
 
 def seconds_of(work: Callable[[], object]) -> float:
