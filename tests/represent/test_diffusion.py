@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from fewnode.engine.sparse import normalised
@@ -83,6 +84,19 @@ def test_information_of_two_steps_is_that_of_dense_matrices(drawn: Callable[[int
         graph = drawn(seed)
         expected = plain_information(random_walk(graph).toarray(), np.ones(graph.n))
         np.testing.assert_allclose(two_step_information(graph).toarray(), expected, atol=2e-5)
+
+
+def test_information_of_many_nodes_is_that_of_all_rows_at_once() -> None:
+    """More rows than are read at a time."""
+    n = 9_001
+    graph = Graph.from_edges(np.random.default_rng(0).integers(0, n, (2, 2 * n)), n)
+    walk = random_walk(graph).astype(np.float64)
+    near = ((walk + walk @ walk) / 2).tocoo()
+    near.sum_duplicates()  # sorts its entries: a sum would do so between one reading of them and the next
+    row, column, total = near.sum(axis=1), near.sum(axis=0), near.sum()
+    found = np.log(near.data * total / (row[near.coords[0]] * column[near.coords[1]]))
+    expected = sp.coo_array((np.maximum(found, 0), near.coords), near.shape).tocsr()
+    assert abs(two_step_information(graph) - expected).max() < 2e-5
 
 
 def test_a_hub_is_not_crossed_if_that_would_cost_too_much(star: Graph) -> None:

@@ -132,7 +132,7 @@ seeds = 2
 way = 3
 shot = 3
 [[compare]]
-methods = ["gpn", "dies"]
+methods = ["gpn", "propagation", "dies"]
 [methods.gpn]
 options = { episodes = 10 }
 [methods.dies]
@@ -148,7 +148,7 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(nodes: Any, home: P
     (tmp_path / "grid.toml").write_text(GRID.replace("MARK", str(mark)))
     grid = read_grid(tmp_path / "grid.toml")
     done = experiment(grid, tmp_path / "ray", 2, "ray", address=nodes.address)
-    assert (done.total, done.done, done.failed) == (4, 4, 0)
+    assert (done.total, done.done, done.failed) == (6, 6, 0)
     assert mark.exists()  # so it was killed, and has been run again
     experiment(grid, tmp_path / "local", 1)
     assert (tmp_path / "ray" / TABLE).read_bytes() == (tmp_path / "local" / TABLE).read_bytes()
