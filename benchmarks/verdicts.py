@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,11 @@ class Service:
 
     def seconds(self) -> float:
         """On a processor, all threads together."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        spent = 0
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            with suppress(FileNotFoundError):  # a thread that has ended since it was listed
+                spent += int((task / "schedstat").read_text().split()[0])
+        return spent / 1e9
 
     def memory(self) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
