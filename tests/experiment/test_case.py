@@ -6,13 +6,15 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.experiment.case import distances, look, principal_axes
+from fewnode.experiment.case import distances, look
 from fewnode.experiment.grid import Cell
+from fewnode.represent.plane import Plane
 
 CELL = Cell("planted", "gpn", 4, 3, 3, seed=0, tasks=2, kind="case")
 
@@ -40,17 +42,12 @@ def test_weighed_by_beta_the_mean_is_the_prototype(planted: Dataset) -> None:
     prototype = (beta[:3, None] * z[task.support[:3]]).sum(axis=0)
     found = look(model, planted, CELL)["map"]
     cloud = np.concatenate([np.flatnonzero(planted.y == planted.y[task.support[3 * c]])[:40] for c in range(4)])
-    centre, axes, _ = principal_axes(np.concatenate([z[task.support], z[cloud]]))
-    assert np.allclose(found["prototypes"][0], (prototype - centre) @ axes, rtol=1e-3, atol=1e-3)
+    plane = Plane.of(torch.from_numpy(np.concatenate([z[task.support], z[cloud]])))
+    assert np.allclose(found["prototypes"][0], plane.place(torch.from_numpy(prototype)), rtol=1e-3, atol=1e-3)
 
 
-def test_distances_and_axes_by_hand() -> None:
+def test_distances_by_hand() -> None:
     assert distances(np.array([[0.0, 0], [3, 4]]), np.array([[0.0, 0]])).tolist() == [[0], [5]]
-    line = np.array([[-1.0, 0, 0], [1, 0, 0], [0, 0.1, 0], [0, -0.1, 0]])
-    centre, axes, share = principal_axes(line)
-    assert np.allclose(centre, 0)
-    assert np.allclose(axes, [[1, 0], [0, 1], [0, 0]])
-    assert np.allclose(share, [2 / 2.02, 0.02 / 2.02])
 
 
 def test_a_method_without_an_embedding_says_so(planted: Dataset, tmp_path) -> None:

@@ -16,6 +16,7 @@ from fewnode.experiment.grid import Cell
 from fewnode.graph import Ints
 from fewnode.methods.adapt import Adapt
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.represent.plane import Plane
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40
@@ -38,15 +39,15 @@ def look(model: Estimator, data: Dataset, cell: Cell) -> dict[str, Any]:
     # β times the number of shots: an embedding of average weight stays where it is, and their mean is the prototype
     weighed = support if weight is None else support * (cell.shot * weight)[:, None]
     prototypes = np.stack([weighed[task.support_y == c].mean(axis=0) for c in range(task.n_way)])
-    centre, axes, share = principal_axes(np.concatenate([support, cloud]))
+    plane = Plane.of(torch.from_numpy(np.concatenate([support, cloud])))
     return {
         "classes": [data.class_names[c] for c in label],
         "similarity": _rounded(-distances(weighed, query)),
         "map": {
-            "share": _rounded(share),
-            "support": _rounded((support - centre) @ axes),
-            "prototypes": _rounded((prototypes - centre) @ axes),
-            "cloud": _rounded((cloud - centre) @ axes),
+            "share": _rounded(plane.share.numpy()),
+            "support": _rounded(plane.place(torch.from_numpy(support)).numpy()),
+            "prototypes": _rounded(plane.place(torch.from_numpy(prototypes)).numpy()),
+            "cloud": _rounded(plane.place(torch.from_numpy(cloud)).numpy()),
             "cloud_y": np.repeat(np.arange(task.n_way), [nodes.size for nodes in members]).tolist(),
         },
         "beta": _beta_by_degree(model, data, sampler),
@@ -83,14 +84,6 @@ def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) ->
         return None
     degree = data.graph.degree[np.concatenate([task.support for task in tasks])]
     return {"degree": degree[:WEIGHED].tolist(), "beta": _rounded(beta[:WEIGHED]), "even": 1 / sampler.k_shot}
-
-
-def principal_axes(z: Vectors) -> tuple[Vectors, Vectors, Vectors]:
-    """Where the vectors' mean is, the two directions in which they vary most, and the share of variance in each."""
-    centre = z.mean(axis=0)
-    _, size, axes = np.linalg.svd(z - centre, full_matrices=False)
-    axes = axes[:2] * np.sign(axes[:2, np.abs(axes[:2]).argmax(axis=1)].diagonal())[:, None]  # a sign, once and for all
-    return centre, axes.T, size[:2] ** 2 / max(float((size**2).sum()), 1e-12)
 
 
 def distances(a: Vectors, b: Vectors) -> Vectors:

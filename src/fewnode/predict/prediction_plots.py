@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.model.recogniser import NONE
 from fewnode.predict.prediction_tables import Answers
+from fewnode.represent.plane import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +72,8 @@ def _map(found: Answers) -> Figure:
     if found.embedding is None:
         raise FewnodeError("there is no map: the method has no embedding of nodes, or these are a part of the answer")
     figure, axes = _axes("nodes by their embedding")
-    xy, label = _plane(found.embedding()), np.array(found.labels)
+    z, label = torch.from_numpy(found.embedding()), np.array(found.labels)
+    xy = Plane.of(z).place(z).numpy()
     others = np.flatnonzero(label == NONE)
     others = others[:: max(1, len(others) // MOST)]
     axes.scatter(*xy[others].T, s=4, color=OTHERS, label=NONE, rasterized=True)
@@ -86,15 +88,6 @@ def _map(found: Answers) -> Figure:
     axes.set_axis_off()
     _legend(axes)
     return figure
-
-
-def _plane(z: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The two main axes of the embedding."""
-    centred = z - z.mean(axis=0, dtype=np.float64)
-    if centred.shape[1] < 2:
-        return np.column_stack([centred, np.zeros_like(centred)])[:, :2]
-    axes = np.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:][:, ::-1]
-    return np.asarray(centred @ axes, np.float64)
 
 
 def _calibration(found: Answers, truth: Sequence[str | None]) -> Figure:

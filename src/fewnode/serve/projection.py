@@ -13,6 +13,7 @@ from torch import Tensor
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.graph import Ints
+from fewnode.represent.plane import Plane
 
 MARGIN = 0.06
 """The strip at each border that outliers share: the farther one is, the nearer to the border, which none reaches."""
@@ -23,21 +24,14 @@ class MapProjection:
     """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
 
     def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
-        """With the axes and borders of another map, if there is one."""
+        """With the plane and borders of another map, if there is one."""
         self.z = z
-        self.mean: Tensor = z.mean(dim=0) if like is None else like.mean
-        self.axes: Tensor = self._main_axes() if like is None else like.axes
+        self.plane: Plane = Plane.of(z) if like is None else like.plane
         self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
         self.xy = self.place(z).numpy()
 
-    def _main_axes(self) -> Tensor:
-        centred = (self.z - self.mean).double()
-        axes = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -2:].flip(1)
-        axes = axes * torch.where(axes.sum(dim=0) < 0, -1.0, 1.0)  # an eigenvector's sign is anybody's choice
-        return axes.float() if self.z.shape[1] > 1 else torch.ones(1, 2)
-
     def _borders(self) -> tuple[Tensor, Tensor]:
-        flat = (self.z - self.mean) @ self.axes
+        flat = self.plane.place(self.z)
         if flat.shape[0] < 1e6:
             return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
         return flat.amin(dim=0), flat.amax(dim=0)
@@ -45,7 +39,7 @@ class MapProjection:
     def place(self, z: Tensor) -> Tensor:
         """Coordinates between 0 and 1; the farthest hundredth of the nodes is drawn in the margin."""
         low, high = self.borders
-        t = ((z - self.mean) @ self.axes - low) / (high - low).clamp(min=1e-12)
+        t = (self.plane.place(z) - low) / (high - low).clamp(min=1e-12)
         inner = 1 - 2 * MARGIN
         inside = MARGIN + t.clamp(0, 1) * inner
         beyond = MARGIN * (1 - torch.exp(-(t - t.clamp(0, 1)).abs() * inner / MARGIN))
