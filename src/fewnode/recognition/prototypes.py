@@ -47,12 +47,15 @@ class Prototypical(EmbeddedNodes):
     """Tells a node of no given class, once that is calibrated on validation classes."""
     learns_classes = True
     """Whether weights are trained on the training classes, so that these come out better than others ever will."""
-    reads_descriptions = False
-    """Whether a class may be given by a description."""
     worth_: float = 1.0
     """What a description counts that nobody doubts, where a labelled node counts 1."""
     of_all: tuple[Prototypical, Graph] | None = None
     _closeness: tuple[Tensor, dict[bytes, Tensor]] | None = None
+
+    @property
+    def reads_descriptions(self) -> bool:
+        """Whether a class may be given by a description."""
+        return False
 
     def prepare(
         self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None

@@ -29,7 +29,7 @@ ECHOES = 1000
 class RidgeClassifier(Prototypical):
     """A prototype is Σ_i α_i z_i over all support nodes, with α from ridge regression."""
 
-    distance, learns_classes, kept, reads_descriptions = "cosine", False, True, True
+    distance, learns_classes, kept = "cosine", False, True
     ridge = True
     """False: prototypes are means."""
     mixture_: MixedViews
@@ -38,6 +38,11 @@ class RidgeClassifier(Prototypical):
     trust_: bool
     """Whether known classes showed that unlabelled nodes can be trusted."""
     _echoes: tuple[Tensor, dict[bytes, Tensor]] | None = None
+
+    @property
+    def reads_descriptions(self) -> bool:
+        """A mean counts all of its rows alike, and a description is not worth a labelled node."""
+        return self.ridge
 
     def prepare(
         self, graph: Graph, support: Ints, support_y: Ints, described: Described | None = None
