@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
@@ -495,6 +496,7 @@ def test_the_service_is_where_its_model_is(
     monkeypatch.setattr(Comparison, "home", memory, raising=False)
     monkeypatch.setattr(Comparison, "service", Service(rules(TOKEN, "127.0.0.1", PORT)), raising=False)
     monkeypatch.setattr(Comparison, "happened", Counter())
+    monkeypatch.setattr(Comparison, "shifts", [])
     run_state_machine_as_test(
         Comparison,
         settings=settings(
@@ -509,4 +511,8 @@ def test_the_service_is_where_its_model_is(
     found = Comparison.happened
     told = f"{found['sequences']:,} sequences: {found['kept']:,} changes kept, {found['refused']:,} refused, "
     told += f"{found['fail']:,} with a failing disk, {found['kill']:,} kills, {found['restart']:,} restarts"
+    moved = np.array([0.0, *Comparison.shifts])
+    # one sequence may move all ten nodes; were overlays wrong, many would
+    assert moved.mean() < 0.01
+    told += f"; probabilities moved by {moved.mean():.4f} on average, {moved.max():.2f} at most"
     figure("service.model", f"{told}: no difference")
