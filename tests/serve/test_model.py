@@ -458,7 +458,9 @@ class Comparison(RuleBasedStateMachine):
         no = {each["name"]: set(each["rejected"]) for each in found["classes"]}
         assert no == {name: {n for (c, n), v in self.model.verdicts.items() if c == name and not v[0]} for name in no}
         assert sum(each["answers"] for each in found["classes"]) == len(self.model.verdicts)
-        journal = self.local.ask("/api/journal?limit=1").json
+        answer = self.local.ask("/api/journal?limit=1")
+        assert answer.status == 200, answer.body
+        journal = answer.json
         ways = (journal["total"], journal["undo"], journal["redo"])
         assert ways == (self.changes, bool(self.before), bool(self.undone))
         assert not list(self.folder.glob("*.unusable*"))
