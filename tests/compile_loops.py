@@ -1,6 +1,9 @@
 """Compile the loops that most tests share, once: each worker of the tests would compile them for itself."""
 
+import os
 from dataclasses import replace
+
+os.environ["OMP_NUM_THREADS"] = "1"  # as in conftest.py
 
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph

@@ -4,6 +4,10 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 
+# Before SciPy and torch are loaded, and for all processes that tests start. `torch.set_num_threads` does not
+# reach the other two: beside busy workers their second thread waits in a loop, and a fit takes three times the CPU.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 from jaxtyping import install_import_hook
 
 install_import_hook(["fewnode.gpn", "fewnode.engine.compiled", "fewnode.engine.reference"], "beartype.beartype")
@@ -11,6 +15,7 @@ install_import_hook(["fewnode.gpn", "fewnode.engine.compiled", "fewnode.engine.r
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
 
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.estimator import Estimator  # noqa: E402
@@ -23,6 +28,7 @@ from multi_label_graphs import planted_multi_label  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
 
 torch.set_num_threads(1)
+threadpool_limits(1)  # a plugin of pytest has loaded NumPy before
 
 
 FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/scale/test_cluster.py")
