@@ -1,9 +1,9 @@
-"""From 1 to 2 workers of a local Ray cluster of two nodes: grid and propagation, start-up apart, turn and turn about.
+"""From 1 to 2 workers of a local Ray cluster of two nodes: views, propagation and grid, start-up apart, in turn.
 
     python benchmarks/cluster.py --rounds 3
 
 Runs with one and with two workers alternate, so that whatever else the machine does falls on both. The ratio is that of
-the medians. Workers of the propagation are started before the clock starts. Those of a grid are its own; what it takes
+the medians. Workers of views (GPN+) and of the propagation (GPN) are started before the clock starts. Those of a grid are its own; what it takes
 to connect, start one and load the network is measured by a grid of one cell with one episode, and taken off.
 """
 
@@ -26,6 +26,10 @@ from fewnode.bench.networks import Size, network
 from fewnode.experiment.grid import Grid, read_grid
 from fewnode.experiment.run import experiment
 from fewnode.represent.blocks import Propagation, finish
+from fewnode.represent.diffused_views import DiffusedViews
+from fewnode.represent.sources import attribute_sources
+from fewnode.represent.views import all_views
+from fewnode.represent.workspace import Workspace
 from fewnode.scale import cluster
 from fewnode.scale.cluster import block_runner, connected
 from fewnode.storage.io import load_dataset, save_dataset
@@ -61,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--no-grid", action="store_true", help="Views and propagation alone.")
     given = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="fewnode-cluster-"))
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -81,8 +86,23 @@ def main() -> None:
                 finish(plan, block_runner(ray, workers, None))
                 shutil.rmtree(plan.folder)
 
+            def views(workers: int) -> None:
+                space = Workspace.of(data.graph, work / "views", {}, None, block_runner(ray, workers, None))
+                every = DiffusedViews(sources, dict.fromkeys(all_views(names), 1.0), workspace=space)
+                for _ in every.diffused(data.graph, sources=names):
+                    pass
+                for folder in (work / "views").glob("*/views-*"):
+                    shutil.rmtree(folder)
+
+            sources = tuple(attribute_sources(data.graph, 256, 0))
+            names = [source.name for source in sources]
+            found["views"] = alternate(given.rounds, views)
+            print(json.dumps(found), flush=True)
             found["propagation"] = alternate(given.rounds, propagate)
             print(json.dumps(found), flush=True)
+
+        if given.no_grid:
+            return
 
         def cells(workers: int, wanted: Grid = grid) -> None:
             shutil.rmtree(work / "out", ignore_errors=True)

@@ -110,3 +110,16 @@ def test_an_interrupt_that_a_shell_has_switched_off_stays_so() -> None:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate()
     assert (process.returncode, out.startswith("fewnode ")) == (0, True)
+
+
+def test_threads_are_those_of_every_library_that_computes() -> None:
+    """NumPy's library is loaded before the option is read, SciPy's and scikit-learn's after it."""
+    code = (
+        "from fewnode.cli.output import set_threads; set_threads(1)\n"
+        "import scipy.linalg, sklearn.linear_model, threadpoolctl\n"
+        "print(*(pool['num_threads'] for pool in threadpoolctl.threadpool_info()))"
+    )
+    free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    told = subprocess.run([sys.executable, "-c", code], env=free, capture_output=True, text=True, check=True).stdout
+    assert len(told.split()) >= 3
+    assert set(told.split()) == {"1"}

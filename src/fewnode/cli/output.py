@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -114,6 +115,10 @@ def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Repo
 
 
 def set_threads(threads: int) -> None:
+    """Of torch, and of the linear algebra in NumPy and SciPy: there too a thread more changes last bits."""
     import torch
+    from threadpoolctl import threadpool_limits
 
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # SciPy's is not loaded yet, and processes may be started
     torch.set_num_threads(threads)
+    threadpool_limits(threads)
