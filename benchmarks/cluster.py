@@ -3,8 +3,9 @@
     python benchmarks/cluster.py --rounds 3
 
 Runs with one and with two workers alternate, so that whatever else the machine does falls on both. The ratio is that of
-the medians. Workers of views (GPN+) and of the propagation (GPN) are started before the clock starts. Those of a grid are its own; what it takes
-to connect, start one and load the network is measured by a grid of one cell with one episode, and taken off.
+the medians. Workers of views (GPN+) and of the propagation (GPN) are started before the clock starts. Those of a grid
+are its own; what it takes to connect, start one and load the network is measured by a grid of one cell with one
+episode, and taken off.
 """
 
 from __future__ import annotations
