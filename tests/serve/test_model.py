@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -62,6 +63,12 @@ class FlawedConnection(sqlite3.Connection):
 
 def fail() -> None:
     raise sqlite3.OperationalError("disk I/O error")
+
+
+def copied_if_there(source: str, target: str) -> None:
+    """A file that a thread writes aside is gone once it has its name: as if the process had been killed before."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
 
 
 # --- the comparison -----------------------------------------------------------------------------------------------
@@ -399,7 +406,7 @@ class Comparison(RuleBasedStateMachine):
     def copy(self) -> None:
         """The files as they are now: what a killed process leaves."""
         self.copied = Path(tempfile.mkdtemp(dir=self.home))
-        shutil.copytree(self.folder, self.copied, dirs_exist_ok=True)
+        shutil.copytree(self.folder, self.copied, copy_function=copied_if_there, dirs_exist_ok=True)
 
     def answers(self) -> bytes:
         return self.local.ask("/api/export/labels.csv").body

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 MOST = 100.0
 """What a view may weigh."""
-STEPS, FLAT = 100, 1e-9
+STEPS, FLAT = 300, 1e-9
 """Of Newton's method: steps at most, and the slope at which nothing is left to gain."""
 SUFFICIENT, ROUNDING, SHORTEST = 1e-4, 1e-13, 1e-6
 """Of a step: the share of the expected gain that it must bring, but for rounding, and how short it may become."""
-TAKEN_UP = 16
-"""Weights of 0 that are taken up at a time."""
-QUERIES = 1 << 11
-"""Queries whose products are added up at a time."""
+TAKEN_UP = 32
+"""Weights of 0 that are taken up in a step."""
 
 
 def mix_weights(
@@ -31,88 +27,71 @@ def mix_weights(
     """τ ≥ 0 that minimise the negative log-likelihood of softmax(Σ_m τ_m closeness_m), and a little of |τ - prior|².
 
     Without a prior that is of τ². The penalty makes the minimum unique. It is reached to rounding, so that a small
-    difference in `closeness` makes a small difference in τ. Most weights end at 0: Newton's method works on the others,
-    and takes up those that would be better above 0 until there are none.
+    difference in `closeness` makes a small difference in τ. Most weights end at 0: a step of Newton's method is over
+    the others, and over those that would be better above 0. A weight at a bound stays there for a step if it would go
+    beyond (Bertsekas, 1982).
     """
-    m = closeness.shape[2]
+    ahead, m = _ahead(closeness, label), closeness.shape[2]
     expects = torch.zeros(m).double() if prior is None else torch.from_numpy(prior).double()
     tau = torch.full((m,), 10 / m).double() if prior is None else expects.clamp(0, MOST)
-    wanted = tau > 0
+
+    def likelihood(tau: Float[Tensor, " m"]) -> tuple[Float[Tensor, ""], Float[Tensor, "r q"]]:
+        """What is minimised, and the probability of each rival."""
+        loss, p = _rivals(ahead, tau)
+        return loss + penalty * (tau - expects).square().sum(), p
+
+    loss, p = likelihood(tau)
     for _ in range(STEPS):
-        found, p = _minimum(_ahead(closeness[..., wanted], label), expects[wanted], tau[wanted], penalty)
-        tau = torch.zeros(m).double().masked_scatter(wanted, found)
-        slope = _slope(closeness, label, p) + 2 * penalty * (tau - expects)
-        slope[wanted] = 0.0
-        steepest = slope.argsort()[:TAKEN_UP]
-        if not slope[steepest[0]] < -FLAT:
+        slope = ahead.flatten(1) @ p.flatten() / len(label) + 2 * penalty * (tau - expects)
+        free = _free(tau, slope)
+        if not (slope[free].abs() > FLAT).any():
             break
-        wanted = tau > 0
-        wanted[steepest[slope[steepest] < -FLAT]] = True
+        curve = _curvature(ahead[free], p)
+        curve.diagonal().add_(2 * penalty)
+        step = torch.zeros_like(tau).masked_scatter(free, -torch.linalg.solve(curve, slope[free]))
+        length, before = 1.0, tau
+        while length > SHORTEST and tau is before:
+            there = (before + length * step).clamp(0, MOST)
+            found = likelihood(there)
+            if found[0] <= loss + SUFFICIENT * slope @ (there - before) + ROUNDING:
+                tau, (loss, p) = there, found
+            length /= 2
+        if torch.equal(before, tau):
+            break
     weights: NDArray[np.float64] = tau.numpy()
     return weights
 
 
-def _ahead(closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"]) -> Float[Tensor, "q n m"]:
-    """How much closer each class is than the right one."""
-    ahead = closeness.double()
-    return ahead - ahead[torch.arange(len(label)), label].unsqueeze(1)
+def _ahead(closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"]) -> Float[Tensor, "m r q"]:
+    """How much closer each rival of the right class is than that, in each view."""
+    rank = torch.arange(closeness.shape[1] - 1)
+    rivals = rank + (rank >= label.unsqueeze(1))
+    each = torch.arange(len(label))
+    right, others = closeness[each, label], closeness[each.unsqueeze(1), rivals]
+    return (others.double() - right.double().unsqueeze(1)).permute(2, 1, 0).contiguous()
 
 
-def _slope(closeness: Float[Tensor, "q n m"], label: Int[Tensor, " q"], p: Float[Tensor, "q n"]) -> Float[Tensor, " m"]:
-    """That of the negative log-likelihood, where the classes have probabilities p."""
-    parts = zip(*(each.split(QUERIES) for each in (closeness, label, p)), strict=True)
-    total = torch.zeros(closeness.shape[2]).double()
-    for of, own, share in parts:
-        total += torch.tensordot(share, _ahead(of, own), 2)
-    return total / len(label)
+def _rivals(ahead: Float[Tensor, "m r q"], tau: Float[Tensor, " m"]) -> tuple[Float[Tensor, ""], Float[Tensor, "r q"]]:
+    """The negative log-likelihood of the right classes, and the probability of each rival."""
+    some = tau > 0
+    score = (tau[some] @ ahead[some].flatten(1)).view(ahead.shape[1:])
+    top = score.amax(dim=0).clamp(min=0)  # the right class scores 0
+    power = (score - top).exp()
+    total = power.sum(dim=0) + (-top).exp()
+    return (total.log() + top).mean(), power / total
 
 
-def _minimum(
-    ahead: Float[Tensor, "q n m"], expects: Float[Tensor, " m"], tau: Float[Tensor, " m"], penalty: float
-) -> tuple[Float[Tensor, " m"], Float[Tensor, "q n"]]:
-    """The best τ, and the probabilities of classes that it gives, by Newton's method within 0 ≤ τ ≤ `MOST`.
-
-    A weight that is at its bound and would go beyond stays there for a step (Bertsekas, 1982).
-    """
-    flat = ahead.flatten(0, 1)
-
-    def loss(tau: Float[Tensor, " m"]) -> Float[Tensor, ""]:
-        likely = torch.logsumexp((flat @ tau).view(ahead.shape[:2]), dim=1).mean()
-        return likely + penalty * (tau - expects).square().sum()
-
-    for _ in range(STEPS):
-        p = torch.softmax((flat @ tau).view(ahead.shape[:2]), dim=1)
-        slope = p.flatten() @ flat / len(p) + 2 * penalty * (tau - expects)
-        free = torch.where(slope > 0, tau > 0, tau < MOST)
-        if not (slope[free].abs() > FLAT).any():
-            break
-        curve = _curvature(ahead, p)[free][:, free]
-        curve.diagonal().add_(2 * penalty)
-        step = torch.zeros_like(tau).masked_scatter(free, -torch.linalg.solve(curve, slope[free]))
-        before, tau = tau, _descended(loss, tau, slope, step)
-        if torch.equal(before, tau):
-            break
-    return tau, p
+def _free(tau: Float[Tensor, " m"], slope: Float[Tensor, " m"]) -> Bool[Tensor, " m"]:
+    """Weights that a step may change: those above 0, and those of 0 that the loss falls most steeply along."""
+    found = (tau > 0) & ((tau < MOST) | (slope > 0))
+    zero = torch.where(tau > 0, 0.0, slope)
+    steepest = zero.argsort()[:TAKEN_UP]
+    found[steepest] |= zero[steepest] < -FLAT
+    return found
 
 
-def _curvature(ahead: Float[Tensor, "q n m"], p: Float[Tensor, "q n"]) -> Float[Tensor, "m m"]:
-    """The mean over queries of the covariance of `ahead` under p."""
-    total = ahead.new_zeros(ahead.shape[2], ahead.shape[2])
-    for of, share in zip(ahead.split(QUERIES), p.split(QUERIES), strict=True):
-        apart = of - torch.einsum("qn,qnm->qm", share, of).unsqueeze(1)
-        apart *= share.sqrt().unsqueeze(2)
-        total += apart.flatten(0, 1).T @ apart.flatten(0, 1)
-    return total / len(p)
-
-
-def _descended(
-    loss: Callable[[Tensor], Tensor], tau: Float[Tensor, " m"], slope: Float[Tensor, " m"], step: Float[Tensor, " m"]
-) -> Float[Tensor, " m"]:
-    """The first of the step, its half, its quarter … that is as good as the slope promises; tau if none is."""
-    value, length = loss(tau), 1.0
-    while length > SHORTEST:
-        there = (tau + length * step).clamp(0, MOST)
-        if loss(there) <= value + SUFFICIENT * slope @ (there - tau) + ROUNDING:
-            return there
-        length /= 2
-    return tau
+def _curvature(ahead: Float[Tensor, "m r q"], p: Float[Tensor, "r q"]) -> Float[Tensor, "m m"]:
+    """The mean over queries of the covariance of `ahead` under p, where the right class is ahead by 0."""
+    mean = (ahead * p).sum(dim=1)
+    apart = (ahead * p.sqrt()).flatten(1)
+    return (apart @ apart.T - mean @ mean.T) / p.shape[1]
