@@ -141,13 +141,19 @@ options = { mark = "MARK" }
 """
 
 
-def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(nodes: Any, home: Path, tmp_path: Path) -> None:
+def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(
+    nodes: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an address: the cluster that runs on this machine is found."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    said: list[str] = []
     (tmp_path / "network").symlink_to(home.parent)
     (tmp_path / "methods.py").write_text(METHODS)
     mark = tmp_path / "mark"
     (tmp_path / "grid.toml").write_text(GRID.replace("MARK", str(mark)))
     grid = read_grid(tmp_path / "grid.toml")
-    done = experiment(grid, tmp_path / "ray", 2, "ray", address=nodes.address)
+    done = experiment(grid, tmp_path / "ray", 2, "ray", say=said.append)
+    assert said[0].endswith("(running on this machine)")
     assert (done.total, done.done, done.failed) == (6, 6, 0)
     assert mark.exists()  # so it was killed, and has been run again
     experiment(grid, tmp_path / "local", 1)
@@ -377,6 +383,7 @@ def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pyte
         connected(None, tmp_path).__enter__()
 
 
+@pytest.mark.check
 def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if ray_module.is_initialized():
         ray_module.shutdown()
@@ -389,6 +396,9 @@ def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monke
     with connected(None, tmp_path, said.append):
         pass
     assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
+    with connected(nodes.address, tmp_path, said.append):
+        pass
+    assert said[2] == f"Ray: cluster {nodes.address} (--address)"
 
 
 @pytest.mark.check
