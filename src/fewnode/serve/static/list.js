@@ -301,7 +301,8 @@ function told() {
   if (!list.rows) return "Asking…";
   const kinds =
     list.groups !== null && list.group && list.groups !== list.total ? ` in ${number(list.groups)} kinds` : "";
-  return `${plural(list.total, "node")}${kinds}. Select rows, or press y or n on one.`;
+  const keys = matchMedia("(any-hover: hover)").matches ? ", or press y or n on one" : ""; // a phone has no keys
+  return `${plural(list.total, "node")}${kinds}. Select rows${keys}.`;
 }
 
 function content() {
