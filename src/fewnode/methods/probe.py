@@ -23,7 +23,8 @@ from fewnode.gpn import convolve
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
-from fewnode.methods.linear import ScaledAttributes, logistic_head
+from fewnode.methods.linear import ScaledAttributes
+from fewnode.methods.logistic_heads import logistic_heads
 from fewnode.recognition.task_batches import NumberedTasks
 from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
@@ -98,10 +99,8 @@ class LinearProbe:
 
         def validate() -> float:
             asked = NumberedTasks.of([episode.task for episode in pool])
-            z = self._embed(read, asked.nodes)
-            return float(
-                score_answers([logistic_head(z, task, self.c) for task in asked.tasks], pool)["accuracy"].mean()
-            )
+            answers = logistic_heads(self._embed(read, asked.nodes), asked.tasks, self.c)
+            return float(score_answers(answers, pool)["accuracy"].mean())
 
         if not pool:
             schedule = Schedule(schedule.episodes, schedule.lr, schedule.weight_decay, patience=MAX_STEPS, keep="last")
@@ -129,7 +128,10 @@ class LinearProbe:
         return self._seen[1]
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        return logistic_head(self.embedding(graph), task, self.c)
+        return self.predict_tasks(graph, [task])[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
+        return logistic_heads(self.embedding(graph), tasks, self.c)
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""
