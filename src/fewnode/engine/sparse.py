@@ -58,6 +58,16 @@ class CSR:
         indptr, indices, values = loops.pack(*self.arrays, nodes)
         return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
 
+    def filled(self, nodes: NDArray[Any]) -> CSR:
+        """Those rows, side by side, without entries that are 0."""
+        indptr, indices, values = loops.pack_filled(*self.arrays, nodes)
+        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
+
+    def masked(self, nodes: NDArray[Any], columns: NDArray[np.bool_]) -> CSR:
+        """Those rows without the `columns`, as coordinates: a product with X V above V is (X without them) V."""
+        indptr, indices, values = loops.pack_masked(*self.arrays, nodes, columns, self.shape[0])
+        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, sum(self.shape)))
+
     def count(self, nodes: NDArray[Any]) -> int:
         """How many entries those rows have."""
         return int(loops.count(self.start, self.stop, nodes))

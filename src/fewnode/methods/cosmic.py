@@ -86,7 +86,7 @@ class Cosmic(LinearProbe):
             return supervised_contrast(*module.views(parts), torch.from_numpy(y), self.tau)
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
+        self.history_ = self._train(read, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
         return self
 
 
