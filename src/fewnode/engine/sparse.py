@@ -18,6 +18,9 @@ from torch import Tensor
 from fewnode.engine import loops, settled  # noqa: F401  # settled: before anything is computed
 from fewnode.graph import Attributes, Graph, is_sparse
 
+WIDE = 256
+"""Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class CSR:
@@ -104,6 +107,8 @@ class CSR:
         """self.T @ dense, without a gradient."""
         if dense.shape[1] == 1:
             return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
+        if dense.shape[1] >= WIDE:
+            return CSR.of(self.scipy.T.tocsr()).multiply(dense)
         return loops.multiply_transposed(*self.arrays, dense, self.shape[1])  # type: ignore[no-any-return]
 
 

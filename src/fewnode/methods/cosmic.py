@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.engine.unit_rows import unit_rows
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -104,9 +105,7 @@ class SubgraphEncoder(nn.Module):
 
     def views(self, parts: Parts) -> tuple[Float[Tensor, "b h"], Float[Tensor, "b h"]]:
         """Of each subgraph the row of its node, and the mean of its rows."""
-        h = self._activated(normalised(parts.adj) @ parts.xw)
-        there = parts.there[:, :, None]
-        return h[:, 0], (h * there).sum(dim=1) / there.sum(dim=1)
+        return unit_rows(normalised(parts.adj) @ parts.xw, self.bias, self.slope, parts.there)
 
     def _activated(self, h: Tensor) -> Tensor:
         h = h + self.bias
