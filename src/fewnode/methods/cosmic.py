@@ -100,8 +100,8 @@ class SubgraphEncoder(nn.Module):
         self.bias, self.slope = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.full((hidden,), 0.25))
 
     def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
-        rows = read.adj if nodes is None else read.adj.rows(nodes.numpy())
-        return self._activated(rows @ (read.x @ self.weight))
+        near = read.fields.hop(None if nodes is None else nodes.numpy(), in_order=True)
+        return self._activated(near.matrix @ (read.fields.features(near.around) @ self.weight))
 
     def views(self, parts: Parts) -> tuple[Float[Tensor, "b h"], Float[Tensor, "b h"]]:
         """Of each subgraph the row of its node, and the mean of its rows."""
