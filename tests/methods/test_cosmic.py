@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from fewnode.dataset import Dataset
 from fewnode.engine.sparse import operand
+from fewnode.engine.unit_rows import unit_rows
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -95,6 +96,32 @@ def test_it_takes_a_step_of_adam_down_that_loss_and_embeds_by_its_subgraphs(plan
     rows = rows - rows.mean(axis=0)
     expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     assert np.allclose(method.embedding(planted.graph), expected, atol=1e-4)
+
+
+def test_rows_of_unit_length_and_their_means_are_those_of_torch_backwards_too() -> None:
+    """Groups with missing rows, and one whose rows are all 0."""
+    h, bias, slope = torch.randn(6, 4, 9), torch.randn(9), torch.rand(9)
+    there = (torch.rand(6, 4) < 0.6).float()
+    there[:, 0] = 1
+    h[2] = -bias
+    given = [part.requires_grad_() for part in (h, bias, slope)]
+    up = torch.randn(2, 6, 9)
+
+    def plainly() -> tuple[torch.Tensor, torch.Tensor]:
+        raised = h + bias
+        rows = F.normalize(torch.where(raised > 0, raised, slope * raised), dim=2)
+        return rows[:, 0], (rows * there[:, :, None]).sum(dim=1) / there.sum(dim=1, keepdim=True)
+
+    quick, plain = unit_rows(h, bias, slope, there), plainly()
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(quick, plain, strict=True))
+    steep = torch.ones(6, 1, 1)
+    steep[2] = 0  # at a row of length 0 the direction is anybody's
+    found, expected = (
+        torch.autograd.grad(sum((a * b * steep[:, 0]).sum() for a, b in zip(each, up, strict=True)), given)
+        for each in (quick, plain)
+    )
+    for a, b in zip(found, expected, strict=True):
+        assert torch.allclose(a, b, atol=1e-5)
 
 
 def test_a_mixture_lies_between_a_node_and_one_of_the_next_class(planted: Dataset) -> None:

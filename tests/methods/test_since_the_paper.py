@@ -15,7 +15,8 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.methods.grace import EdgeDropping, info_nce
+from fewnode.methods.grace import info_nce, prelu
+from fewnode.methods.graph_views import EdgeDropping, View
 from fewnode.methods.naq import NaQ, NeighbourEpisodes
 from fewnode.methods.table import build_method
 from graphs import random_graph
@@ -146,6 +147,38 @@ def test_grace_takes_a_step_of_adam_down_its_loss(planted: Dataset) -> None:
         assert gradient is not None
         clear = gradient.abs() > 1e-5  # the first step of Adam is lr times the sign
         assert torch.allclose((before[name] - tensor).double()[clear], 0.01 * gradient.sign()[clear], atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("batch", [4, 60, 10**6])
+def test_a_view_is_encoded_as_from_the_masked_attributes_themselves(planted: Dataset, sparse: bool, batch: int) -> None:
+    """X V is known beforehand, and what is masked taken off: as X without those columns, times V, for all nodes."""
+    adj, x = dense(planted.graph)
+    graph = planted.graph if sparse else Graph(planted.graph.adj, x.astype(np.float32))
+    method = build_method("grace", 3, {**QUICK["grace"], "scaling": "raw"}).fit(graph, NONE, NONE)
+    method.module_.eval()
+    rng = np.random.default_rng(5)
+    for rate in (0.0, 0.4, 0.9):
+        view = View(rng.random(graph.n_features) < rate, EdgeDropping(graph.adj).view(rate, rng))
+        anchors = torch.from_numpy(rng.permutation(graph.n)[:batch])
+        with torch.no_grad():
+            found = method.module_(method._read(graph), anchors, view)
+            whole = method.module_(method._read(graph), anchors)
+        a_hat, weights = view.adj.to_dense().double(), encoder_of(method)
+        assert torch.allclose(
+            found.double(), contrasted(weights, a_hat, torch.from_numpy(x * ~view.masked))[anchors], atol=1e-5
+        )
+        assert torch.allclose(
+            whole.double(), contrasted(weights, normalised(adj), torch.from_numpy(x))[anchors], atol=1e-5
+        )
+
+
+def test_prelu_is_that_of_torch_backwards_too() -> None:
+    h, slope = torch.randn(30, 7, requires_grad=True), torch.tensor([0.3], requires_grad=True)
+    up = torch.randn(30, 7)
+    found, expected = (torch.autograd.grad((f(h, slope) * up).sum(), [h, slope]) for f in (prelu, F.prelu))
+    assert torch.equal(prelu(h, slope), F.prelu(h, slope))
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(found, expected, strict=True))
 
 
 def start_of(method: Any, graph: Graph) -> dict[str, torch.Tensor]:

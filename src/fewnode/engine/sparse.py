@@ -18,6 +18,9 @@ from torch import Tensor
 from fewnode.engine import loops, settled  # noqa: F401  # settled: before anything is computed
 from fewnode.graph import Attributes, Graph, is_sparse
 
+WIDE = 256
+"""Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class CSR:
@@ -58,6 +61,16 @@ class CSR:
         indptr, indices, values = loops.pack(*self.arrays, nodes)
         return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
 
+    def filled(self, nodes: NDArray[Any]) -> CSR:
+        """Those rows, side by side, without entries that are 0."""
+        indptr, indices, values = loops.pack_filled(*self.arrays, nodes)
+        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
+
+    def masked(self, nodes: NDArray[Any], columns: NDArray[np.bool_]) -> CSR:
+        """Those rows without the `columns`, as coordinates: a product with X V above V is (X without them) V."""
+        indptr, indices, values = loops.pack_masked(*self.arrays, nodes, columns, self.shape[0])
+        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, sum(self.shape)))
+
     def count(self, nodes: NDArray[Any]) -> int:
         """How many entries those rows have."""
         return int(loops.count(self.start, self.stop, nodes))
@@ -94,6 +107,8 @@ class CSR:
         """self.T @ dense, without a gradient."""
         if dense.shape[1] == 1:
             return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
+        if dense.shape[1] >= WIDE:
+            return CSR.of(self.scipy.T.tocsr()).multiply(dense)
         return loops.multiply_transposed(*self.arrays, dense, self.shape[1])  # type: ignore[no-any-return]
 
 

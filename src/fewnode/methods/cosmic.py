@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.engine.unit_rows import unit_rows
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -86,7 +87,7 @@ class Cosmic(LinearProbe):
             return supervised_contrast(*module.views(parts), torch.from_numpy(y), self.tau)
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
+        self.history_ = self._train(read, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
         return self
 
 
@@ -99,14 +100,12 @@ class SubgraphEncoder(nn.Module):
         self.bias, self.slope = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.full((hidden,), 0.25))
 
     def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
-        rows = read.adj if nodes is None else read.adj.rows(nodes.numpy())
-        return self._activated(rows @ (read.x @ self.weight))
+        near = read.fields.hop(None if nodes is None else nodes.numpy(), in_order=True)
+        return self._activated(near.matrix @ (read.fields.features(near.around) @ self.weight))
 
     def views(self, parts: Parts) -> tuple[Float[Tensor, "b h"], Float[Tensor, "b h"]]:
         """Of each subgraph the row of its node, and the mean of its rows."""
-        h = self._activated(normalised(parts.adj) @ parts.xw)
-        there = parts.there[:, :, None]
-        return h[:, 0], (h * there).sum(dim=1) / there.sum(dim=1)
+        return unit_rows(normalised(parts.adj) @ parts.xw, self.bias, self.slope, parts.there)
 
     def _activated(self, h: Tensor) -> Tensor:
         h = h + self.bias

@@ -7,7 +7,7 @@ task has few labelled rows, so each node needs a handful of coordinates: M X is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.method import Probabilities
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.storage.checkpoint import need_shapes
 
@@ -136,24 +134,6 @@ class ScaledAttributes:
         self.idf_ = state["idf"].numpy() if "idf" in self.scaling else None
         self._seen = None
         return self
-
-
-def logistic_head(z: NDArray[np.floating[Any]], task: Task, c: float) -> Probabilities:
-    """Multinomial logistic regression on the support's rows of z; classes count alike, however many nodes each has.
-
-    Its weights lie in the span of those rows, so it is solved there.
-    """
-    from sklearn.linear_model import LogisticRegression  # costs a second to import
-
-    if task.n_way == 1 or task.query.size == 0:
-        return np.ones((task.query.size, task.n_way), np.float32)
-    # newton-cg, for lbfgs stops three digits short of the optimum, and threads of BLAS wait for each other in it
-    model = LogisticRegression(C=c, class_weight="balanced", solver="newton-cg", tol=1e-6, max_iter=1000)
-    support, query = z[task.support].astype(np.float64), z[task.query].astype(np.float64)
-    if support.shape[1] > support.shape[0]:
-        directions = np.linalg.qr(support.T)[0]
-        support, query = support @ directions, query @ directions
-    return model.fit(support, task.support_y).predict_proba(query).astype(np.float32)  # type: ignore[no-any-return]
 
 
 def check_steps(steps: int) -> None:

@@ -7,16 +7,16 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.gpn import Batch, batch_log_prob
+from fewnode.gpn import Batch, batch_log_prob, convolve
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import undirected
-from fewnode.methods.probe import LinearProbe, TwoLayers, check_training, leading_directions
+from fewnode.methods.probe import LinearProbe, ReadGraph, check_training, leading_directions
 from fewnode.methods.similar_nodes import Similarities, cosines, most_similar, personalised_pagerank
 from fewnode.train import QUIET, Journal, Schedule, by_autograd
 
@@ -91,8 +91,32 @@ class NaQ(LinearProbe):
             return F.nll_loss(found, torch.from_numpy(np.concatenate([episode.query_y for episode in episodes])))
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay)
-        self.history_ = self._train(graph, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
+        self.history_ = self._train(read, valid, by_autograd(module, loss_of, self.seed), schedule, journal)
         return self
+
+
+class TwoLayers(nn.Module):
+    """z = ReLU(Â ReLU(Â X V W0 + b0) W1 + b1): the GCN encoder of NaQ, for all nodes or some.
+
+    V, the leading directions of X, is given and not learned.
+    """
+
+    directions: Tensor
+
+    def __init__(self, n_features: int, rank: int, hidden: int) -> None:
+        super().__init__()
+        self.register_buffer("directions", torch.zeros(n_features, rank))
+        self.weight = nn.ParameterList([torch.empty(rank, 2 * hidden), torch.empty(2 * hidden, hidden)])
+        self.bias = nn.ParameterList([torch.zeros(2 * hidden), torch.zeros(hidden)])
+        for weight in self.weight:
+            nn.init.xavier_uniform_(weight)
+
+    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
+        p = read.along(self.directions, lambda v: read.adj @ (read.x @ v))
+        outer = read.fields.hop(None if nodes is None else nodes.numpy())
+        p = p if outer.around is None else p[torch.from_numpy(outer.around)]
+        h = convolve(None, p @ self.weight[0], self.bias[0])
+        return convolve(None, (outer.matrix @ h) @ self.weight[1], self.bias[1])
 
 
 class NeighbourEpisodes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import torch
@@ -19,11 +19,11 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.gpn import convolve
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
-from fewnode.methods.linear import ScaledAttributes, logistic_head
+from fewnode.methods.linear import ScaledAttributes
+from fewnode.methods.logistic_heads import logistic_heads
 from fewnode.recognition.task_batches import NumberedTasks
 from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
@@ -40,11 +40,20 @@ WAY, SHOTS, QUERIES = 5, (1, 5), 5
 Vectors = NDArray[np.float32]
 
 
-class ReadGraph(NamedTuple):
+class ReadGraph:
     """A graph as encoders of all nodes read it: Â, and scaled attributes."""
 
-    adj: CSR
-    x: CSR | Tensor
+    _known: tuple[Tensor, int, Tensor] | None = None
+
+    def __init__(self, adj: CSR, x: CSR | Tensor) -> None:
+        self.adj, self.x = adj, x
+        self.fields = ReceptiveFields(adj, x, np.empty(0, np.float32))
+
+    def along(self, directions: Tensor, reading: Callable[[Tensor], Tensor]) -> Tensor:
+        """What `reading` makes of directions that are not learned: once, as long as they are the same."""
+        if self._known is None or self._known[0] is not directions or self._known[1] != directions._version:
+            self._known = (directions, directions._version, reading(directions))
+        return self._known[2]
 
 
 class LinearProbe:
@@ -86,7 +95,7 @@ class LinearProbe:
 
     def _train(
         self,
-        graph: Graph,
+        read: ReadGraph,
         valid: EpisodeSampler,
         gradients: Callable[[int], Gradients],
         schedule: Schedule,
@@ -94,14 +103,11 @@ class LinearProbe:
     ) -> History:
         """Step after step; the weights that are best on tasks of the validation classes are kept."""
         pool = validation_tasks(valid.members)
-        read, self._seen = self._read(graph), None
 
         def validate() -> float:
             asked = NumberedTasks.of([episode.task for episode in pool])
-            z = self._embed(read, asked.nodes)
-            return float(
-                score_answers([logistic_head(z, task, self.c) for task in asked.tasks], pool)["accuracy"].mean()
-            )
+            answers = logistic_heads(self._embed(read, asked.nodes), asked.tasks, self.c)
+            return float(score_answers(answers, pool)["accuracy"].mean())
 
         if not pool:
             schedule = Schedule(schedule.episodes, schedule.lr, schedule.weight_decay, patience=MAX_STEPS, keep="last")
@@ -129,7 +135,10 @@ class LinearProbe:
         return self._seen[1]
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        return logistic_head(self.embedding(graph), task, self.c)
+        return self.predict_tasks(graph, [task])[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
+        return logistic_heads(self.embedding(graph), tasks, self.c)
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""
@@ -146,37 +155,9 @@ class LinearProbe:
         return self
 
 
-class TwoLayers(nn.Module):
-    """z = ReLU(Â ReLU(Â X V W0 + b0) W1 + b1): the GCN encoder of NaQ, for all nodes or some.
-
-    V, the leading directions of X, is given and not learned.
-    """
-
-    directions: Tensor
-
-    def __init__(self, n_features: int, rank: int, hidden: int) -> None:
-        super().__init__()
-        self.register_buffer("directions", torch.zeros(n_features, rank))
-        self.weight = nn.ParameterList([torch.empty(rank, 2 * hidden), torch.empty(2 * hidden, hidden)])
-        self.bias = nn.ParameterList([torch.zeros(2 * hidden), torch.zeros(hidden)])
-        for weight in self.weight:
-            nn.init.xavier_uniform_(weight)
-
-    def forward(self, read: ReadGraph, nodes: Tensor | None = None) -> Tensor:
-        g = ReceptiveFields(read.adj, read.x, NO_DEGREE)
-        outer = g.reach(None if nodes is None else nodes.numpy())
-        inner = g.reach(outer.around)
-        read_along = inner.matrix @ (g.features(inner.around) @ self.directions)
-        h = convolve(None, read_along @ self.weight[0], self.bias[0])
-        return convolve(None, (outer.matrix @ h) @ self.weight[1], self.bias[1])
-
-
 def leading_directions(x: Attributes, rank: int, seed: int) -> Float[Tensor, "d r"]:
     """V: most of the attributes lies along them. Weights on all columns are slower and worse (docs/methods.md)."""
     return torch.from_numpy(Axes.of(x, "raw", rank, seed).directions)
-
-
-NO_DEGREE: NDArray[np.float32] = np.empty(0, np.float32)
 
 
 def validation_tasks(members: Sequence[Ints]) -> list[Episode]:

@@ -18,8 +18,10 @@ Similarities: TypeAlias = NDArray[np.float32]
 def cosines(x: Attributes, nodes: Ints) -> Similarities:
     """Of these nodes' rows of X with all rows."""
     rows = unit_rows(x)
-    few = rows[nodes].toarray() if is_sparse(rows) else rows[nodes]
-    return np.ascontiguousarray((rows @ few.T).T, np.float32)
+    if is_sparse(rows):
+        found: Similarities = (rows[nodes] @ rows.T.tocsr()).toarray()  # most pairs have few columns in common
+        return found
+    return np.ascontiguousarray((rows @ rows[nodes].T).T, np.float32)
 
 
 def personalised_pagerank(matrix: sp.csr_array, nodes: Ints, alpha: float, terms: int) -> Similarities:
@@ -33,8 +35,9 @@ def personalised_pagerank(matrix: sp.csr_array, nodes: Ints, alpha: float, terms
 
 
 def most_similar(similarities: Similarities, nodes: Ints, count: int) -> Ints:
-    """The `count` nodes with the highest similarity to each, the highest first, without itself."""
+    """The `count` nodes with the highest similarity to each, the highest first, without itself. Overwrites them."""
     similarities[np.arange(nodes.size), nodes] = -np.inf
-    found = np.argpartition(-similarities, count - 1, axis=1)[:, :count]
-    order = np.argsort(-np.take_along_axis(similarities, found, axis=1), axis=1, kind="stable")
+    lowest_first = np.negative(similarities, out=similarities)
+    found = np.argpartition(lowest_first, count - 1, axis=1)[:, :count]
+    order = np.argsort(np.take_along_axis(lowest_first, found, axis=1), axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1).astype(np.int64)

@@ -48,7 +48,8 @@ class Parts(NamedTuple):
             torch.from_numpy(rng.beta(CONCENTRATION * likeness[:, None, None], 1.0, size).astype(np.float32))
             for size in ((b, s, 1), (b, s, s))
         )
-        xw, adj = (share * own + (1 - share) * own[other] for share, own in ((rows, self.xw), (edges, self.adj)))
+        at = torch.from_numpy(other)
+        xw, adj = (own.index_select(0, at).lerp(own, share) for share, own in ((rows, self.xw), (edges, self.adj)))
         return Parts(xw, adj, torch.maximum(self.there, self.there[other]), self.mean)
 
 
@@ -86,13 +87,16 @@ class Subgraphs:
     def of(self, nodes: Ints, x: CSR | Tensor, weight: Tensor) -> Parts:
         place = self.place[nodes]
         b, s = place.shape
-        there = torch.from_numpy((place >= 0).astype(np.float32))
-        rows = taken(x, np.maximum(place, 0).reshape(-1))
+        held = place >= 0
+        seen, at = np.unique(np.maximum(place, 0), return_inverse=True)  # subgraphs share nodes: X W once for each
+        rows, first = taken(x, seen), np.arange(b * s)
+        placed = CSR(first, first + held.reshape(-1), at.reshape(-1), np.ones(b * s, np.float32), (b * s, seen.size))
+        there = torch.from_numpy(held.astype(np.float32))
         share = (there / there.sum(dim=1, keepdim=True)).reshape(-1).numpy()
-        mean = sp.csr_array((share, np.arange(b * s), np.arange(0, b * s + 1, s)), shape=(b, b * s))
+        mean = sp.csr_array((share, at.reshape(-1), np.arange(0, b * s + 1, s)), shape=(b, seen.size))
         dense = mean @ (rows.scipy if isinstance(rows, CSR) else rows.numpy())
         means = torch.from_numpy(np.asarray(dense.todense() if sp.issparse(dense) else dense))
-        return Parts((rows @ weight).reshape(b, s, -1) * there[:, :, None], self.edges(place), there, means)
+        return Parts((placed @ (rows @ weight)).reshape(b, s, -1), self.edges(place), there, means)
 
     @cached_property
     def central(self) -> CSR:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
-from fewnode.methods.linear import logistic_head
+from fewnode.methods.logistic_heads import logistic_heads
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
 from fewnode.storage.checkpoint import need_shapes
@@ -94,7 +94,10 @@ class Walks:
             raise FewnodeError(f"workers is {self.workers}, expected at least 1")
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        return logistic_head(self.embedding(graph), task, self.c)
+        return self.predict_tasks(graph, [task])[0]
+
+    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
+        return logistic_heads(self.embedding(graph), tasks, self.c)
 
     def state(self) -> dict[str, Tensor]:
         """The vectors, and which network they belong to."""
