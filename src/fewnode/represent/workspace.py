@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,19 @@ from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
 from fewnode.machine.files import read_text, write_text
 from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
-from fewnode.represent.diffusion import Diffusion, Operators, diffused
-from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
+from fewnode.represent.diffused_files import CHECKSUM, DiffusedTiles, write_tile
+from fewnode.represent.diffusion import Diffusion
+from fewnode.represent.kinds import LearnedRelations
 from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
 from fewnode.represent.views import Place
-from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
+from fewnode.storage.io import map_safetensors, write_safetensors
 
-AT_ONCE = 12
-"""Tiles that a diffusion has in memory at most: its columns, two steps of them, and eight views."""
+AT_ONCE, STEPS = 12, 5
+"""Tiles that a diffusion has in memory at most: its columns as read, joined and scaled, two steps of them, and the
+rest are views."""
 
-PLACES, CHECKSUM, SMALL = "places.json", ".sha256", 1 << 16
-"""Which views are in a folder, and the ending of files with a checksum; neither is larger than so many bytes."""
+PLACES, SMALL = "places.json", 1 << 16
+"""Which views are in a folder. Neither that nor a checksum is larger than so many bytes."""
 SHARED = 16
 """Columns of a tile where several workers share the work."""
 
@@ -75,7 +77,18 @@ class Workspace:
         """
         most = WIDEST if self.runner is here else SHARED
         fit = most if self.limit is None else self.limit // 3 // (4 * AT_ONCE * max(1, self.n))
-        return 1 << max(0, min(fit, most).bit_length() - 1)
+        return _power_of_two(min(fit, most))
+
+    def _joined(self, z: TiledMatrix, views: int) -> int:
+        """Tiles that one process takes through a diffusion together, if so many views of all nodes come of it.
+
+        A product asks for rows of many nodes in no order. It takes little longer for 16 columns, a line of the cache,
+        than for 4, so half of the limit is used for them.
+        """
+        if self.limit is None or self.runner is not here or not z.tiles:
+            return 1
+        columns = _power_of_two(min(WIDEST, self.limit // 2 // (4 * (STEPS + views) * max(1, self.n))))
+        return max(1, columns // int(z.tiles[0].shape[1]))
 
     def empty(self, shape: tuple[int, int]) -> Tile:
         """Room on the disk, which is gone when nobody uses it any longer."""
@@ -88,7 +101,7 @@ class Workspace:
             made = make()
             found = self._paths(name, len(made.tiles))
             for path, tile in zip(found, made.tiles, strict=True):
-                _write(path, {"h": tile})
+                write_tile(path, {"h": tile})
         return TiledMatrix(self.n, [map_safetensors(path)["h"] for path in found])
 
     def clear(self) -> None:
@@ -110,7 +123,10 @@ class Workspace:
         nodes: Ints | None,
     ) -> dict[Place, TiledMatrix]:
         """`diffused_tiles` of a source, tile by tile from file to file."""
-        told = json.dumps([source, [[*place, *map(str, each)] for place, each in wanted.items()], str(relations)])
+        joined = self._joined(z, 0 if nodes is not None else len(wanted))
+        told = json.dumps(
+            [source, joined, [[*place, *map(str, each)] for place, each in wanted.items()], str(relations)]
+        )
         name = hashlib.sha256(told.encode() + (b"" if nodes is None else nodes.tobytes())).hexdigest()[:16]
         rows = None if nodes is None else self.folder / f"nodes-{name}.safetensors"
         if rows is not None and nodes is not None:
@@ -123,6 +139,7 @@ class Workspace:
             tuple(wanted.values()),
             relations,
             rows,
+            joined,
         )
         if nodes is None:
             write_text(stage.folder / PLACES, json.dumps(list(wanted)))
@@ -154,47 +171,10 @@ def stored_views(folder: Path, check: bool = True) -> dict[Place, TiledMatrix]:
     return found
 
 
-def _write(path: Path, arrays: Mapping[str, Tile]) -> None:
-    """A tile, and its checksum beside it."""
-    write_text(path.with_suffix(CHECKSUM), write_safetensors(path, arrays) + "\n")
+def _power_of_two(number: int) -> int:
+    """The largest that is not above it; 1 at least."""
+    return 1 << max(0, number.bit_length() - 1)
 
 
 def _file_name(source: str) -> str:
     return f"source-{source.replace(' ', '-')}"
-
-
-@dataclass(frozen=True)
-class DiffusedTiles:
-    """A stage of work, a key a tile: several diffusions of some columns of a source."""
-
-    home: Path
-    folder: Path
-    sources: tuple[Path, ...]
-    wanted: tuple[Diffusion, ...]
-    relations: LearnedRelations
-    rows: Path | None
-
-    @property
-    def keys(self) -> list[tuple[int, ...]]:
-        return [(i,) for i in range(len(self.sources))]
-
-    def path(self, key: tuple[int, ...]) -> Path:
-        return self.folder / f"{key[0]:04d}.safetensors"
-
-    def make(self, key: tuple[int, ...]) -> None:
-        widths = [map_safetensors(path)["h"].shape[1] for path in self.sources[: key[0]]]
-        tile = map_safetensors(self.sources[key[0]])["h"]
-        own = {str(i): each for i, each in enumerate(self.wanted) if sum(widths) < NARROW or not is_narrow(each)}
-        nodes = None if self.rows is None else map_safetensors(self.rows)["nodes"]
-        _write(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
-
-
-@lru_cache(maxsize=1)
-def _operators(home: Path, relations: LearnedRelations) -> Operators:
-    """Of a dataset that whoever planned the work has checked."""
-    return operators_of(_graph(home), relations)
-
-
-@lru_cache(maxsize=1)
-def _graph(home: Path) -> Graph:
-    return load_dataset(home, check=False).graph
