@@ -39,7 +39,7 @@ class Cosmic(LinearProbe):
         tau: float = 0.07,
         mix: bool = True,
         episodes: int = 300,
-        lr: float = 1e-3,
+        lr: float = 1e-4,
         weight_decay: float = 0.0,
         patience: int = 10,
         scaling: str = "l2",
