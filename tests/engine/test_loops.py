@@ -58,6 +58,18 @@ def test_products_of_any_width_are_scipys(width: int, dtype: type, index: type) 
     assert np.allclose(loops.spread(*given, vector, 50)[:, 0], chosen.T @ vector, atol=tolerance)
 
 
+def test_a_very_wide_product_has_the_bits_of_the_narrow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its columns are taken in panels; rows of a matrix that no cache holds are asked for in advance."""
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array((900, 20), density=0.5, rng=rng, format="csr", dtype=np.float32)
+    dense = rng.standard_normal((20, 600)).astype(np.float32)
+    expected = loops.multiply(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, matrix.data, dense)
+    assert np.array_equal(CSR.of(matrix).multiply(dense), expected)
+    monkeypatch.setattr(loops, "FAR", 100)
+    few = CSR.of(matrix).rows(np.array([4, 899, 4]))
+    assert np.array_equal(few.multiply(dense[:, :300]), expected[[4, 899, 4], :300])
+
+
 def test_a_wide_transposed_product_has_the_bits_of_the_narrow_one() -> None:
     """It is computed from the transposed matrix, whose entries are in the same order."""
     rng = np.random.default_rng(0)

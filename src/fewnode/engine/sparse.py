@@ -20,6 +20,9 @@ from fewnode.graph import Attributes, Graph, is_sparse
 
 WIDE = 256
 """Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
+PANEL, OFTEN = 128, 16
+"""Columns of a very wide dense matrix that are copied side by side, so that a cache holds them; it pays if each of its
+rows is read as often as that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +100,16 @@ class CSR:
         """self @ dense, without a gradient."""
         if dense.shape[1] == 1:
             return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
-        return loops.multiply(*self.arrays, dense)  # type: ignore[no-any-return]
+        step = dense.shape[1]
+        if step >= 2 * WIDE and int((self.stop - self.start).sum()) >= OFTEN * dense.shape[0]:
+            step = PANEL
+        elif dense.size <= loops.FAR:
+            return loops.multiply(*self.arrays, dense)  # type: ignore[no-any-return]
+        out = np.empty((self.shape[0], dense.shape[1]), dense.dtype)
+        for first in range(0, dense.shape[1], step):
+            part = slice(first, first + step)
+            self.multiply_into(np.ascontiguousarray(dense[:, part]), out[:, part])
+        return out
 
     def multiply_into(self, dense: NDArray[Any], out: NDArray[Any]) -> None:
         """out = self @ dense. Blocks of columns have the bits of the whole, whatever their width."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from fewnode.methods.probe import LinearProbe, ReadGraph, check_training
 from fewnode.methods.subgraphs import Parts, Subgraphs, normalised
 from fewnode.train import QUIET, Journal, Schedule, by_autograd
 
+_CUT: WeakKeyDictionary[Graph, dict[int, Subgraphs]] = WeakKeyDictionary()
+
 
 class Cosmic(LinearProbe):
     """Nodes of a class, and views of a node, are drawn together by an encoder; other classes are pushed away.
@@ -29,8 +32,6 @@ class Cosmic(LinearProbe):
     code, support and queries of an episode enter one loss; the paper takes two steps.
     """
 
-    _cut: tuple[Graph, Subgraphs] | None = None
-
     def __init__(
         self,
         hidden: int = 1024,
@@ -38,7 +39,7 @@ class Cosmic(LinearProbe):
         tau: float = 0.07,
         mix: bool = True,
         episodes: int = 300,
-        lr: float = 1e-3,
+        lr: float = 1e-4,
         weight_decay: float = 0.0,
         patience: int = 10,
         scaling: str = "l2",
@@ -66,9 +67,11 @@ class Cosmic(LinearProbe):
         return ReadGraph(self._around(graph).central, super()._read(graph).x)
 
     def _around(self, graph: Graph) -> Subgraphs:
-        if self._cut is None or self._cut[0] is not graph:
-            self._cut = (graph, Subgraphs(graph, self.subgraph))
-        return self._cut[1]
+        """The same for every seed, so that trainings on one graph share it."""
+        known = _CUT.setdefault(graph, {})
+        if self.subgraph not in known:
+            known[self.subgraph] = Subgraphs(graph, self.subgraph)
+        return known[self.subgraph]
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Cosmic:
         """Learn from episodes of training classes."""

@@ -99,7 +99,7 @@ class SupportGCN:
             nn.init.xavier_uniform_(weight)
         first, second = weights
         groups: list[dict[str, Any]] = [{"params": [first], "weight_decay": self.weight_decay}, {"params": [second]}]
-        adam = torch.optim.Adam(groups, lr=self.lr)
+        adam = torch.optim.Adam(groups, lr=self.lr, fused=True)
         words = np.random.PCG64(np.random.SeedSequence((self.seed, 1)))
         for _ in range(self.epochs):
             h = F.relu(inner.matrix @ (dropped(x, self.dropout, words) @ first))
