@@ -53,13 +53,12 @@ def apart(call, arguments):
     if pid == 0:
         code = 1
         try:
-            os.dup2(write, 1), os.dup2(write, 2)
-            sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+            sys.stdout = sys.stderr = os.fdopen(write, "w", buffering=1)
             code = call(arguments) or 0
         except BaseException:
             traceback.print_exc()
         finally:
-            sys.stdout.flush(), sys.stderr.flush()
+            sys.stdout.flush()
             os._exit(code)
     os.close(write)
     with os.fdopen(read) as told:
