@@ -45,12 +45,14 @@ def fewnode(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(scope="session")
 def part_of_debian() -> Dataset:
-    """Twenty-four packages of each section of the embedded network."""
+    """Twenty-four packages of each section of the embedded network, and words that three of them have."""
     data = load_debian()
     kept = np.sort(np.concatenate([np.flatnonzero(data.y == c)[:24] for c in range(len(data.class_names))]))
-    graph = Graph(data.graph.adj[kept][:, kept], data.graph.x[kept])
-    names = tuple(data.node_name(i) for i in kept.tolist())
-    return replace(data, graph=graph, y=data.y[kept], node_names=names)
+    x = data.graph.x[kept]
+    said = np.flatnonzero(np.bincount(x.indices, minlength=x.shape[1]) > 2)
+    graph = Graph(data.graph.adj[kept][:, kept], x[:, said])
+    names, words = (tuple(known[i] for i in of) for known, of in ((data.node_names, kept), (data.feature_names, said)))
+    return replace(data, graph=graph, y=data.y[kept], node_names=names, feature_names=words)
 
 
 @pytest.fixture
