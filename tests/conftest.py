@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 # Before SciPy and torch are loaded, and for all processes that tests start. `torch.set_num_threads` does not
 # reach the other two: beside busy workers their second thread waits in a loop, and a fit takes three times the CPU.
 os.environ["OMP_NUM_THREADS"] = "1"
+gc.disable()  # until the tests are collected: what is imported stays
 
-from jaxtyping import install_import_hook
+from jaxtyping import install_import_hook  # noqa: E402
 
 install_import_hook(["fewnode.gpn", "fewnode.engine.compiled", "fewnode.engine.reference"], "beartype.beartype")
 
@@ -51,6 +52,7 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay until the end: the collector of garbage need not look through them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

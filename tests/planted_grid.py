@@ -35,6 +35,10 @@ class Other(Nearest):
     pass
 
 
+class Third(Nearest):
+    pass
+
+
 class Broken(Nearest):
     def fit(self, graph, train, valid):
         raise RuntimeError("no luck")

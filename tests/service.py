@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -44,7 +47,7 @@ class Answer:
 class Running:
     """A service and how to reach it."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
     url: str
     token: str = TOKEN
 
@@ -80,17 +83,79 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["fewnode.cli", "fewnode.estimator", "fewnode.serve.server", "fewnode.serve.session"])
+
+
+def _command(arguments: list[str], environment: dict[str, str], *streams: Connection) -> None:
+    """`fewnode …` in a fork, as `__main__` runs it."""
+    from fewnode.__main__ import main
+
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+    os.environ.update(environment)
+    sys.argv = ["fewnode", *arguments]
+    main()
+
+
+class Forked:
+    """`fewnode …` in a process of its own, forked from one that has imported it. It looks like a `Popen`."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        (out, its_out), (err, its_err) = FORKS.Pipe(duplex=False), FORKS.Pipe(duplex=False)
+        self._process = FORKS.Process(target=_command, args=(arguments, dict(os.environ), its_out, its_err))
+        self._process.start()
+        self.stdout, self.stderr = (os.fdopen(os.dup(end.fileno())) for end in (out, err))
+        for end in (out, its_out, err, its_err):
+            end.close()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("fewnode", timeout or 0)
+        return self._process.exitcode
+
+    def communicate(self) -> tuple[str, str]:
+        with self.stdout, self.stderr:
+            told = self.stdout.read(), self.stderr.read()
+        self.wait()
+        return told
+
+
 @contextmanager
-def serving(run: Path, *arguments: object) -> Iterator[Running]:
+def serving(run: Path, *arguments: object, start: Callable[[list[str]], Any] = Forked) -> Iterator[Running]:
     """A service that is ready; ended afterwards if it has not ended yet."""
-    command = [sys.executable, "-m", "fewnode", "serve", "--run", str(run), "--port", "0", "--token", TOKEN]
-    with started([*command, *map(str, arguments)]) as running:
+    with started(start(["serve", "--run", str(run), "--port", "0", "--token", TOKEN, *map(str, arguments)])) as running:
         yield running
 
 
+def anew(arguments: list[str]) -> subprocess.Popen[str]:
+    """`fewnode …` as a shell starts it."""
+    return opened([sys.executable, "-m", "fewnode", *arguments])
+
+
+def opened(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 @contextmanager
-def started(command: list[str]) -> Iterator[Running]:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def started(process: subprocess.Popen[str] | Forked) -> Iterator[Running]:
     try:
         assert process.stdout is not None
         link = process.stdout.readline().strip()

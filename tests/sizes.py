@@ -22,10 +22,19 @@ def sizes(quick: int, check: int, soak: int) -> Any:
 
 
 def in_child(work: Callable[[], object], kill_after: float | None = None, quiet: bool = True) -> int:
-    """Run `work` in a fork, which has all imports already; returns how it ended, as `waitpid` has it.
+    """Run `work` in a fork; returns how it ended, as `waitpid` has it.
 
     With `kill_after` it is killed so many seconds later, wherever it is then.
     """
+    pid = begun(work, quiet)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(pid, 9)
+    return os.waitpid(pid, 0)[1]
+
+
+def begun(work: Callable[[], object], quiet: bool = True) -> int:
+    """Begin `work` in a fork, which has all imports already; returns its number."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -43,10 +52,16 @@ def in_child(work: Callable[[], object], kill_after: float | None = None, quiet:
             traceback.print_exc()
         finally:
             os._exit(code)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(pid, 9)
-    return os.waitpid(pid, 0)[1]
+    return pid
+
+
+def kill_once(holds: Callable[[], bool], pid: int) -> None:
+    """Kill a child as soon as something holds, after a minute at the latest."""
+    deadline = time.monotonic() + 60
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
 
 
 def command(

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 import torch
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.method import Transductive
 from fewnode.methods.table import METHODS, build_method
+from graphs import fitted_method
 from leaks import may_see
 
 NEAR = [name for name, row in may_see().items() if row.test_nodes == "near"]
@@ -59,5 +59,5 @@ def test_test_nodes_that_are_near_no_base_class_leave_no_trace(name: str, plante
 
 
 def weights(name: str, data: Dataset) -> dict[str, Any]:
-    found: dict[str, Any] = Estimator(name, way=3, shot=2, seed=1, episodes=20).fit(data).method_.state()
+    found: dict[str, Any] = fitted_method(build_method(name, 1, {"episodes": 20}), data, 3, 2).state()
     return found

@@ -7,7 +7,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
+from sizes import begun, in_child, kill_once
 from sizes import command as forked
-from sizes import in_child
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 3, "--episodes", 20)
 
@@ -295,24 +294,20 @@ def test_an_unwritable_place_is_the_machines_failure(fewnode, dataset_dir: Path,
 
 
 def _train_command(data: Path, run: Path, *more: object) -> list[str]:
-    options = map(str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 200, "--patience", 99, "--out", run))
-    return [sys.executable, "-m", "fewnode", "train", "--method", "gpn", *options, *map(str, more)]
+    options = map(str, ("--data", data, "--way", 3, "--shot", 3, "--episodes", 80, "--patience", 99, "--out", run))
+    return ["train", "--method", "gpn", *options, *map(str, more)]
 
 
 def test_a_killed_training_resumes_to_the_same_bytes(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert fewnode(*_train_command(dataset_dir, whole, "-q")[3:]).code == 0
-    process = subprocess.Popen(_train_command(dataset_dir, parts), stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not any(parts.rglob("checkpoint.safetensors")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert fewnode(*_train_command(dataset_dir, whole, "-q")).code == 0
+    training = begun(forked(tmp_path / "said", *_train_command(dataset_dir, parts)))
+    kill_once(lambda: any(parts.rglob("checkpoint.safetensors")), training)
     assert not (parts / "model.json").exists(), "it was killed too late to mean anything"
-    unfinished = fewnode(*_train_command(dataset_dir, parts)[3:])
+    unfinished = fewnode(*_train_command(dataset_dir, parts))
     assert unfinished.code == 2
     assert "--resume" in unfinished.err
-    assert fewnode(*_train_command(dataset_dir, parts, "--resume", "-q")[3:]).code == 0
+    assert fewnode(*_train_command(dataset_dir, parts, "--resume", "-q")).code == 0
     ends = [(run / "model.safetensors").read_bytes() for run in (whole, parts)]
     assert ends[0] == ends[1]
     assert sorted(p.name for p in parts.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
@@ -324,7 +319,7 @@ def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_pat
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
     said = tmp_path / "said"
-    train = forked(said, *_train_command(dataset_dir, tmp_path / "run", "-q")[3:], before=small_files)
+    train = forked(said, *_train_command(dataset_dir, tmp_path / "run", "-q"), before=small_files)
     assert os.waitstatus_to_exitcode(in_child(train, quiet=False)) == 3, said.read_text()
     assert len(said.read_text().splitlines()) == 1
     left = [path.name for path in (tmp_path / "run").rglob("*") if path.is_file()]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +18,7 @@ from fewnode.estimator import Estimator
 from fewnode.predict import untrained as module
 from fewnode.predict.untrained import FOLDER, is_kept, untrained
 from fewnode.storage.io import save_dataset
-
-ROOT = Path(__file__).parents[2]
+from sizes import begun
 
 
 @pytest.fixture(name="home")
@@ -143,19 +141,15 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
     assert np.array_equal(right, answer(untrained(load(str(home))), data))
 
 
-def test_two_processes_at_once_both_answer_and_leave_one_model(home: Path) -> None:
-    code = (
-        "import sys; import numpy as np; from fewnode.datasets import load\n"
-        "from fewnode.predict.untrained import untrained\n"
-        "d = load(sys.argv[1]); p = untrained(d).predict_proba(d, [0, 30], ['a', 'b'], np.arange(100))\n"
-        "print(p.astype(float).round(4).tolist())"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", code, str(home)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
-    answers = [process.communicate(timeout=120)[0] for process in running]
-    assert [process.returncode for process in running] == [0, 0]
-    assert answers[0] == answers[1] != ""
+def test_two_processes_at_once_both_answer_and_leave_one_model(home: Path, tmp_path: Path) -> None:
+    def write(to: Path) -> None:
+        data = load(str(home))
+        np.save(to, untrained(data).predict_proba(data, [0, 30], ["a", "b"], np.arange(100)))
+
+    files = [tmp_path / "one.npy", tmp_path / "other.npy"]
+    running = [begun(partial(write, to)) for to in files]
+    assert [os.waitpid(process, 0)[1] for process in running] == [0, 0]
+    assert np.array_equal(*(np.load(file).round(4) for file in files))
     data = load(str(home))
     assert is_kept(data)
     assert [path.name for path in home.iterdir() if path.name.startswith(FOLDER)] == [FOLDER]

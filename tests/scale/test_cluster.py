@@ -208,7 +208,10 @@ def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path)
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
-def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(ray: Any, home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dies", [False, pytest.param(True, marks=pytest.mark.check)])
+def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(
+    ray: Any, home: Path, tmp_path: Path, dies: bool
+) -> None:
     data, mark = load_dataset(home), tmp_path / "mark"
     there = block_runner(ray, 2, None)
 
@@ -216,11 +219,11 @@ def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(ray: Any, home: 
         there(Mortal(stage, mark, (1,)), keys, done)
 
     found = []
-    for workspace in (None, Workspace.of(data.graph, tmp_path / "views", {}, None, dying)):
+    for workspace in (None, Workspace.of(data.graph, tmp_path / "views", {}, None, dying if dies else there)):
         method = GPNPlus(rank=64)
         method.workspace = workspace
         found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
-    assert mark.exists()
+    assert mark.exists() == dies
     assert torch.equal(*(method.embedding(data.graph)[0] for method in found))
 
 

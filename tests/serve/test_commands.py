@@ -19,7 +19,7 @@ import pytest
 import fewnode
 from fewnode.client import Client, Edge, NewEdge, NewNode, ServiceError
 from fewnode.dataset import Dataset
-from service import TOKEN, Local, Running, save_run, serving
+from service import TOKEN, Local, Running, anew, save_run, serving
 
 PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]
 GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
@@ -44,7 +44,7 @@ def run(packages: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(run: Path) -> Iterator[Running]:
-    with serving(run) as running:
+    with serving(run, start=anew) as running:
         yield running
 
 

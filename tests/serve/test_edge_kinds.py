@@ -20,7 +20,7 @@ def _kinds() -> Dataset:
 
 @pytest.fixture(name="typed_run", scope="module")
 def _typed_run(kinds: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_run(kinds, tmp_path_factory.mktemp("kinds"), "gpn-plus")
+    return save_run(kinds, tmp_path_factory.mktemp("kinds"), "gpn-plus", rank=32)
 
 
 @pytest.fixture(name="typed")

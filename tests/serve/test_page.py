@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +22,7 @@ from fewnode.serve.app import Service
 from fewnode.serve.auth import rules
 from fewnode.storage.io import save_dataset
 from graphs import planted_kinds
-from service import TOKEN, Running, save_run, serving, started
+from service import TOKEN, Forked, Running, save_run, serving, started
 from service_networks import texts
 from visits import DESKTOP, PHONE, Visit, Visits, address, chromium, until, visits
 
@@ -346,8 +345,8 @@ def texts_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A network of texts, without any training."""
     folder = tmp_path_factory.mktemp("texts")
     save_dataset(texts(), folder / "data")
-    command = [sys.executable, "-m", "fewnode", "serve", "--data", str(folder / "data"), "--port", "0"]
-    with started([*command, "--token", TOKEN, "--state", str(folder / "state.sqlite")]) as running:
+    arguments = ["serve", "--data", str(folder / "data"), "--port", "0", "--token", TOKEN]
+    with started(Forked([*arguments, "--state", str(folder / "state.sqlite")])) as running:
         yield running
 
 
@@ -443,7 +442,7 @@ def test_a_class_that_the_data_has_no_name_for(visit: Visits, planted: Dataset, 
     """What cannot be checked is not claimed to be right."""
     y = planted.y.copy()
     y[np.isin(y, [planted.class_names.index(name) for name in ("class k", "class l")])] = -1
-    with serving(save_run(replace(planted, y=y), tmp_path, "gpn-plus")) as server:
+    with serving(save_run(replace(planted, y=y), tmp_path, episodes=30)) as server:
         seen = visit(server)
         seen.start("mine", members(planted, "class k")[0])
         assert "by the data’s labels" not in seen.text("#trust")
@@ -598,7 +597,7 @@ def test_62_000_nodes_within_its_budget(visit: Visits, tmp_path: Path) -> None:
 def test_kinds_of_edges_are_drawn_and_named(visit: Visits, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = planted_kinds()
     folder = tmp_path_factory.mktemp("kinds")
-    with serving(save_run(data, folder, "gpn-plus"), "--state", folder / "state.sqlite") as server:
+    with serving(save_run(data, folder, "gpn-plus", rank=32), "--state", folder / "state.sqlite") as server:
         seen = visit(server)
         of_class = members(data, "class k")
         server.ask(address("class k"), {"support": of_class[:3]}, "PUT")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from service import PORT, TOKEN, Local, Running, started
+from service import PORT, TOKEN, Local, Running, opened, started
 
 HASTY = Path(__file__).parents[1] / "hasty.py"
 SUPPORT = {"a": ["node-0", "node-1"], "b": ["node-2", "node-3"]}
@@ -28,7 +28,7 @@ BODY = json.dumps({"nodes": [f"node-{i}" for i in range(10)], "support": SUPPORT
 @pytest.fixture(scope="module")
 def server(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     state = tmp_path_factory.mktemp("state") / "state.sqlite"
-    with started([sys.executable, str(HASTY), str(run_dir), str(state), TOKEN]) as running:
+    with started(opened([sys.executable, str(HASTY), str(run_dir), str(state), TOKEN])) as running:
         yield running
 
 
