@@ -186,7 +186,7 @@ def evaluate(
         _refuse({**drawn, "--classes": classes, "--open-set": open_set or None}, "--with-base")
     if classes is not None:
         _refuse(drawn, "--classes")
-        result = _described(model, dataset, shape, tasks, classes, transductive, open_set)
+        result = _described(model, dataset, shape, tasks, classes, transductive, open_set, quiet)
     elif with_base:
         result = _with_base(model, dataset, shape, tasks, transductive)
     elif shot == 0:
@@ -226,20 +226,28 @@ def _described(
     classes: Path,
     transductive: bool,
     open_set: bool,
+    quiet: bool,
 ) -> Result:
     """Test classes that are described, beside as many labels as asked for, or none."""
     from dataclasses import replace
 
     from fewnode import evaluation
-    from fewnode.classes.described_tasks import described_pool
+    from fewnode.classes.described_tasks import described_pool, silent_classes
     from fewnode.classes.description import read_classes
+    from fewnode.datasets.info import name_some
 
-    way = shape["way"] or max(2, min(model.way, len(dataset.split.test)))
+    way = max(2, min(model.way, len(dataset.split.test))) if shape["way"] is None else shape["way"]
     shot = model.shot if shape["shot"] is None else shape["shot"]
-    query = shape["query"] or max(shot, 5)
+    query = max(shot, 5) if shape["query"] is None else shape["query"]
     texts = read_classes(classes)
     if odd := [name for name in texts if name not in dataset.class_names]:
         raise FewnodeError(f"{classes}: {odd[0]!r} is no class of {dataset.name}{closest(odd[0], dataset.class_names)}")
+    tested = [dataset.class_names[c] for c in dataset.split.test]
+    if others := [name for name in texts if name not in tested]:
+        note(f"{classes}: not used, they are no test classes: {name_some(others, 300)}", quiet)
+    if silent := silent_classes(dataset, dataset.split.test, texts):
+        so = "left out" if shot == 0 else "by their labels alone"
+        note(f"{so}, no word about them is in the vocabulary of {dataset.name}: {name_some(silent, 300)}", quiet)
     count = evaluation.TASKS if tasks is None else tasks
     pool = described_pool(dataset, dataset.split.test, texts, (way, shot, query), count, shape["seed"])
     result = evaluation.evaluate(model, dataset, pool=pool, transductive=transductive, open_set=open_set)
