@@ -140,7 +140,7 @@ def predict(
     from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
     from fewnode.methods.gpn import GPN
     from fewnode.model.recogniser import NO_BIAS
-    from fewnode.predict.labelling import claimable, left_out
+    from fewnode.predict.labelling import blank, claimable, left_out
     from fewnode.predict.predictions import Answerer
     from fewnode.predict.with_base import joined_by_base
     from fewnode.scale.bulk import Bulk
@@ -191,7 +191,7 @@ def predict(
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
-    tell([unused_columns(query) if query else ""], quiet)
+    tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
     more = (given.rows, bias, multi_label, given.rejected)
     answerer = Answerer(model, dataset, given.support, given.labels, *more)
     tell(answerer.remarks, quiet)
