@@ -177,6 +177,8 @@ def evaluate(
     if multi_label:
         _run_multi_label(run, model, dataset, {"way": way, "shot": shot, "query": query}, tasks, pool_seed, at, as_json)
         return
+    if pool is None:
+        _name_several(dataset, quiet)
     if pool is not None and not open_set:
         refuse_unused(context, ["pool_seed"], "with --pool")
     spread = queries or "balanced"
@@ -209,6 +211,15 @@ def _refuse(given: dict[str, Any], beside: str) -> None:
     """Options that mean nothing here are named, not ignored."""
     if unused := [name for name, value in given.items() if value is not None]:
         raise FewnodeError(f"{', '.join(unused)}: not used with {beside}; leave it out")
+
+
+def _name_several(dataset: Dataset, quiet: bool) -> None:
+    """Nodes in several classes have no single right answer, so tasks of one class a node leave them out."""
+    if dataset.labels is None:
+        return
+    count = int(((dataset.labels.sum(axis=1) > 0) & (dataset.y < 0)).sum())
+    if count:
+        note(f"left out: {count:,} nodes that are in several classes; --multi-label asks about them, too", quiet)
 
 
 def _say(result: Result, heading: str, transductive: bool, more: str) -> None:
@@ -316,8 +327,10 @@ def _all_classes(
     from fewnode.protocols.multi_label_evaluation import evaluate_all_classes_multi_label
 
     dataset, draws = load(data), DRAWS if draws is None else draws
-    if left_out := large_classes(dataset, asked["shot"])[1]:
+    if left_out := large_classes(dataset, asked["shot"], multi_label)[1]:
         note(f"left out, at most {asked['shot']} labelled nodes: {', '.join(left_out)}", quiet)
+    if not multi_label:
+        _name_several(dataset, quiet)
     score = evaluate_all_classes_multi_label if multi_label else evaluate_all_classes
     with _draw_bar(quiet) as report:
         result = score(data=dataset, method=method, draws=draws, options=options, report=report, **asked)
