@@ -75,7 +75,10 @@ class Definitions:
                 texts[name] = what.description
         if why := two_alike(given):
             raise FewnodeError(f"{why}; give them as one class, or rename one")
-        return replace(cls._described(data, support, labels, texts), rejected=no)
+        found = cls._described(data, support, labels, texts)
+        also = {name: text for name, text in given.items() if isinstance(text, str) and text in data.node_id}
+        more = [f"class {name!r}: {text!r} is its description; [{text!r}] is that node" for name, text in also.items()]
+        return replace(found, remarks=(*found.remarks, *more), rejected=no)
 
     @classmethod
     def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
