@@ -391,6 +391,8 @@ WEIGHTS = [
     Case("a weight that is NA", edges=AMOUNTS.replace("b,c,2", "b,c,NA"), options=WEIGHED, refused="data row 2, column 'amount': empty"),
     Case("an infinite weight", edges=AMOUNTS.replace("b,c,2", "b,c,1e999"), options=WEIGHED,
          refused="data row 2, column 'amount': inf is no finite number; fill it in, or leave the row out"),
+    Case("a column that is label and kind", edges=AMOUNTS, options={"kind": "label"},
+         refused="nodes.csv: column 'label' is the id or the label, so it cannot be the kind of nodes"),
     Case("a weight too large to compute with", edges=AMOUNTS.replace("b,c,2", "b,c,1e200"), options=WEIGHED,
          refused="data row 2, column 'amount': 1e+200 is too far from 1 to compute with"),
     Case("a scale of weights, and no weights", edges=AMOUNTS, options={"weight_scale": "log"},
