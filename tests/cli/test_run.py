@@ -304,6 +304,10 @@ def test_a_dataset_that_changed_is_noticed(fewnode, run_dir: Path, dataset_dir: 
     assert done.code == 2
     assert "has changed since" in done.err
     assert fewnode("evaluate", "--run", run, "--data", data).code == 0
+    data.rename(tmp_path / "moved")
+    gone = fewnode("evaluate", "--run", run)
+    assert (gone.code, f"its dataset is no longer at {data}; say where it is now with --data" in gone.err) == (2, True)
+    assert fewnode("evaluate", "--run", run, "--data", tmp_path / "moved").code == 0
 
 
 def test_an_unwritable_place_is_the_machines_failure(

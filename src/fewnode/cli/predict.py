@@ -387,6 +387,8 @@ def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
     remembered = model.trained_["data"]
     if data is None and "path" not in remembered:
         raise FewnodeError(f"{run}: the model does not know where its dataset is; pass --data")
+    if data is None and Path(remembered["path"]).is_absolute() and not Path(remembered["path"]).exists():
+        raise FewnodeError(f"{run}: its dataset is no longer at {remembered['path']}; say where it is now with --data")
     dataset = load(data or remembered["path"])
     if data is None and dataset.sha256 != remembered["sha256"]:
         raise FewnodeError(
