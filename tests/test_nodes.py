@@ -253,3 +253,11 @@ def test_nothing_is_said_where_all_is_used(model: Estimator, planted: Dataset) -
         warnings.simplefilter("error")
         Dataset.from_pyg(planted.to_pyg())
         model.predict(planted.to_pyg(), SUPPORT, LABELS, QUERY)
+
+
+@pytest.mark.parametrize(("given", "meant"), [("6", "00006"), ("00007", "7"), ("8.0", "8"), ("Nine", "nine")])
+def test_a_name_as_a_spreadsheet_changes_it_is_recognised(given: str, meant: str) -> None:
+    graph = Graph.from_edges([[0], [1]], 4)
+    data = Dataset(graph, np.full(4, -1), ClassSplit((), (), ()), node_names=("00006", "7", "8", "nine"))
+    with pytest.raises(FewnodeError, match=f"unknown node '{given}' .did you mean '{meant}'"):
+        data.node(given)

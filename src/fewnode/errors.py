@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -52,9 +53,15 @@ def closest(word: str, known: Iterable[str]) -> str:
     """` (did you mean X?)` if some known word is near `word` or contains it, else an empty string."""
     import difflib  # which most commands never need
 
-    names = list(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.75)
+    names, bare = list(known), _bare(word)
+    near = [name for name in names if bare and _bare(name) == bare]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.75)
     if not near and len(word) >= 3:
         near = sorted((name for name in names if word.lower() in name.lower()), key=len)
     near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _bare(word: str) -> str:
+    """A word without what spreadsheets take off a number and people leave out: leading zeros, `.0`, spaces, case."""
+    return re.sub(r"^0+|\.0+$", "", word.strip().lower())

@@ -61,7 +61,7 @@ class Result(Shown):
         """One flat object: means and intervals, how they came about, and the per-task numbers."""
         repeats, tasks = next(iter(self.per_task.values())).shape
         return {
-            **{metric: {"mean": self[metric].mean, "ci95": self[metric].ci95} for metric in self.per_task},
+            **{metric: self[metric].to_json() for metric in self.per_task},
             "ece": self.ece,
             "tasks": tasks,
             "repeats": repeats,
@@ -112,6 +112,8 @@ def evaluate(
             raise FewnodeError(f"a pool has its own tasks: leave out {', '.join(given)}")
     if not pool:
         raise FewnodeError(f"at least one task is needed, not {tasks or 0}")
+    if shape["way"] == 1 and not open_set:
+        raise FewnodeError("of one class alone every answer is right: ask for two ways or more, or with --open-set")
     start = time.perf_counter()
     answers = predict_tasks(method, data.graph, [episode.task for episode in pool], transductive)
     scores = score_answers(answers, pool)

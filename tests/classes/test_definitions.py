@@ -33,6 +33,14 @@ def test_nodes_a_sentence_or_both(worded: Dataset) -> None:
     assert found.remarks == ()
 
 
+def test_a_description_that_is_the_name_of_a_node_is_told(worded: Dataset) -> None:
+    """Who means the node writes a list."""
+    data = replace(worded, node_names=("tunnel", *(worded.node_names or ())[1:]))
+    assert Definitions.of(data, {"vpn": "tunnel"}).remarks == (
+        "class 'vpn': 'tunnel' is its description; ['tunnel'] is that node",
+    )
+
+
 @pytest.mark.parametrize("nodes", [["n3"], [3], "n3 as text", np.arange(100) == 3, np.array([3]), 3])
 def test_nodes_are_given_as_everywhere(worded: Dataset, nodes: Any) -> None:
     given = Class(nodes="n3") if isinstance(nodes, str) else nodes

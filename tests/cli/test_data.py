@@ -115,10 +115,15 @@ def test_import_says_what_it_understood_before_it_writes(fewnode: Fewnode, table
     assert max(map(len, done.err.splitlines()[:-1])) <= 80
 
 
-def test_nothing_is_written_if_the_disk_refuses(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    done = fewnode("data", "import", *pair(tables), *roles(), "--out", tmp_path / "file" / "d")
-    assert done.code == 3
+def test_nothing_is_written_if_the_disk_refuses(
+    fewnode: Fewnode, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "d")
+
+    monkeypatch.setattr("fewnode.storage.io.save_dataset", full)
+    done = fewnode("data", "import", *pair(tables), *roles(), "--out", tmp_path / "d")
+    assert (done.code, (tmp_path / "d").exists()) == (3, False)
     assert "edge homophily" in done.err  # it was understood, and then it could not be written
 
 
@@ -542,3 +547,18 @@ def test_files_of_graphs_are_imported(fewnode: Fewnode, tmp_path: Path) -> None:
     assert load_dataset(tmp_path / "e").graph.directed
     done = fewnode("data", "import", "--directed", path, "--label", "sort", "--nodes", path, "--out", tmp_path / "f")
     assert done.code == 2
+
+
+def test_a_file_where_a_directory_is_to_be_is_an_argument_that_is_wrong(fewnode: Fewnode, tables: Path) -> None:
+    for out in (tables / "nodes.csv", tables / "nodes.csv" / "deeper"):
+        done = fewnode("data", "import", *pair(tables), *roles(), "--out", out)
+        assert (done.code, "nodes.csv: a file, where a directory is to be written" in done.err) == (2, True)
+
+
+def test_a_table_of_ids_alone_has_no_class_to_be_named(fewnode: Fewnode, tmp_path: Path) -> None:
+    nodes, edges = (
+        write(tmp_path / "n.csv", [["id"], ["a"], ["b"]]),
+        write(tmp_path / "e.csv", [["s", "t"], ["a", "b"]]),
+    )
+    done = fewnode("data", "import", "--nodes", nodes, "--edges", edges, "--out", tmp_path / "d")
+    assert (done.code, done.err) == (2, f"fewnode: {nodes}: no column holds the class: say --no-label\n")

@@ -55,6 +55,12 @@ def test_demo_from_network_to_report(fewnode, demo: str, tmp_path: Path) -> None
     assert fewnode("evaluate", "--run", "demo/run", "--tasks", 5, "--json").json["tasks"] == 5
 
 
+def test_a_demo_spares_what_is_not_its_own(fewnode, planted: Dataset, tmp_path: Path) -> None:
+    Estimator("propagation", way=3, shot=2, steps=1).fit(planted).save(tmp_path / "run")
+    done = fewnode("demo", "--out", tmp_path)
+    assert (done.code, "there is a run that no demo has made; choose another --out" in done.err) == (2, True)
+
+
 def the_demos_output_is_the_readmes(demo: str) -> None:
     """Accuracies may differ by a little on another processor."""
     number = re.compile(r"\d+\.\d+")

@@ -82,3 +82,30 @@ def test_what_cannot_be_is_refused(fewnode, dataset_dir: Path, arguments: tuple[
     assert message in done.err
     assert done.err.count("\n") == 1
     assert done.out == ""
+
+
+def test_an_interval_of_one_task_is_not_known_and_of_one_class_nothing_is_to_be_told(fewnode, run_dir: Path) -> None:
+    one = ("evaluate", "--run", run_dir, "--tasks", 1)
+    assert fewnode(*one, "--json").json["accuracy"]["ci95"] is None
+    assert " ± ?" in fewnode(*one).out
+    done = fewnode("evaluate", "--run", run_dir, "--way", 1)
+    assert (done.code, "of one class alone every answer is right" in done.err) == (2, True)
+    assert fewnode("evaluate", "--run", run_dir, "--way", 1, "--tasks", 2, "--open-set").code == 0
+
+
+def test_descriptions_that_say_nothing_and_those_of_other_classes_are_named(
+    fewnode, worded: Dataset, tmp_path: Path
+) -> None:
+    from dataclasses import replace
+
+    from fewnode.dataset import ClassSplit
+
+    data = replace(worded, split=ClassSplit((), (), (1, 2, 3)), class_names=("base", "c17", *worded.class_names[2:]))
+    save_dataset(data, tmp_path / "d")
+    fewnode("train", "--data", tmp_path / "d", "--out", tmp_path / "run", "-q")
+    (tmp_path / "c.csv").write_text("class,description\nbase,send mail\nc17,xyzzy\n")
+    asked = ("evaluate", "--run", tmp_path / "run", "--classes", tmp_path / "c.csv", "--way", 2, "--tasks", 2)
+    done = fewnode(*asked, "--shot", 0)
+    assert "c.csv: not used, they are no test classes: base" in done.err
+    assert "left out, no word about them is in the vocabulary of worded: c17" in done.err
+    assert "must be at least 1" in fewnode(*asked, "--query", 0).err

@@ -35,6 +35,8 @@ def test_from_a_grid_to_a_page(fewnode, grid: Path, dataset_dir: Path, tmp_path:
     assert plan.code == 0
     assert "6-way tasks need 6 test classes, there are 5" in plan.out
     assert "2 trainings are a guess" in plan.out
+    told = fewnode("experiment", grid, "--out", out, *where, "--dry-run", "--address", "host:1").err
+    assert "--address not used: for --backend ray" in told
     assert not out.exists()
     done = fewnode("experiment", grid, "--out", out, *where)
     assert (done.code, done.out) == (0, "4 cells: 2 done (0 of all were finished before), 0 failed, 2 impossible\n")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
 from fewnode.storage.io import save_dataset
@@ -109,3 +111,19 @@ def test_evaluate_all_classes(fewnode, home: Path) -> None:
     assert "several classes a node" in fewnode(*ask).out
     assert fewnode(*ask, "--transductive").code == 2
     assert fewnode(*ask, "--method", "logistic").code == 2
+
+
+def test_an_evaluation_by_one_class_a_node_says_what_it_leaves_out(
+    fewnode, home: Path, data: Dataset, tmp_path: Path
+) -> None:
+    asked = ("--protocol", "all-classes", "--method", "nearest-mean", "--draws", 2, "--shot", 1)
+    assert data.labels is not None
+    count = int((data.labels.sum(axis=1) > 1).sum())
+    told = fewnode("evaluate", "--data", home, *asked)
+    assert f"left out: {count:,} nodes that are in several classes" in told.err
+    nested = data.labels.toarray()
+    nested[:, 0] = nested[:, 1:].any(axis=1)  # a class that all others are parts of: nobody is in it alone
+    y = np.where(nested[:, 1:].sum(axis=1) == 1, 1 + nested[:, 1:].argmax(axis=1), -1)
+    save_dataset(replace(data, y=y, labels=sp.csr_array(nested)), tmp_path / "nested")
+    done = fewnode("evaluate", "--data", tmp_path / "nested", *asked)
+    assert (done.code, f"at most 1 labelled nodes: {data.class_names[0]}" in done.err) == (0, True), done.err

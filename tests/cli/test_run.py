@@ -266,9 +266,28 @@ def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path
     done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir)
     assert (done.code, (run_dir / "model.json").read_bytes()) == (2, before)
     assert "there is a run already" in done.err
-    again = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir, "--resume")
+    again = fewnode("train", "--data", dataset_dir, *TRAIN[:-1], 30, "--out", run_dir, "--resume")
     assert again.code == 0
     assert "finished already" in again.err
+    as_json = fewnode("train", "--data", dataset_dir, *TRAIN[:-1], 30, "--out", run_dir, "--resume", "--json")
+    assert as_json.json == {"run": str(run_dir), "method": "gpn", "finished_before": True}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--seed", 1), "was trained with seed = 0, not 1; resume with the same options"),
+        (("--shot", 2), "was trained with query = 3, not 2"),
+        (("--method", "gpn-plus"), "was trained with method = 'gpn', not 'gpn-plus'"),
+        (("--lr", 0.1), "was trained with options = "),
+    ],
+)
+def test_a_finished_run_is_not_taken_for_another_one(
+    fewnode, run_dir: Path, dataset_dir: Path, option: tuple[object, ...], message: str
+) -> None:
+    usual = (*TRAIN[:-1], 30) if "gpn-plus" not in option else ()
+    done = fewnode("train", "--data", dataset_dir, *usual, "--out", run_dir, "--resume", *option)
+    assert (done.code, message in done.err) == (2, True), done.err
 
 
 def test_a_dataset_that_changed_is_noticed(fewnode, run_dir: Path, dataset_dir: Path, tmp_path: Path) -> None:
@@ -284,11 +303,20 @@ def test_a_dataset_that_changed_is_noticed(fewnode, run_dir: Path, dataset_dir: 
     assert done.code == 2
     assert "has changed since" in done.err
     assert fewnode("evaluate", "--run", run, "--data", data).code == 0
+    data.rename(tmp_path / "moved")
+    gone = fewnode("evaluate", "--run", run)
+    assert (gone.code, f"its dataset is no longer at {data}; say where it is now with --data" in gone.err) == (2, True)
+    assert fewnode("evaluate", "--run", run, "--data", tmp_path / "moved").code == 0
 
 
-def test_an_unwritable_place_is_the_machines_failure(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / "file" / "run")
+def test_an_unwritable_place_is_the_machines_failure(
+    fewnode, dataset_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "run")
+
+    monkeypatch.setattr("fewnode.estimator.Estimator.save", refuse)
+    done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / "run")
     assert done.code == 3
     assert "Traceback" not in done.err
 

@@ -210,3 +210,36 @@ def test_evaluate_all_classes(fewnode, d: Path) -> None:
     together = fewnode(*asked, "--json", "--transductive").json
     assert together["transductive"] is True
     assert together["accuracy"]["mean"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("predict", "--all", "--out", "support.csv"),
+        ("predict", "--all", "--explain", "--out", "mine.csv"),
+        ("predict", "--query", "asked.csv", "--out", "./asked.csv"),
+        ("suggest", "--out", "support.csv"),
+        ("suggest", "--rejected", "asked.csv", "--out", "asked.csv"),
+    ],
+)
+def test_a_table_that_is_read_is_not_written_over(fewnode, d: Path, asked: tuple[str, ...]) -> None:
+    """It may be the only copy of what somebody has labelled."""
+    support = "mine.support.csv" if "mine.csv" in asked else "support.csv"
+    Path(support).write_text(SUPPORT)
+    done = fewnode(asked[0], "--data", d, "--support", support, *asked[1:])
+    assert (done.code, "would be written over; choose another --out" in done.err) == (2, True)
+    assert (Path(support).read_text(), Path("asked.csv").read_text()) == (SUPPORT, "node\nn5\nn40\n")
+
+
+def test_columns_of_a_query_that_are_not_read_are_named(fewnode, d: Path) -> None:
+    Path("asked.csv").write_text("node;price;text\nn5;3;x\n")
+    for asked in (("predict", "--query", "asked.csv"), ("suggest", "--rejected", "asked.csv")):
+        done = fewnode(asked[0], "--data", d, "--support", "support.csv", *asked[1:])
+        assert (done.code, "asked.csv: not used: 'price', 'text'; read is node" in done.err) == (0, True)
+
+
+def test_a_node_is_not_in_a_class_and_in_none(fewnode, d: Path) -> None:
+    Path("none.csv").write_text("node\nn40\nn30\n")
+    for more in ((), ("--find",)):
+        done = fewnode("suggest", "--data", d, "--support", "support.csv", "--rejected", "none.csv", *more)
+        assert (done.code, "none.csv: node 'n30' is given for a class" in done.err) == (2, True)

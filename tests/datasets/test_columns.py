@@ -102,6 +102,16 @@ def test_a_number_that_may_be_two_is_asked_for() -> None:
     message = "data row 2, column 'a': '1,234' may be a fraction or thousands; say --decimal , or --decimal ."
     assert refusal("numbers", ["7", "1,234", "2,345"]) == message
     assert table(["7", "1,234"]).is_numeric("a")  # what it is, is known; only not which
+    message = "data row 2, column 'a': '1.200' may be a fraction or thousands; say --decimal , or --decimal ."
+    assert refusal("numbers", ["950", "1.200", "0", "12.500", ""]) == message
+    for cells in (
+        ["950", "1.200"],
+        ["1.200", "12.500"],
+        ["7", "1.200", "12.5", "3.125"],
+        ["0.125", "2", "1.125", "3.250"],
+    ):
+        assert table(cells).numbers("a").tolist() == list(map(float, cells))
+    assert table(["950", "1.200", "12.500"], decimal=",").numbers("a").tolist() == [950, 1200, 12500]
 
 
 def test_a_word_among_numbers_is_named_with_the_remedy() -> None:

@@ -318,3 +318,10 @@ def test_bad_files_of_graphs_are_one_line(name: str, content: str, message: str,
         load(tmp_path / name)
     assert "\n" not in str(caught.value)
     assert str(tmp_path / name) in str(caught.value)
+
+
+def test_the_summary_says_from_when_to_when_edges_are() -> None:
+    data = read_tables(
+        NODES, {**EDGES, "day": [20240131 - k for k in range(len(EDGES["day"]))]}, time="day", half_life="30d"
+    )
+    assert data.info["edges"][0]["why"]["day"].endswith("to 2024-01-31")

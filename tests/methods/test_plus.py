@@ -122,6 +122,15 @@ def test_the_metric_is_the_identity_where_within_is_as_total(rng: np.random.Gene
     assert torch.allclose(metric / metric[0, 0], torch.eye(3), atol=0.05)
 
 
+def test_an_attribute_that_is_the_same_everywhere_stands_in_nobodys_way(rng: np.random.Generator) -> None:
+    y = np.repeat(range(3), 20)
+    x = np.zeros((60, 1), np.float32)  # what a constant number is once it is standardised
+    graph = Graph.from_edges(rng.integers(0, 60, (2, 180)), 60, x)
+    data = Dataset(graph, y, ClassSplit((0, 1), (), (2,)))
+    answers = Estimator("gpn-plus").fit(data).predict_proba(data, [40, 0], ["a", "b"], [41, 1])
+    assert np.allclose(answers.sum(axis=1), 1)
+
+
 @pytest.fixture(name="fitted")
 def _fitted(fitted_plus: Estimator) -> Estimator:
     return fitted_plus

@@ -170,3 +170,18 @@ def test_the_words_that_speak_for_a_node_are_named(worded: Dataset) -> None:
         near = [f"{word} ({worded.node_name(other)})" for word, other in shared.near]
         assert text == " ".join([*shared.own, *near])
     assert "words" in found.to_csv().splitlines()[0]
+
+
+def test_a_node_of_which_nothing_is_known_is_named() -> None:
+    y = np.repeat(range(4), 10)
+    adj = (y[:, None] == y).astype(float)
+    adj[-1] = adj[:, -1] = 0
+    x = np.eye(4)[y]
+    x[-2:] = 0
+    data = fewnode.Dataset.from_scipy(adj, x, y)
+    classes = {"a": [0, 1], "b": [30, 31]}
+    with pytest.warns(fewnode.UnusedInput, match="1 node has neither an attribute nor an edge, .*: '39'"):
+        fewnode.recognise(data, classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fewnode.recognise(data, classes, query=[38, 2])

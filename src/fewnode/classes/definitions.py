@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -75,7 +75,10 @@ class Definitions:
                 texts[name] = what.description
         if why := two_alike(given):
             raise FewnodeError(f"{why}; give them as one class, or rename one")
-        return replace(cls._described(data, support, labels, texts), rejected=no)
+        found = cls._described(data, support, labels, texts)
+        also = {name: text for name, text in given.items() if isinstance(text, str) and text in data.node_id}
+        more = [f"class {name!r}: {text!r} is its description; [{text!r}] is that node" for name, text in also.items()]
+        return replace(found, remarks=(*found.remarks, *more), rejected=no)
 
     @classmethod
     def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
@@ -94,7 +97,7 @@ class Definitions:
             raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
         found = cls._described(data, nodes, labels, texts)
         tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
-        more = [_unused(path, columns) for path, columns in tables if path is not None]
+        more = [unused_columns(path, columns) for path, columns in tables if path is not None]
         more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
         return replace(found, remarks=(*found.remarks, *filter(None, more)), rejected=no)
 
@@ -116,10 +119,10 @@ class Definitions:
         return {name: description.x for name, description in self.descriptions.items()}
 
 
-def _unused(path: Path, columns: list[str]) -> str:
+def unused_columns(path: Path, columns: Sequence[str] = ("node",)) -> str:
     """Columns of a table that nothing is made of, in a sentence."""
-    others = other_columns(path, columns)
-    return f"{path}: not used: {', '.join(map(repr, others))}; read are {' and '.join(columns[:2])}" if others else ""
+    others, read = other_columns(path, columns), "read is" if len(columns) == 1 else "read are"
+    return f"{path}: not used: {', '.join(map(repr, others))}; {read} {' and '.join(columns[:2])}" if others else ""
 
 
 def _repeated(path: Path, kept: int) -> str:
@@ -174,6 +177,15 @@ def read_query(path: Path, data: Dataset) -> list[int]:
     nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"], exact="node")]
     if not nodes:
         raise FewnodeError(f"{path}: no node in it")
+    return nodes
+
+
+def read_rejected(path: Path, data: Dataset, support: Sequence[int]) -> list[int]:
+    """Nodes from a table `node` that are in none of the classes; one that is given for a class is refused."""
+    nodes = read_query(path, data)
+    if both := [node for node in nodes if node in support]:
+        name = data.node_name(both[0])
+        raise FewnodeError(f"{path}: node {name!r} is given for a class, and as in none of them; leave out one of them")
     return nodes
 
 

@@ -30,6 +30,12 @@ def described_rows(data: Dataset, classes: Sequence[int], texts: Mapping[str, st
     return found
 
 
+def silent_classes(data: Dataset, classes: Sequence[int], texts: Mapping[str, str]) -> list[str]:
+    """The names of those of which neither name nor text has a word of the network."""
+    rows = described_rows(data, classes, texts)
+    return [data.class_names[c] for c in classes if c not in rows]
+
+
 def with_descriptions(data: Dataset, episode: Episode, rows: Mapping[int, Attributes], labelled: bool) -> Episode:
     """The same question with descriptions of its classes; without `labelled`, the support nodes are taken away."""
     first = [int(np.argmax(episode.support_y == c)) for c in range(episode.n_way)]
@@ -52,6 +58,8 @@ def described_pool(
     Without labels only classes whose name or text says something can be asked about.
     """
     way, shot, query = shape
+    if min(way, query, shot + 1) < 1:
+        raise FewnodeError(f"way and query must be at least 1, and shot at least 0, not {way}, {query} and {shot}")
     rows = described_rows(data, classes, texts)
     if not rows:
         raise FewnodeError("no class has a description or a name with a word of this network")

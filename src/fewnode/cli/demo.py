@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
+from fewnode.errors import FewnodeError
+from fewnode.machine.files import need_no_file
 from fewnode.report.names import written
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def demo(
     from fewnode.evaluation import evaluate
     from fewnode.storage.checkpoint import Checkpoints
 
+    _check_free(out)
     set_threads(threads)
     data = load("debian")
     note(f"{data.name}: {data.graph}", quiet)
@@ -64,12 +67,19 @@ def demo(
     results = {"gpn": trained[0], "propagation": plain, "gpn-plus": trained[1]}
     results["transductive"] = evaluate(plus, data, 5, 5, tasks=tasks, transductive=True)
     example = _example(plus, data)
-    replace_run(plus, out / "run")
     _write_report(out / "report.html", data, gpn, results, example)
+    replace_run(plus, out / "run")
     if as_json:
         emit({"results": {name: r.to_json() for name, r in results.items()}, "example": example, "out": str(out)})
     else:
         _print(data, results, example, out)
+
+
+def _check_free(out: Path) -> None:
+    """Only what an earlier demo left is replaced: a run without its report is somebody's own."""
+    need_no_file(out)
+    if (out / "run" / "model.json").exists() and not (out / "report.html").exists():
+        raise FewnodeError(f"{out / 'run'}: there is a run that no demo has made; choose another --out")
 
 
 def _example(model: Estimator, data: Dataset) -> dict[str, Any]:

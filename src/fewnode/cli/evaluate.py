@@ -177,6 +177,8 @@ def evaluate(
     if multi_label:
         _run_multi_label(run, model, dataset, {"way": way, "shot": shot, "query": query}, tasks, pool_seed, at, as_json)
         return
+    if pool is None:
+        _name_several(dataset, quiet)
     if pool is not None and not open_set:
         refuse_unused(context, ["pool_seed"], "with --pool")
     spread = queries or "balanced"
@@ -186,7 +188,7 @@ def evaluate(
         _refuse({**drawn, "--classes": classes, "--open-set": open_set or None}, "--with-base")
     if classes is not None:
         _refuse(drawn, "--classes")
-        result = _described(model, dataset, shape, tasks, classes, transductive, open_set)
+        result = _described(model, dataset, shape, tasks, classes, transductive, open_set, quiet)
     elif with_base:
         result = _with_base(model, dataset, shape, tasks, transductive)
     elif shot == 0:
@@ -211,6 +213,15 @@ def _refuse(given: dict[str, Any], beside: str) -> None:
         raise FewnodeError(f"{', '.join(unused)}: not used with {beside}; leave it out")
 
 
+def _name_several(dataset: Dataset, quiet: bool) -> None:
+    """Nodes in several classes have no single right answer, so tasks of one class a node leave them out."""
+    if dataset.labels is None:
+        return
+    count = int(((dataset.labels.sum(axis=1) > 0) & (dataset.y < 0)).sum())
+    if count:
+        note(f"left out: {count:,} nodes that are in several classes; --multi-label asks about them, too", quiet)
+
+
 def _say(result: Result, heading: str, transductive: bool, more: str) -> None:
     typer.echo(visible(heading))
     typer.echo(f"{'transductive' if transductive else 'inductive'}{more}")
@@ -226,20 +237,28 @@ def _described(
     classes: Path,
     transductive: bool,
     open_set: bool,
+    quiet: bool,
 ) -> Result:
     """Test classes that are described, beside as many labels as asked for, or none."""
     from dataclasses import replace
 
     from fewnode import evaluation
-    from fewnode.classes.described_tasks import described_pool
+    from fewnode.classes.described_tasks import described_pool, silent_classes
     from fewnode.classes.description import read_classes
+    from fewnode.datasets.info import name_some
 
-    way = shape["way"] or max(2, min(model.way, len(dataset.split.test)))
+    way = max(2, min(model.way, len(dataset.split.test))) if shape["way"] is None else shape["way"]
     shot = model.shot if shape["shot"] is None else shape["shot"]
-    query = shape["query"] or max(shot, 5)
+    query = max(shot, 5) if shape["query"] is None else shape["query"]
     texts = read_classes(classes)
     if odd := [name for name in texts if name not in dataset.class_names]:
         raise FewnodeError(f"{classes}: {odd[0]!r} is no class of {dataset.name}{closest(odd[0], dataset.class_names)}")
+    tested = [dataset.class_names[c] for c in dataset.split.test]
+    if others := [name for name in texts if name not in tested]:
+        note(f"{classes}: not used, they are no test classes: {name_some(others, 300)}", quiet)
+    if silent := silent_classes(dataset, dataset.split.test, texts):
+        so = "left out" if shot == 0 else "by their labels alone"
+        note(f"{so}, no word about them is in the vocabulary of {dataset.name}: {name_some(silent, 300)}", quiet)
     count = evaluation.TASKS if tasks is None else tasks
     pool = described_pool(dataset, dataset.split.test, texts, (way, shot, query), count, shape["seed"])
     result = evaluation.evaluate(model, dataset, pool=pool, transductive=transductive, open_set=open_set)
@@ -308,8 +327,10 @@ def _all_classes(
     from fewnode.protocols.multi_label_evaluation import evaluate_all_classes_multi_label
 
     dataset, draws = load(data), DRAWS if draws is None else draws
-    if left_out := large_classes(dataset, asked["shot"])[1]:
+    if left_out := large_classes(dataset, asked["shot"], multi_label)[1]:
         note(f"left out, at most {asked['shot']} labelled nodes: {', '.join(left_out)}", quiet)
+    if not multi_label:
+        _name_several(dataset, quiet)
     score = evaluate_all_classes_multi_label if multi_label else evaluate_all_classes
     with _draw_bar(quiet) as report:
         result = score(data=dataset, method=method, draws=draws, options=options, report=report, **asked)

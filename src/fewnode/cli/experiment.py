@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fewnode.cli.output import Json, Quiet, emit, note, show, table
-from fewnode.cli.scale import Address, Backend, BackendOption
+from fewnode.cli.scale import Address, Backend, BackendOption, name_unused
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def experiment(
     from fewnode.experiment.run import experiment as run
 
     grid = read_grids(grids)
+    name_unused(backend, address, 1, quiet)
     if dry_run:
         _show_dry_run(forecast(grid, out, workers, data_dir, retry), workers, as_json)
         return

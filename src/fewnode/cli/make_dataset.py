@@ -189,7 +189,8 @@ def import_(
     has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
     if not has_label and not no_label:
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
-        raise FewnodeError(f"{files}: which column holds the class? Name it with --label: {others}; none: --no-label")
+        name_it = f"which column holds the class? Name it with --label: {others}; none: --no-label"
+        raise FewnodeError(f"{files}: {name_it if others else 'no column holds the class: say --no-label'}")
     if no_label and (data.y >= 0).any():
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
     _keep(data, out, quiet, as_json)
@@ -355,6 +356,9 @@ def extend(
 
 def _check_free(out: Path) -> None:
     """Say before a long reading, not after it, that the result cannot be written."""
+    from fewnode.machine.files import need_no_file
+
+    need_no_file(out)
     if (out / "dataset.json").exists():
         raise FewnodeError(f"{out}: there is a dataset already; choose another --out")
 

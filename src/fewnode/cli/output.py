@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -64,6 +65,16 @@ def refuse_unused(context: typer.Context, names: Sequence[str], where: str) -> N
     if given:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise FewnodeError(f"{options}: not used {where}; leave it out")
+
+
+def spare_inputs(outputs: Sequence[Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Refuse to write over a table that is read: it may be the only copy of what somebody has labelled."""
+    for option, given in inputs.items():
+        for out in outputs:
+            if out is not None and given is not None and out.exists() and given.exists() and out.samefile(given):
+                raise FewnodeError(
+                    f"{out}: it is the table of {option}, and would be written over; choose another --out"
+                )
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show
+from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show, spare_inputs
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -137,16 +137,18 @@ def predict(
     """
     import numpy as np
 
-    from fewnode.classes.definitions import Definitions, read_proportions, read_query
+    from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
     from fewnode.methods.gpn import GPN
     from fewnode.model.recogniser import NO_BIAS
-    from fewnode.predict.labelling import claimable, left_out
+    from fewnode.predict.labelling import blank, claimable, left_out
     from fewnode.predict.predictions import Answerer
     from fewnode.predict.with_base import joined_by_base
     from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
+    beside = out.with_suffix(".support.csv") if out and explain else None
+    spare_inputs([out, beside], {"--support": support, "--classes": classes, "--query": query})
     set_threads(threads)
     shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
@@ -189,6 +191,7 @@ def predict(
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
+    tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
     more = (given.rows, bias, multi_label, given.rejected)
     answerer = Answerer(model, dataset, given.support, given.labels, *more)
     tell(answerer.remarks, quiet)
@@ -279,7 +282,8 @@ def suggest(
     column, `answer`, that says yes or no for that class.
 
     With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
-    many others. So few questions find most of its members. `covers` is then 0.
+    many others. So few questions find most of its members. `likely` is then the class it is asked about, each class in
+    turn, and `covers` is 0.
 
     Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
     nodes of kinds of which none has a label.
@@ -295,18 +299,20 @@ def suggest(
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
-    from fewnode.classes.definitions import Definitions, read_query
+    from fewnode.classes.definitions import Definitions, read_query, read_rejected, unused_columns
     from fewnode.machine.files import write_text
     from fewnode.machine.sheets import csv_text
     from fewnode.predict.finding import find
     from fewnode.predict.labelling import suggest as choose
 
+    inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
+    spare_inputs([out], inputs)
     set_threads(threads)
     model, dataset = open_model(run, data, method, quiet)
     given = Definitions.read(dataset, support, classes)
-    tell(given.remarks, quiet)
     among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_query(rejected, dataset)
+    none = [] if rejected is None else read_rejected(rejected, dataset, given.support)
+    tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
     names = {*given.labels, *given.descriptions}
     no: dict[Hashable, Nodes] = {name: [*given.rejected.get(name, []), *none] for name in names}
     asked = (model, dataset, given.support, given.labels, count, among)
@@ -337,7 +343,7 @@ def _cell(value: object) -> str:
 
 def tell(remarks: Sequence[str], quiet: bool) -> None:
     """What was given and not used, a line each."""
-    for remark in remarks:
+    for remark in filter(None, remarks):
         note(remark, quiet)
 
 
@@ -381,6 +387,8 @@ def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
     remembered = model.trained_["data"]
     if data is None and "path" not in remembered:
         raise FewnodeError(f"{run}: the model does not know where its dataset is; pass --data")
+    if data is None and Path(remembered["path"]).is_absolute() and not Path(remembered["path"]).exists():
+        raise FewnodeError(f"{run}: its dataset is no longer at {remembered['path']}; say where it is now with --data")
     dataset = load(data or remembered["path"])
     if data is None and dataset.sha256 != remembered["sha256"]:
         raise FewnodeError(

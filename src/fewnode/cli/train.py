@@ -194,7 +194,9 @@ def train(
         for what in unused_kinds(model.method_, dataset.graph):
             note(f"not used: {what}", quiet)
     else:
-        note(f"{out} is finished already", quiet)
+        note(f"{out} is finished already", quiet or as_json)
+        if as_json:
+            emit({"run": str(out), "method": model.method, "finished_before": True})
 
 
 def _train(
@@ -209,7 +211,9 @@ def _train(
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
         finished = (out / "model.json").exists()
-        if not finished:
+        if finished:
+            _need_the_same(out, model, dataset)
+        else:
             fit(journal=journal)
             model.trained_["data"]["path"] = _remembered(data)
             model.save(out)
@@ -218,6 +222,17 @@ def _train(
             workspace.clear()
         _clear_checkpoints(out)
     return not finished
+
+
+def _need_the_same(out: Path, model: Estimator, dataset: Dataset) -> None:
+    """A finished run is what was asked for only if it was trained in that way, on that network."""
+    from fewnode.model.model_files import read_model
+    from fewnode.storage.checkpoint import need_same_settings
+
+    meta = read_model(out)[0]
+    asked = {**model.all_settings(), "data": dataset.sha256}
+    before = {**{name: meta.get(name) for name in asked}, "data": meta["trained"]["data"]["sha256"]}
+    need_same_settings(out, before, asked)
 
 
 def _check_free(out: Path, resume: bool) -> None:

@@ -30,6 +30,9 @@ _NUMBER = {
 """Numbers by their decimal mark; the other mark may stand between thousands. `1,234` is both."""
 
 _VECTOR = r"(?i)^\[[\s\d.,eE+-]*((nan|null|none|[+-]?inf(inity)?)[\s\d.,eE+-]*)*\]$"
+_GROUPED = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})?)$"
+FEWEST_POINTS = 2
+"""Cells with a point that make one doubt whether it is a decimal one."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,8 @@ class Table:
     def _with_points(self, column: str, labels: pa.ChunkedArray) -> pa.ChunkedArray:
         """The numbers as Arrow reads them: with a decimal point, and nothing between thousands."""
         marks = self._marks(labels)
-        if len(marks) > 1:
-            row = int(pc.index(pc.match_substring(labels, ","), True).as_py())
+        if len(marks) > 1 or (marks == ["."] and self._may_be_thousands(labels)):
+            row = int(pc.index(pc.match_substring(labels, "," if len(marks) > 1 else "."), True).as_py())
             raise self.fault(
                 row, column, f"{labels[row].as_py()!r} may be a fraction or thousands; say --decimal , or --decimal ."
             )
@@ -152,6 +155,16 @@ class Table:
             )
         other = "." if marks[0] == "," else ","
         return pc.replace_substring(pc.replace_substring(labels, other, ""), marks[0], ".")
+
+    def _may_be_thousands(self, labels: pa.ChunkedArray) -> bool:
+        """Whether whole numbers stand beside some that have a point before three digits, as `950` and `1.200`.
+
+        Fractions are seldom all of three digits. If all cells have them, it makes no difference: numbers are scaled.
+        """
+        if self.dialect.decimal is not None or not pc.all(_match(labels, _GROUPED)).as_py():
+            return False
+        pointed = pc.sum(pc.match_substring(labels, ".")).as_py() or 0
+        return bool(FEWEST_POINTS <= pointed < len(labels) - labels.null_count)
 
     # --- vectors --------------------------------------------------------------------------------------------------
 

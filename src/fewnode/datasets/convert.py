@@ -14,7 +14,7 @@ from fewnode.dataset import Dataset
 from fewnode.edges.relations import UNNAMED
 from fewnode.errors import FewnodeError
 from fewnode.graph import is_sparse
-from fewnode.machine.files import atomic_write
+from fewnode.machine.files import atomic_write, need_no_file
 from fewnode.machine.sheets import FORMULA, NUMBER, harmless
 
 
@@ -34,6 +34,7 @@ def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> li
         "attributes": _attributes_table(data),
         **({} if data.labels is None else {"labels": _labels_table(data)}),
     }
+    need_no_file(directory)
     paths = [directory / f"{name}.{format}" for name in tables]
     for path in paths:
         if path.exists():

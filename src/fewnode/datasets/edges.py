@@ -16,9 +16,10 @@ from fewnode.datasets.near_misses import describe_near_miss, near_misses
 from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
 from fewnode.datasets.scratch import Scratch
-from fewnode.datasets.times import TimeRules, fades, half_life_seconds, moment, times
+from fewnode.datasets.times import TimeRules, doubt, fades, half_life_seconds, moment, span, times
 from fewnode.edges.merging import EdgeRows
 from fewnode.edges.relations import UNNAMED
+from fewnode.edges.scaling import unfit
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 
@@ -184,6 +185,10 @@ def _read(
         if options.unknown_ends == "refuse":
             raise _unknown_end(table, unknown, cells, near, nodes)
     rows = _known_of(table, kind, edge_index, options).kept(np.logical_not(dropped), options.disk)
+    when, remarks = {}, _without(table.header, kind, options)
+    if options.time is not None and rows.when is not None:
+        when = {options.time.column: span(rows.when)}
+        remarks += filter(None, [doubt(table, options.time.column, rows.when)])
     columns = {**dict.fromkeys(table.header, "not used"), ends[0]: "source", ends[1]: "target"}
     columns |= {column: role for column, role in more.items() if column in table.header}
     later = 0
@@ -194,12 +199,12 @@ def _read(
         "file": table.name,
         "rows": len(table),
         "columns": columns,
-        "why": {column: UNUSED for column, use in columns.items() if use == "not used"},
+        "why": {**{column: UNUSED for column, use in columns.items() if use == "not used"}, **when},
         "unknown_ends": int(dropped.sum()),
         "near_misses": near,
         "self_loops": int((rows.edge_index[0] == rows.edge_index[1]).sum()),
         **({"later": later} if later else {}),
-        "without": _without(table.header, kind, options),
+        "without": remarks,
     }
 
 
@@ -247,10 +252,11 @@ def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOpt
 
 def _weights(table: Table, column: str) -> NDArray[np.float64]:
     weight = table.numbers(column, REMEDY)
-    odd = ~(weight >= 0)
+    odd = unfit(weight)
     if odd.any():
         row = int(np.argmax(odd))
-        found = "empty" if np.isnan(weight[row]) else f"{weight[row]:g} is below 0"
+        wrong = "is below 0" if weight[row] < 0 else "is too far from 1 to compute with"
+        found = "empty" if np.isnan(weight[row]) else f"{weight[row]:g} {wrong}"
         raise table.fault(row, column, f"{found}, expected a weight from 0 on; {REMEDY}")
     return weight
 

@@ -61,6 +61,8 @@ def read_nodes(
         raise FewnodeError(f"{name}: what kind of nodes are these? Give a column {kind!r}, or the kind as NAME:FILE")
     if kind is not None:
         need_columns(name, every, [kind])
+        if any(kind in (part.id, part.label) for part in parts):
+            raise FewnodeError(f"{name}: column {kind!r} is the id or the label, so it cannot be the kind of nodes")
     if labels[0] is not None:
         need_columns(name, every, [labels[0]])
     need_columns(name, every, [column for column in columns if column not in (optional or ())])

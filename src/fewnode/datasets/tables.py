@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
+import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source
@@ -29,8 +30,13 @@ from fewnode.datasets.times import TimeRules
 from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.edges.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
+from fewnode.graph import Attributes, Graph
 from fewnode.naming import two_alike
+
+MANY = 0.1
+"""Share of the texts without a word from which on it is told."""
+BLOCK = 100_000
+"""Rows that are looked at a time."""
 
 
 def read_tables(
@@ -136,7 +142,7 @@ def read_tables(
     graph = replace(graph, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]
-    warnings += filter(None, [when and when.does_nothing])
+    warnings += filter(None, [when and when.does_nothing, wordless(rows, encoding, x)])
     kinds, kind_names = rows.kinds_of_nodes()
     memory = EdgeMemory(weight, relation, when, linked.now, repeated, facts.scalings)
     return Dataset(
@@ -224,6 +230,20 @@ def about_missing(rows: NodeRows, encoding: Encoding) -> dict[str, Any]:
     """Which words said that a value is missing, and which columns have a flag that says so."""
     words = {column: rows.missing_words(column) for column in encoding.columns}
     return {"missing_words": {column: found for column, found in words.items() if found}, "flags": [*encoding.flags]}
+
+
+def wordless(rows: NodeRows, encoding: Encoding, x: Attributes) -> str | None:
+    """A remark, if of many texts no word is left."""
+    if not encoding.text or COLUMN in encoding.vector:
+        return None
+    texts = np.logical_or.reduce([pc.is_valid(rows.labels(column)).to_numpy() for column in encoding.text])
+    parts = [x[at : at + BLOCK, : len(encoding.vocabulary)] for at in range(0, len(rows), BLOCK)]
+    words = np.concatenate([np.diff(sp.csr_array(part).indptr) for part in parts])
+    count, bare = int(texts.sum()), int((texts & (words == 0)).sum())
+    if bare <= MANY * count:
+        return None
+    why = "left out are words of too few or too many nodes, and stop words (--min-count, --max-share, --stop-words)"
+    return f"{bare:,} of {count:,} texts have no word that counts: {why}"
 
 
 def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:

@@ -20,10 +20,15 @@ UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365.25 *
 AS_DATES = "a date such as 2024-01-31, 2024-01-31T12:00 or 31.01.2024, or Unix seconds"
 DAY_FIRST = r"(\d{1,2})\.(\d{1,2})\.(\d{4})"
 """With dots the day comes first, everywhere. With slashes it depends on the country, so those are refused."""
+NUMBER = r"-?\d+(\.\d+)?"
 MILLISECONDS = 1e11
 """Numbers beyond this are no seconds: as such they are after the year 5000."""
 
 
+CALENDAR = (1900_01_01, 2100_12_31)
+"""Whole numbers between these are dates without marks, `20240131`: as seconds all of them are in the year 1970."""
+LIKELY = (datetime(1990, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp())
+"""Times of a column of numbers beyond these may be years, days or steps of something else."""
 LATEST = 1e21
 """No number beyond this is a time, in whatever unit."""
 MOST_HALVES = 60
@@ -82,11 +87,11 @@ def moment(text: str, what: str) -> float:
 def _seconds_of(text: str) -> float:
     if match := re.match(DAY_FIRST, text):
         text = f"{match[3]}-{match[2]:>02}-{match[1]:>02}{text[match.end() :]}"
-    found = datetime.fromisoformat(text) if not re.fullmatch(r"-?\d+(\.\d+)?", text) else None
-    if found is None:
+    if re.fullmatch(NUMBER, text) and not _is_calendar(np.array([float(text)])):
         if not abs(float(text)) < LATEST:
             raise ValueError
         return float(_as_seconds(np.array([float(text)]))[0])
+    found = datetime.fromisoformat(text)  # 20240131 among others
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -103,7 +108,7 @@ def times(table: Table, column: str) -> Seconds:
         if (odd := np.abs(numbers) >= LATEST).any():
             row = int(np.argmax(odd))
             raise table.fault(row, column, f"found {numbers[row]:g}, expected {AS_DATES}")
-        return _as_seconds(numbers)
+        return _of_calendar(table, column, numbers) if _is_calendar(numbers) else _as_seconds(numbers)
     texts = table.labels(column)
     _need_all(table, column, pc.is_null(texts))
     codes = pc.dictionary_encode(texts).combine_chunks()
@@ -116,6 +121,51 @@ def times(table: Table, column: str) -> Seconds:
             row = int(pc.index(texts, text).as_py())
             raise table.fault(row, column, f"found {text[:40]!r}, expected {AS_DATES}") from None
     return np.asarray(found[codes.indices.to_numpy()])
+
+
+def span(when: Seconds) -> str:
+    """From which day to which, for people; nothing if there is no time.
+
+    >>> span(np.array([0.0, 86400.0]))
+    '1970-01-01 to 1970-01-02'
+    """
+    if not when.size:
+        return ""
+    first, last = (np.datetime64(int(end), "s").item() for end in (when.min(), when.max()))
+    return " to ".join(f"{day:%Y-%m-%d}" if isinstance(day, datetime) else "far away" for day in (first, last))
+
+
+def doubt(table: Table, column: str, when: Seconds) -> str | None:
+    """A remark, if numbers are read as times at which hardly anybody has an edge."""
+    if not when.size or LIKELY[0] <= when.max() < LIKELY[1]:
+        return None
+    cells = table.data.column(column)
+    numbers = is_number(cells.type) or (not pa.types.is_temporal(cells.type) and _are_numbers(table.labels(column)))
+    if not numbers or _is_calendar(table.numbers(column, AS_DATES)):
+        return None
+    instead = "if they are years, days or steps, write dates as 2024-01-31"
+    return f"column {column!r}: its numbers are read as Unix seconds, {span(when)}; {instead}"
+
+
+def _are_numbers(texts: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, f"^(?:{NUMBER})$")).as_py())
+
+
+def _is_calendar(numbers: Seconds) -> bool:
+    low, high = CALENDAR
+    return bool(numbers.size and ((numbers >= low) & (numbers <= high) & (numbers % 1 == 0)).all())
+
+
+def _of_calendar(table: Table, column: str, numbers: Seconds) -> Seconds:
+    """Numbers such as 20240131 as the midnight of that day."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    found = np.empty(distinct.size)
+    for i, number in enumerate(distinct.astype(np.int64).tolist()):
+        try:
+            found[i] = _seconds_of(str(number))
+        except ValueError:
+            raise table.fault(int(np.argmax(place == i)), column, f"found {number}, expected {AS_DATES}") from None
+    return found[place]
 
 
 def _need_all(table: Table, column: str, missing: pa.Array) -> None:

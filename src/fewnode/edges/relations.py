@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fewnode.adjacency import Relation
 from fewnode.edges.merging import EdgeRows, merge
-from fewnode.edges.scaling import Scaling, Weights
+from fewnode.edges.scaling import Scaling, Weights, unfit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, checked_edges
 
@@ -208,14 +208,24 @@ def _checked(rows: EdgeRows, rules: EdgeRules) -> EdgeRules:
             if name not in names:
                 shown = ", ".join(names[:12]) or "no kinds of edges"
                 raise FewnodeError(f"unknown relation {name!r}{closest(name, names)}; there are {shown}")
+    if is_plain(replace(rows, kind=None), rules):
+        _need_no_weights(rules)
     default = "once" if rows.weight is None and rows.fade is None else "sum"
     return rules._replace(repeated=rules.repeated or default)
+
+
+def _need_no_weights(rules: EdgeRules) -> None:
+    """Refuse what is said about weights where edges have none."""
+    if rules.scale not in (None, "none"):
+        raise FewnodeError(f"there are no weights to scale by {rules.scale!r}: name their column, --weight")
+    if rules.repeated == "sum":
+        raise FewnodeError("there are no weights to sum: name their column, --weight, or say --repeated count")
 
 
 def _check_amounts(weight: Weights | None) -> None:
     if weight is None:
         return
-    odd = ~(np.isfinite(weight) & (weight >= 0))
+    odd = unfit(weight)
     if odd.any():
         place = int(np.argmax(odd))
         raise FewnodeError(f"edge {place}: its weight is {weight[place]}, expected a number from 0 on")

@@ -22,6 +22,14 @@ POINTS = 256
 CLOSE = 1e-6
 """A mean so near to 1 is 1: what was scaled before keeps its bits."""
 
+EXTREME = 1e100
+"""Weights beyond this, or so small, cannot be added up and squared."""
+
+
+def unfit(amounts: Weights) -> NDArray[np.bool_]:
+    """Amounts that are no weights: below 0, not finite, or too far from 1 to be computed with."""
+    return np.asarray(~((amounts == 0) | ((amounts >= 1 / EXTREME) & (amounts <= EXTREME))))
+
 
 @dataclass(frozen=True)
 class Scaling:

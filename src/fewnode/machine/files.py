@@ -67,6 +67,7 @@ def exclusive(directory: Path) -> Iterator[None]:
     What a killed one left half-written, in the directory or in one below it, is cleared away. A directory that was made
     for what is then refused goes again.
     """
+    need_no_file(directory)
     made = missing(directory)
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / ".lock", "ab", opener=_without_waiting) as held:
@@ -83,6 +84,13 @@ def exclusive(directory: Path) -> Iterator[None]:
                 (directory / ".lock").unlink()
                 remove_empty(made)
             raise
+
+
+def need_no_file(directory: Path) -> None:
+    """Refuse a file where a directory is to be."""
+    there = next((path for path in (directory, *directory.parents) if path.exists()), None)
+    if there is not None and not there.is_dir():
+        raise FewnodeError(f"{there}: a file, where a directory is to be written; choose another --out")
 
 
 def missing(directory: Path) -> list[Path]:

@@ -142,6 +142,20 @@ def left_out(data: Dataset, support: Sequence[int] | Ints) -> str:
     return f"{outside.size:,} nodes of kinds without any label ({kinds}); name them as query to ask about them"
 
 
+def blank(data: Dataset, asked: Sequence[int] | Ints) -> str:
+    """How many of the nodes have neither an attribute nor an edge, in words; nothing if there are none."""
+    graph, rows = data.graph, np.unique(np.asarray(asked, np.int64))
+    alone = rows[graph.degree[rows] == 0]
+    own = graph.x[alone]
+    alone = alone[np.diff(own.indptr) == 0 if is_sparse(own) else ~np.any(own, axis=1)]
+    alone = alone[~np.isin(alone, graph.adj.indices)] if alone.size else alone  # an edge may lead away from it
+    if not alone.size:
+        return ""
+    which = f"{alone.size:,} nodes have" if alone.size > 1 else "1 node has"
+    shown = ", ".join(repr(data.node_name(node)) for node in alone[:3].tolist()) + ", …" * (alone.size > 3)
+    return f"{which} neither an attribute nor an edge, so the answer is a guess: {shown}"
+
+
 def may_have_class(data: Dataset, support: Sequence[int] | Ints) -> NDArray[np.bool_]:
     """Nodes of the kinds that have labels.
 

@@ -25,7 +25,7 @@ from fewnode.model.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS, NO_REJECT
 from fewnode.model.recogniser import NONE as NONE
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.predict import prediction_tables as tables
-from fewnode.predict.labelling import claimable, left_out
+from fewnode.predict.labelling import blank, claimable, left_out
 from fewnode.predict.multi_label import IndependentClasses, joined_labels, refuse_names
 from fewnode.predict.prediction_plots import draw
 from fewnode.predict.prediction_tables import COLUMNS as COLUMNS
@@ -373,7 +373,8 @@ def recognise(
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
     more = (given.rows, bias, multi_label, given.rejected)
     answerer = Answerer(model, network, given.support, given.labels, *more)
-    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *filter(None, [others])]:
+    told = filter(None, [others, blank(network, answerer.recogniser.rows(asked))])
+    if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *told]:
         warn_unused(remarks, stacklevel=3)
     found = answerer.predictions(asked, explain, transductive, **mode)
     if explain and given.descriptions:

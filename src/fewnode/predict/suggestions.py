@@ -16,7 +16,7 @@ class Suggestion:
     """A node worth labelling: the likeliest class and P(it is in it), P(it is in any), as `predict` has them.
 
     `member` is None where it cannot be told: then `probability` takes for granted that it is in one of them. `covers`
-    is the share of the classes' nodes that it stands for.
+    is the share of the classes' nodes that it stands for. From `find`, `likely` is the class that it is asked about.
     """
 
     node: int

@@ -64,16 +64,19 @@ class AllClassesSampler:
         return Episode(task, label.repeat(asked))
 
 
-def large_classes(data: Dataset, shot: int) -> tuple[Ints, tuple[str, ...]]:
-    """The classes that have a node to ask about beside `shot` support nodes, and the names of those that have none."""
-    sizes = data.class_sizes
+def large_classes(data: Dataset, shot: int, several: bool = False) -> tuple[Ints, tuple[str, ...]]:
+    """The classes that have a node to ask about beside `shot` support nodes, and the names of those that have none.
+
+    Nodes in several classes count only if `several`: else each has one right answer.
+    """
+    sizes = data.class_sizes if several else np.bincount(data.y[data.y >= 0], minlength=len(data.class_names))
     classes: Ints = np.flatnonzero(sizes > shot)
     if classes.size < 2:
         raise FewnodeError(
             f"{data.name}: {classes.size} of {np.count_nonzero(sizes)} classes have more than {shot} labelled nodes, "
             "two are needed; ask for fewer shots"
         )
-    return classes, tuple(data.class_names[c] for c in np.flatnonzero((sizes > 0) & (sizes <= shot)))
+    return classes, tuple(data.class_names[c] for c in np.flatnonzero((data.class_sizes > 0) & (sizes <= shot)))
 
 
 def evaluate_all_classes(

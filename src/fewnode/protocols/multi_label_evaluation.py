@@ -135,7 +135,7 @@ def evaluate_all_classes_multi_label(
     share of the labelled nodes is in a class is estimated, as for anybody who asks about all of them.
     """
     data = as_labelled(data)
-    classes, left_out = large_classes(data, shot)
+    classes, left_out = large_classes(data, shot, several=True)
     sampler = MultiLabelSampler(data, classes.tolist(), None, shot, query, seed)
     fitted = fit_without_base(method, data, seed, options or {})
     if not isinstance(fitted, Estimator):

@@ -11,6 +11,9 @@ from torch import Tensor
 from fewnode.graph import Ints
 from fewnode.represent.projection import sampled
 
+NOTHING = 1e-12
+"""No variance at all: attributes that are the same everywhere, or in all nodes of each class."""
+
 
 def within_class_metric(
     z: Float[Tensor, "n d"], members: Sequence[Ints], shrink: float = 0.3, power: float = 0.25
@@ -27,7 +30,7 @@ def within_class_metric(
         within += (own.T @ own).double() / nodes.size
     some = z[torch.from_numpy(sampled(len(z)))]
     total = (some.T @ some).double()
-    within, total = within / within.trace(), total / total.trace()
+    within, total = (each / each.trace().clamp(min=NOTHING) for each in (within, total))
     eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]
     total = total + 1e-4 * eye
     within = (1 - shrink) * within + shrink * total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, nan, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -16,13 +16,16 @@ WIDE = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the half-width of its 95 % interval."""
+    """A mean and the half-width of its 95 % interval, which is NaN if it cannot be told: of one task."""
 
     mean: float
     ci95: float
 
     def __str__(self) -> str:
-        return f"{100 * self.mean:.1f} ± {100 * self.ci95:.1f}"
+        return f"{100 * self.mean:.1f} ± " + ("?" if isnan(self.ci95) else f"{100 * self.ci95:.1f}")
+
+    def to_json(self) -> dict[str, float | None]:
+        return {"mean": self.mean, "ci95": None if isnan(self.ci95) else self.ci95}
 
 
 def interval(scores: NDArray[np.float64]) -> Interval:
@@ -31,7 +34,7 @@ def interval(scores: NDArray[np.float64]) -> Interval:
     Tasks and seeds are both samples, so both variances count; with one repeat this is the t interval over tasks.
     """
     repeats, tasks = scores.shape
-    variance = 0.0
+    variance = 0.0 if tasks > 1 else nan  # of one task nobody knows how far others are from it
     for count, means in ((tasks, scores.mean(axis=0)), (repeats, scores.mean(axis=1))):
         if count > 1:
             variance += stdtrit(count - 1, 0.975) ** 2 * means.var(ddof=1) / count

@@ -74,19 +74,22 @@ class Checkpoints(Journal):
     def _continued(
         self, path: Path, state: dict[str, Any], tensors: Mapping[str, Tensor], model: nn.Module, optimizer: Adam
     ) -> tuple[History, dict[str, Tensor]]:
-        agreed = json.loads(json.dumps(dict(self.settings)))
-        for key in sorted(agreed.keys() | state["settings"].keys()):
-            then, now = state["settings"].get(key), agreed.get(key)
-            if then != now:
-                raise FewnodeError(
-                    f"{path}: was trained with {key} = {then!r}, not {now!r}; resume with the same options"
-                )
+        need_same_settings(path, state["settings"], self.settings)
         points = [Point(**point) for point in state["history"]["points"]]
         model.load_state_dict(_part(tensors, "model."))
         saved = _part(tensors, "adam.")
         for name, tensor in optimizer.flat().items():
             tensor.copy_(saved[name])
         return History(points, state["history"]["stopped"]), _part(tensors, "best.")
+
+
+def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with what was trained in another way."""
+    asked = json.loads(json.dumps(dict(now)))
+    for key in sorted(asked.keys() | before.keys()):
+        if before.get(key) != asked.get(key):
+            told = f"{path}: was trained with {key} = {before.get(key)!r}, not {asked.get(key)!r}"
+            raise FewnodeError(f"{told}; resume with the same options")
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
