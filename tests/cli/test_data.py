@@ -160,6 +160,9 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
         found = load_dataset(out).split
         assert (found == planted.split) == (expected is not None)
     assert list(map(len, (found.train, found.valid, found.test))) == [3, 2, 1]
+    done = fewnode("data", "import", tmp_path / "p.npz", "--out", tmp_path / "other", "--seed", "3")
+    assert done.code == 2
+    assert "--seed: not used where" in done.err
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,10 @@ def import_(
         words = ["vocabulary", "min_count", "max_share", "stop_words"]
         alone = [] if chosen is not None else ["min_nodes"]
         refuse_unused(context, ["unknown_ends", *words, *alone], f"for {source}")
+        from fewnode.datasets.npz import has_split
+
+        if chosen is None and has_split(source):
+            refuse_unused(context, ["seed"], f"where {source} has a class split of its own and no --split replaces it")
     if is_graph and memory:
         raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:

@@ -273,5 +273,13 @@ def split_of(arrays: Arrays, y: NDArray[Any]) -> ClassSplit | None:
     return ClassSplit(*parts)
 
 
+def has_split(path: Path) -> bool:
+    """Whether it is an .npz file that says which classes are for what."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return not {f"{part}.npy" for part in _SPLIT}.isdisjoint(archive.namelist())
+
+
 def _names_of(arrays: Arrays, key: str) -> tuple[str, ...] | None:
     return tuple(str(name) for name in arrays[key]) if key in arrays else None
