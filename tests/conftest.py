@@ -99,7 +99,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows):
+    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows, bulk._answerer):
         cached.cache_clear()
 
 

@@ -45,3 +45,17 @@ def test_pieces_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     for array in (np.arange(100.0).reshape(20, 5), np.arange(33), np.zeros((4, 0)), np.zeros((0, 3))):
         parts = list(memory.chunks(array))
         assert np.array_equal(np.concatenate(parts) if parts else array, array)
+
+
+def test_scattered_rows_of_a_mapped_file_are_read_and_let_go(tmp_path: Path) -> None:
+    path, rng = tmp_path / "file", np.random.default_rng(0)
+    np.save(path.with_suffix(".npy"), rng.standard_normal((1 << 15, 512)).astype(np.float32))
+    whole = memory.map_file(path.with_suffix(".npy"))[128:].view(np.float32).reshape(-1, 512)
+    rows = rng.permutation(len(whole))[:5000]
+    expected = memory.taken(whole, rows)
+    del whole
+    mapped = memory.map_file(path.with_suffix(".npy"))[128:].view(np.float32).reshape(-1, 512)
+    before = memory.resident()
+    memory.keep_within(before)
+    assert np.array_equal(memory.taken(mapped, rows), expected)
+    assert memory.resident() - before < 24 << 20, "the copy has 10 MB, and the file 64"

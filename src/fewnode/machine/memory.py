@@ -27,6 +27,8 @@ LEAST = 1 << 29
 """Half a gigabyte: Python, NumPy and torch alone take most of that."""
 CHUNK = 1 << 26
 """Bytes looked at between two looks at the limit."""
+SCATTERED = 512
+"""Rows, anywhere in a file, that are read between two looks: the kernel maps up to 2 MB around each of them."""
 
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _limit: int | None = None
@@ -110,6 +112,17 @@ def scratch(folder: Path, shape: tuple[int, ...], dtype: Any = np.float32) -> ND
         mapping = mmap.mmap(file.fileno(), size)
     _maps.add(mapping)
     return np.frombuffer(mapping, dtype).reshape(shape)
+
+
+def taken(matrix: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """A copy of these rows of a matrix, which may be mapped."""
+    if _limit is None:
+        return matrix[rows]  # type: ignore[no-any-return]
+    found = np.empty((rows.size, *matrix.shape[1:]), matrix.dtype)
+    for low in range(0, rows.size, SCATTERED):
+        found[low : low + SCATTERED] = matrix[rows[low : low + SCATTERED]]
+        keep()
+    return found
 
 
 def chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Graph, Ints
+from fewnode.machine import memory
 from fewnode.recognition.membership import crowding, landmarks
 
 ASKED_FOR_ALL = 0.5
@@ -84,8 +86,11 @@ class EmbeddedNodes(ABC):
     def rows(self, graph: Graph, nodes: Ints) -> Float[Tensor, "k d"]:
         """z of those nodes: all that recognising needs of a graph."""
         z, _ = self.embedding(graph)
-        whole = nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n))
-        return z if whole else z[torch.from_numpy(nodes).to(z.device)]
+        if nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n)):
+            return z
+        if memory.limit() is not None and z.device.type == "cpu":
+            return as_tensor(memory.taken(z.numpy(), nodes))
+        return z[torch.from_numpy(nodes).to(z.device)]
 
     def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
         """z and importance of those nodes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from fewnode.graph import Graph
-from fewnode.machine.files import write_text
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
-from fewnode.represent.tiles import Tile
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
-
-CHECKSUM = ".sha256"
-"""The ending of files with a checksum."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class DiffusedTiles:
         tile = tiles[0] if len(tiles) == 1 else np.concatenate(tiles, axis=1)
         own = {str(i): each for i, each in enumerate(self.wanted) if first < NARROW or not is_narrow(each)}
         nodes = None if self.rows is None else map_safetensors(self.rows)["nodes"]
-        write_tile(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
+        write_safetensors(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
 
 
 @lru_cache(maxsize=1)
@@ -59,8 +53,3 @@ def _operators(home: Path, relations: LearnedRelations) -> Operators:
 @lru_cache(maxsize=1)
 def _graph(home: Path) -> Graph:
     return load_dataset(home, check=False).graph
-
-
-def write_tile(path: Path, arrays: Mapping[str, Tile]) -> None:
-    """A tile, and its checksum beside it."""
-    write_text(path.with_suffix(CHECKSUM), write_safetensors(path, arrays) + "\n")

@@ -91,7 +91,7 @@ class TiledMatrix:
         return sum(tile.shape[1] for tile in self.tiles)
 
     def __getitem__(self, rows: slice | Ints) -> Float[Tensor, "k d"]:
-        parts = [as_tensor(tile[rows]) for tile in self.tiles]
+        parts = [as_tensor(tile[rows] if isinstance(rows, slice) else memory.taken(tile, rows)) for tile in self.tiles]
         if not parts:
             return torch.zeros(np.arange(self.n)[rows].size, 0)
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -1,7 +1,7 @@
 """Representations larger than memory: tiles of columns as files, made here or by the workers of a cluster.
 
-A tile is one file, whole or not there. So a fit that was killed goes on with the tiles that are missing, and those of
-all views can be read later, row by row. What is computed is what one process computes in memory, to the last bit.
+A tile is one file, whole or not there. So a fit that was killed goes on with the tiles that are missing. What is
+computed is what one process computes in memory, to the last bit.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fewnode
-from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
-from fewnode.machine.files import read_text, write_text
 from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
-from fewnode.represent.diffused_files import CHECKSUM, DiffusedTiles, write_tile
+from fewnode.represent.diffused_files import DiffusedTiles
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import LearnedRelations
 from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
@@ -31,8 +30,6 @@ AT_ONCE, STEPS = 12, 5
 """Tiles that a diffusion has in memory at most: its columns as read, joined and scaled, two steps of them, and the
 rest are views."""
 
-PLACES, SMALL = "places.json", 1 << 16
-"""Which views are in a folder. Neither that nor a checksum is larger than so many bytes."""
 SHARED = 16
 """Columns of a tile where several workers share the work."""
 
@@ -101,15 +98,14 @@ class Workspace:
             made = make()
             found = self._paths(name, len(made.tiles))
             for path, tile in zip(found, made.tiles, strict=True):
-                write_tile(path, {"h": tile})
+                write_safetensors(path, {"h": tile})
         return TiledMatrix(self.n, [map_safetensors(path)["h"] for path in found])
 
     def clear(self) -> None:
-        """Delete what only a fit needs. Sources and views of all nodes stay: new nodes get their rows from them."""
-        for path in self.folder.glob("nodes-*"):
-            path.unlink()
-        for folder in self.folder.glob("some-*"):
-            clear_blocks(folder)
+        """Delete all of it: only a fit needs sources and views, and answers read rows of z."""
+        clear_blocks(self.folder)
+        with suppress(OSError):  # views of other settings, which were given up
+            self.folder.parent.rmdir()
 
     def _paths(self, name: str, count: int) -> list[Path]:
         return [self.folder / f"{_file_name(name)}-{i:04d}-of-{count:04d}.safetensors" for i in range(count)]
@@ -141,34 +137,12 @@ class Workspace:
             rows,
             joined,
         )
-        if nodes is None:
-            write_text(stage.folder / PLACES, json.dumps(list(wanted)))
         finish(stage, self.runner, partial(self.report, f"views of {source}"))
         files = [map_safetensors(stage.path(key)) for key in stage.keys]
         n = z.n if nodes is None else nodes.size
         return {
             place: TiledMatrix(n, [file[str(i)] for file in files if str(i) in file]) for i, place in enumerate(wanted)
         }
-
-
-def stored_views(folder: Path, check: bool = True) -> dict[Place, TiledMatrix]:
-    """The views of all nodes that a fit left in a folder, mapped: a row of each for any node.
-
-    With `check` every tile is compared with the checksum that was written beside it.
-    """
-    found: dict[Place, TiledMatrix] = {}
-    for told in sorted(folder.glob(f"*/views-*/{PLACES}")):
-        paths = sorted(told.parent.glob("*.safetensors"))
-        for path in paths if check else ():
-            with path.open("rb") as file:
-                told_sum = read_text(path.with_suffix(CHECKSUM), SMALL).strip()
-                if hashlib.file_digest(file, "sha256").hexdigest() != told_sum:
-                    raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one beside it; train again")
-        files = [map_safetensors(path) for path in paths]
-        for i, (source, name) in enumerate(json.loads(read_text(told, SMALL))):
-            tiles = [file[str(i)] for file in files if str(i) in file]
-            found[source, name] = TiledMatrix(len(tiles[0]), tiles)
-    return found
 
 
 def _power_of_two(number: int) -> int:

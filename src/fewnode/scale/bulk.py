@@ -136,6 +136,14 @@ class Answers:
 
 def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
     bulk = stage.bulk
+    found = _answerer(stage).predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+    return found.with_reasons() if bulk.explain else found
+
+
+@lru_cache(maxsize=1)
+def _answerer(stage: Answers) -> Answerer:
+    """Once in a process: what share of the network is in the classes is the same for all blocks."""
+    bulk = stage.bulk
     model, data = _opened(bulk)
     method = model.method_
     if not method.remembers(data.graph) and isinstance(method, GPN):
@@ -145,9 +153,7 @@ def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
         method.remember(data.graph, z, importance)
     elif not method.remembers(data.graph) and not recall(bulk.run, model, data):
         method.remember(data.graph, as_tensor(_rows(_own_embedding(bulk))), torch.zeros(bulk.n))
-    asked = _asked(bulk, model, data)
-    found = asked.predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
-    return found.with_reasons() if bulk.explain else found
+    return _asked(bulk, model, data)
 
 
 def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Answerer:
