@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fewnode.storage.checkpoint import Checkpoints
 
 VIEWS = "views"
-"""The folder of a run that has the views of all nodes, where they were made on the disk."""
+"""The folder of a run that has its views while they are made on the disk."""
 METHODS = (
     *("gpn-plus", "propagation", "gpn", "gpn-authors", "gpn-naive", "pn", "meta-gnn", "maml", "gcn", "sgc"),
     *("deepwalk", "node2vec", "nearest-mean", "logistic", "label-spreading", "correct-and-smooth", "graphany"),
