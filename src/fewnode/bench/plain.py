@@ -1,13 +1,14 @@
 """GPN+ written plainly with SciPy and NumPy: what `represent` computes, as one would first write it down.
 
-Whole matrices, one diffusion after the other, everything for all nodes, and again when it is needed again. What comes
-after the representation is the same code. And what a user would do instead of all this: tf-idf, truncated SVD, two
-propagations and logistic regression.
+Whole matrices, one diffusion after the other, everything for all nodes, and again when it is needed again; one task
+after the other. How views are weighed and how sure answers may be is the same code. And what a user would do instead
+of all this: tf-idf, truncated SVD, two propagations and logistic regression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.dataset import Dataset
+from fewnode.episodes import Task
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.centring import mean_direction
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewProjection, sampled
+from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.tiles import TiledMatrix
 from fewnode.represent.views import Place
@@ -54,6 +56,23 @@ class PlainViews(MixedViews):
                 h = plain_diffusion(graph, diffusion, z)
                 yield place, TiledMatrix(len(h), [h]) if nodes is None else TiledMatrix(nodes.size, [h[nodes]])
 
+    def learned(
+        self, graph: Graph, made: dict[str, TiledMatrix] | None = None
+    ) -> tuple[MixedViews, dict[str, Tensor], Tensor]:
+        some, mixture, blocks = sampled(graph.n), replace(self, projections={}, fusion=None), {}
+        for side in self.sides:
+            views = dict(self._diffused_side(graph, side))
+            known = {place: ViewProjection.of(h[some]) for place, h in views.items()}
+            whole = torch.cat(self.side_by_side(views, known, slice(0, graph.n)), dim=1)
+            fusion = plain_fusion(whole[torch.from_numpy(some)].numpy(), self.rank)
+            blocks[side] = F.normalize((whole - fusion.mean) @ fusion.projection)
+            if side != STRUCTURE:
+                mixture = replace(mixture, projections=known, fusion=fusion)
+        return mixture, blocks, torch.empty(0)
+
+    def joined(self, blocks: Mapping[str, Tensor], z: Tensor | None = None) -> Tensor:
+        return super().joined(blocks)
+
     def closeness(
         self,
         tasks: Sequence[PracticeTasks],
@@ -61,9 +80,18 @@ class PlainViews(MixedViews):
         h: Tensor,
         ranks: Sequence[int],
     ) -> list[Tensor]:
-        z = centred(h, projection.mean)
-        read = [F.normalize(z @ (projection.axes * projection.stretch(rank))) if rank else z for rank in ranks]
+        read = [plain_reading(projection, h, rank) for rank in ranks]
         return [torch.stack([each.closeness(rows) for rows in read], dim=3) for each in tasks]
+
+    def side_by_side(
+        self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], rows: slice | Ints
+    ) -> list[Tensor]:
+        return [
+            tau**0.5
+            * plain_reading(projections[view.source, view.name], views[view.source, view.name][rows], view.rank)
+            for view, tau in self.weight.items()
+            if (view.source, view.name) in views
+        ]
 
     def _plain_source(self, graph: Graph, name: str) -> Array:
         if name != STRUCTURE:
@@ -75,7 +103,7 @@ class PlainViews(MixedViews):
         else:
             z = plain_structure(graph, self.rank // 4, self.seed)
             mean = mean_direction(torch.from_numpy(z)[torch.from_numpy(sampled(graph.n))])
-        return centred(torch.from_numpy(z), mean).numpy()
+        return plain_centred(torch.from_numpy(z), mean).numpy()
 
 
 class PlainGPNPlus(GPNPlus):
@@ -90,6 +118,25 @@ class PlainGPNPlus(GPNPlus):
         mean = mean_direction(z[torch.from_numpy(sampled(graph.n))])
         kind = graph.blocks[0].kind if graph.blocks else ""
         return [AttributeSource(kind or "attributes", kind, 0, graph.n_features, axes, mean)]
+
+    def _alike(self, tasks: Sequence[Task]) -> Iterator[list[int]]:
+        return ([i] for i in range(len(tasks)))
+
+
+def plain_centred(z: Tensor, mean: Tensor) -> Tensor:
+    return F.normalize(F.normalize(z) - mean) * z.any(dim=1, keepdim=True)
+
+
+def plain_reading(projection: ViewProjection, h: Tensor, rank: int) -> Tensor:
+    z = plain_centred(h, projection.mean)
+    return F.normalize(z @ projection.axes * projection.stretch(rank)) if rank else z
+
+
+def plain_fusion(rows: Array, rank: int) -> ViewFusion:
+    """Principal axes."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    _, axes = np.linalg.eigh((rows - mean).T @ (rows - mean))
+    return ViewFusion(torch.from_numpy(mean).float(), torch.from_numpy(axes[:, -rank:].copy()).float())
 
 
 def plain_diffusion(graph: Graph, diffusion: Diffusion, z: Array) -> Array:

@@ -110,16 +110,22 @@ class _Lanes:
             self.builder.store(self.builder.load(total), place, align=self.align)
 
     def total(self) -> None:
-        """out[i] = value · (out[i] + Σ dense[index]), where `values` has one for each row, not for each entry."""
-        places = self.row(self.OUT, self.i)
-        sums = [cgutils.alloca_once_value(self.builder, self.builder.load(p, align=self.align)) for p in places]
+        """out[i] = value · Σ dense[index], where `values` has one for each row, not for each entry."""
+        self._total([self.vector([0.0] * self.lanes)] * self.parts)
+
+    def closed_total(self) -> None:
+        """out[i] = value · (dense[i] + Σ dense[index])"""
+        self._total([self.builder.load(place, align=self.align) for place in self.row(self.DENSE, self.i)])
+
+    def _total(self, starts: list[Any]) -> None:
+        sums = [cgutils.alloca_once_value(self.builder, start) for start in starts]
         long = ir.IntType(64)
         with cgutils.for_range_slice(self.builder, self.first, self.last, long(1), long) as (e, _):
             for total, place in zip(sums, self.row(self.DENSE, self.index(e)), strict=True):
                 row = self.builder.load(place, align=self.align)
                 self.builder.store(self.builder.fadd(self.builder.load(total), row), total)
         factor = self.repeated(self.i)
-        for total, place in zip(sums, places, strict=True):
+        for total, place in zip(sums, self.row(self.OUT, self.i), strict=True):
             self.builder.store(self.builder.fmul(factor, self.builder.load(total)), place, align=self.align)
 
     def scatter(self) -> None:
@@ -224,7 +230,9 @@ def ladder(what: Callable[[_Lanes], None]) -> Any:
 gather = ladder(_Lanes.gather)
 """Row i of sparse @ dense."""
 total = ladder(_Lanes.total)
-"""Row i of out, and of dense the rows that a sparse row names, added up and multiplied by one number."""
+"""Of dense the rows that sparse row i names, added up and multiplied by one number."""
+closed_total = ladder(_Lanes.closed_total)
+"""The same with row i itself."""
 scatter = ladder(_Lanes.scatter)
 """What row i of a sparse matrix adds to sparse.T @ dense."""
 exchange_32 = _in_lanes(_Lanes.exchange, LANES, 2)

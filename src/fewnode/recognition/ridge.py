@@ -43,8 +43,10 @@ def ridge_prototypes(
 def _solved(products: Float[Tensor, "*b s s"], target: Float[Tensor, "*c s n"]) -> Float[Tensor, "*b s n"]:
     """(products + RIDGE I)^-1 target."""
     products.diagonal(dim1=-2, dim2=-1).add_(RIDGE)
-    found: Tensor = torch.linalg.solve(products, target.expand(*products.shape[:-1], -1))
-    return found
+    root, failed = torch.linalg.cholesky_ex(products)
+    if failed.any():  # not a number, or too large: an answer must not look like one
+        root = root.masked_fill(failed[..., None, None] > 0, torch.nan)
+    return torch.cholesky_solve(target.expand(*products.shape[:-1], -1), root)
 
 
 SHARES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)

@@ -144,8 +144,9 @@ class RidgeClassifier(Prototypical):
             support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
             given = replace(given, z=self.rows(graph, support.ravel()).view(*support.shape, -1))
             query = self.rows(graph, asked.ravel()).view(*asked.shape, -1)
-        factors = self._factors(given)
-        given, query = replace(given, z=given.z * factors), query * factors
+        if self.adapts_:
+            factors = self._factors(given)
+            given, query = replace(given, z=given.z * factors), query * factors
         found = _softmax(query, ridge_prototypes(given.z, given.label, class_weights(given.counted)))
         if transductive:
             share = self._share(graph, asked, given, query, found)

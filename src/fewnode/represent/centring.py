@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
+
+from fewnode.engine import loops
 
 
 def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
@@ -14,8 +17,13 @@ def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
 
 def centred(z: Float[Tensor, "n d"], mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
     """Unit rows, moved by the mean, of unit length again. A node that nothing is known of (zeros) stays zero."""
-    known = z.any(dim=1)
-    moved = F.normalize(z)
-    moved -= mean
-    moved /= moved.norm(dim=1, keepdim=True).clamp_(min=1e-12)
-    return moved if known.all() else moved.mul_(known[:, None])
+    out = torch.empty_like(z)
+    loops.centre_rows(z.numpy(), mean.numpy(), out.numpy())
+    return out
+
+
+def stretched(z: Float[Tensor, "n d"], factor: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
+    """Unit rows, each column multiplied by its factor before. Zeros stay zero."""
+    out = torch.empty_like(z)
+    loops.stretch_rows(z.numpy(), factor.numpy(), out.numpy())
+    return out

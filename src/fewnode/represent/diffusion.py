@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.engine import loops
-from fewnode.engine.sparse import CSR, as_tensor, inverse_root, normalised
+from fewnode.engine.sparse import CSR, inverse_root, normalised
 from fewnode.graph import Graph, Ints
 from fewnode.represent.tiles import Tile, tile_ranges
 
@@ -154,24 +154,24 @@ def diffused(
 
 
 def _along(matrices: list[Operator], tile: Tile, wanted: Mapping[Key, Diffusion], rows: Ints | None) -> dict[Key, Tile]:
-    taken: Any = slice(None) if rows is None else rows
     before = matrices[0].before if len(matrices) == 1 else None
-    sums = {key: np.zeros(tile[taken].shape, np.float32) for key in wanted}
+    shares = np.zeros((max(diffusion.steps for diffusion in wanted.values()) + 1, len(wanted)), np.float32)
+    for place, diffusion in enumerate(wanted.values()):
+        shares[: diffusion.steps + 1, place] = diffusion.coefficients
     h = tile if before is None else tile * before[:, None]
     room = (np.empty_like(tile), np.empty_like(tile))
-    for k in range(max(diffusion.steps for diffusion in wanted.values()) + 1):
+    taken = tile if rows is None else np.empty((rows.size, tile.shape[1]), np.float32)
+    sums = np.zeros((len(wanted), taken.size), np.float32)
+    for k, share in enumerate(shares):
         for matrix in matrices if k else ():
             h = _product(matrix, h, room[h is room[0]], alone=len(matrices) == 1)
-        part = None
-        for key, diffusion in wanted.items():
-            share = diffusion.coefficients[k] if k <= diffusion.steps else 0.0
-            if share:
-                part = as_tensor(h[taken]) if part is None else part
-                torch.from_numpy(sums[key]).add_(part, alpha=share)
+        if share.any():
+            part = h if rows is None else np.take(h, rows, axis=0, out=taken, mode="clip")
+            loops.add_shares(part.reshape(-1), share, sums)
+    found = sums.reshape(len(wanted), -1, tile.shape[1])
     if before is not None:
-        for total in sums.values():
-            total /= before[taken, None]
-    return sums
+        found /= before[slice(None) if rows is None else rows, None]
+    return dict(zip(wanted, found, strict=True))
 
 
 def _product(matrix: Operator, h: Tile, out: Tile, alone: bool) -> Tile:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.graph import Ints
-from fewnode.represent.centring import centred, mean_direction
+from fewnode.represent.centring import centred, mean_direction, stretched
 
 AS_IT_IS = 0
 """The rank of a view that is not stretched."""
@@ -51,7 +51,7 @@ class ViewProjection:
         """At several ranks."""
         z = centred(h, self.mean)
         along = z @ self.axes if any(rank != AS_IT_IS for rank in ranks) else z
-        return [z if rank == AS_IT_IS else F.normalize(along * self.stretch(rank)) for rank in ranks]
+        return [z if rank == AS_IT_IS else stretched(along, self.stretch(rank)) for rank in ranks]
 
     def along(self, h: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """Unit rows, by their coordinates along the axes: `read` stretches these."""

@@ -48,7 +48,8 @@ def two_step_information(graph: Graph, entries: int = ENTRIES) -> sp.csr_array:
     column = (column + second.T @ column) / 2
     leaves = np.diff(second.indptr) > 0
     row = np.concatenate([(linked[low:high] + walk @ leaves) / 2 for low, high, walk in _walk_blocks(graph)])
-    near = ((walk + walk @ second) * np.float32(0.5) for _, _, walk in _walk_blocks(graph))
+    both = ((second + sp.eye_array(graph.n, dtype=np.float32, format="csr")) * np.float32(0.5)).tocsr()
+    near = (walk @ both for _, _, walk in _walk_blocks(graph))
     steps = np.bincount(graph.adj.indices, minlength=graph.n) @ np.diff(second.indptr).astype(np.int64)
     return _informative(near, row, column, int(graph.adj.nnz + steps))
 
