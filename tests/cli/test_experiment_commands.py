@@ -47,7 +47,8 @@ def test_from_a_grid_to_a_page(fewnode, grid: Path, dataset_dir: Path, tmp_path:
     page = tmp_path / "report.html"
     shown = fewnode("report", out, "--out", page, "--json")
     assert (shown.code, shown.json["bytes"]) == (0, page.stat().st_size)
-    assert "Propagation" in fewnode("report", out, "--format", "markdown").out
+    assert "Propagation" in fewnode("report", out, "--format", "markdown", "--out", "-").out
+    assert fewnode("report", out, "--out", "-").code == 2
     assert fewnode("report", out, "--format", "csv", "--out", tmp_path / "t.csv", "-q").code == 0
     assert (tmp_path / "t.csv").read_text().startswith("part,dataset,method")
 

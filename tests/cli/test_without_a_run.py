@@ -63,6 +63,15 @@ def test_the_second_time_nothing_is_computed_and_the_answer_is_the_same(fewnode,
     assert "reading it once" not in second.err
 
 
+def test_a_dash_is_standard_output(fewnode, d: Path) -> None:
+    for asked in (("predict", "--all"), ("suggest",)):
+        command = (*asked, "--data", d, "--support", "support.csv")
+        plain, dashed = fewnode(*command), fewnode(*command, "--out", "-")
+        assert dashed.code == 0
+        assert dashed.out == plain.out != ""
+    assert not Path("-").exists()
+
+
 def test_remarks_are_lines_and_quiet_silences_them(fewnode, d: Path) -> None:
     Path("classes.csv").write_text("class,description\nmail,send 100 wombats\nvpn,a tunnel\n")
     asked = ("predict", "--data", d, "--classes", "classes.csv", "--query", "asked.csv")

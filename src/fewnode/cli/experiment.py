@@ -97,7 +97,7 @@ def experiment(
 
 def report(
     results: Path = typer.Argument(..., metavar="DIR", help="What `fewnode experiment --out` wrote."),
-    out: Path = typer.Option(None, "--out", help="Where the report goes; default: report.html, or standard output."),
+    out: Path = typer.Option(None, "--out", help="Where the report goes; default: report.html, or -, standard output."),
     form: ReportFormat = typer.Option(
         ReportFormat.html, "--format", help="A page with tables and figures, or the tables alone."
     ),
@@ -123,18 +123,22 @@ def report(
     found = read_results(results)
     if found.damaged:
         note(f"{found.damaged} damaged lines left out; fewnode experiment runs their cells again", quiet or as_json)
+    printed = out == Path("-")
     if form is ReportFormat.html:
+        if printed:
+            raise FewnodeError("a page is not printed: give --out FILE, or another --format")
         out = out or Path("report.html")
         write_report(found, out)
-    elif out is not None:
+    elif out is not None and not printed:
         write_text(out, render(found, form.value))
     elif as_json:
-        raise FewnodeError("--json needs --out: the report itself would go to standard output")
+        raise FewnodeError("--json needs --out FILE: the report itself would go to standard output")
     else:
         show(render(found, form.value))
+        return
     if as_json:
         emit({"out": str(out), "cells": len(found.records), "bytes": out.stat().st_size})
-    elif out is not None:
+    else:
         note(f"report: {out}", quiet)
 
 

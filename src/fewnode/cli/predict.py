@@ -21,6 +21,7 @@ from fewnode.cli.scale import (
     keep_memory,
     prepare_blocks,
 )
+from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def predict(
     classes: Path = Classes,
     query: Path = typer.Option(None, "--query", help="Table `node`: the nodes to classify."),
     everything: bool = typer.Option(False, "--all", help="Classify every node of the network."),
-    out: Path = typer.Option(None, "--out", help="Where the predictions go; default: standard output."),
+    out: Path = OutTable,
     closed_set: bool = typer.Option(False, "--closed-set", help="Every node is in one of the classes: give the best."),
     threshold: float = typer.Option(
         None, "--threshold", help='A node whose `member` is below is "none of these"; 0 to 1. Default: 0.5.'
@@ -265,7 +266,7 @@ def suggest(
     to_find: bool = typer.Option(
         False, "--find", help="Ask about nodes in doubt, so that all members are found; default: nodes that teach most."
     ),
-    out: Path = typer.Option(None, "--out", help="Where the table goes; default: standard output."),
+    out: Path = OutTable,
     data: str = OtherData,
     method: str = OwnMethod,
     threads: int = Threads,

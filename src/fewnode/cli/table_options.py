@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from fewnode.datasets.splits import Split
     from fewnode.machine.delimited import Dialect
 
+
+def _unless_standard(out: Path | None) -> Path | None:
+    """`-` is standard output, as elsewhere, and not a file of that name."""
+    return None if out == Path("-") else out
+
+
+OutTable = typer.Option(
+    None, "--out", help="Where the table goes; default: -, standard output.", callback=_unless_standard
+)
 Out = typer.Option(..., "--out", help="Directory for the dataset; it must not hold one yet.")
 Edges = typer.Option(
     [], "--edges", metavar="[NAME:]FILE", help="Table of edges: two columns of node ids. NAME: their kind. Repeatable."
