@@ -76,7 +76,7 @@ class DiffusedViews:
     ) -> Iterator[tuple[Place, TiledMatrix]]:
         """The views that have a weight, one source after the other: of all nodes, or of some.
 
-        What is diffused is looked for in `made`, and kept there.
+        What is diffused is looked for in `made`, and kept there until views of all nodes are asked for.
         """
         made = {} if made is None else made
         wanted = {(view.source, view.name): view.diffusion for view in self.weight}
@@ -89,9 +89,12 @@ class DiffusedViews:
             if source not in made:
                 made[source] = self.source(graph, source)
             if self.workspace is not None:
-                yield from self.workspace.diffused(source, made[source], own, self.relations, nodes).items()
+                z = made.pop(source) if nodes is None else made[source]
+                yield from self.workspace.diffused(source, z, own, self.relations, nodes).items()
+            elif nodes is None:
+                yield from diffused_tiles(operators, made.pop(source), own).items()
             else:
-                for group in [own] if nodes is None else _by_matrices(own):
+                for group in _by_matrices(own):
                     yield from diffused_tiles(operators, made[source], group, nodes).items()
 
     @property
@@ -109,15 +112,16 @@ def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusio
 
 
 def diffused_tiles(
-    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None
+    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None = None
 ) -> dict[Place, TiledMatrix]:
     """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
-    tiles: dict[Place, list[Tile]] = {place: [] for place in wanted}
-    low = 0
-    for tile in z.tiles:
-        own = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
-        for place, h in diffused(operators, tile, own, nodes).items():
-            tiles[place].append(h)
+    own: dict[Place, list[Tile]] = {place: [] for place in wanted}
+    n, left, low = z.n if nodes is None else nodes.size, list(z.tiles), 0
+    del z  # or no tile of a source that nobody else needs would go before the last is diffused
+    while left:
+        tile = left.pop(0)
+        here = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
+        for place, h in diffused(operators, tile, here, nodes).items():
+            own[place].append(h)
         low += tile.shape[1]
-    n = z.n if nodes is None else nodes.size
-    return {place: TiledMatrix(n, own) for place, own in tiles.items()}
+    return {place: TiledMatrix(n, tiles) for place, tiles in own.items()}

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Attributes, Graph, Ints
+from fewnode.machine import memory
 from fewnode.represent.diffused_views import DiffusedViews
 from fewnode.represent.kinds import narrowed, width_of, without_edges
 from fewnode.represent.practice import PracticeTasks
@@ -51,11 +52,11 @@ class MixedViews(DiffusedViews):
             del made[source]
         for side in self.sides:
             views = dict(self._diffused_side(graph, side, made))
-            for source in [each for each in made if _side(each) == side]:
-                del made[source]
             known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
             fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
+            memory.give_back()
             self._fuse(views, known, fusion, blocks[side])
+            views.clear()  # before those of the next side are made
             if side != STRUCTURE:
                 mixture = replace(mixture, projections=known, fusion=fusion)
         return mixture, blocks, z

@@ -91,7 +91,7 @@ class StoredViews:
                 own = {place: diffusions(source)[place[1]] for place in mixture.places if place[0] == source}
                 earlier = {(source, BEFORE + name): _a_step_less(d) for (_, name), d in own.items() if d.steps > 1}
                 z = mixture.source(graph, source)
-                found = diffused_tiles(operators, z, {**own, **earlier}, None)
+                found = diffused_tiles(operators, z, {**own, **earlier})
                 views |= {place: found[place] for place in own}
                 kept |= {(source, name.removeprefix(BEFORE)): _whole(found[source, name], empty) for _, name in earlier}
                 kept[source] = _whole(z, empty)
