@@ -18,8 +18,6 @@ Array = NDArray[Any]
 Sparse = tuple[Array, Array, Array, Array]
 BUCKETS = 1024
 """Parts that `roughly_sorted` puts numbers into."""
-PART = 1 << 12
-"""Numbers that the nearest cache holds, several times over."""
 FAR = 1 << 23
 """Numbers of a dense matrix beyond which no cache is taken to hold it."""
 
@@ -83,49 +81,6 @@ def add_neighbours(indptr: Array, indices: Array, factor: Array, own: bool, dens
             closed_total(indptr[i], indptr[i + 1], indices, factor, dense, out, i)
         else:
             total(indptr[i], indptr[i + 1], indices, factor, dense, out, i)
-
-
-@compiled
-def add_shares(h: Array, share: Array, sums: Array) -> None:
-    """sums[k] += share[k] · h for each k; all are flat. Each part of h is read once, while the cache holds it."""
-    for low in range(0, h.size, PART):
-        high = min(low + PART, h.size)
-        for k in range(share.size):
-            if share[k] != 0:
-                part, total = h[low:high], sums[k, low:high]
-                for i in range(part.size):
-                    total[i] += share[k] * part[i]
-
-
-@compiled
-def centre_rows(rows: Array, mean: Array, out: Array) -> None:
-    """Rows at length 1, less the mean, at length 1 again. A row of zeros stays so."""
-    for i in range(rows.shape[0]):
-        before = _inverse_length(rows[i])
-        for column in range(rows.shape[1]):
-            out[i, column] = before * rows[i, column] - mean[column] if before > 0 else 0
-        after = _inverse_length(out[i])
-        for column in range(rows.shape[1]):
-            out[i, column] *= after
-
-
-@compiled
-def stretch_rows(rows: Array, factor: Array, out: Array) -> None:
-    """Rows with each column multiplied by its factor, at length 1. A row of zeros stays so."""
-    for i in range(rows.shape[0]):
-        for column in range(rows.shape[1]):
-            out[i, column] = factor[column] * rows[i, column]
-        length = _inverse_length(out[i])
-        for column in range(rows.shape[1]):
-            out[i, column] *= length
-
-
-@inlined
-def _inverse_length(row: Array) -> Any:
-    total = np.float32(0)
-    for column in range(row.size):
-        total += row[column] * row[column]
-    return np.float32(1) / np.sqrt(total) if total > 0 else total
 
 
 @compiled

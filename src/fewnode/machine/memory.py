@@ -93,11 +93,6 @@ def map_open(file: BinaryIO) -> NDArray[np.uint8]:
     return np.frombuffer(mapping, np.uint8)
 
 
-def limit() -> int | None:
-    """What `keep_within` was given."""
-    return _limit
-
-
 def scratch(folder: Path, shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
     """An array on a file without a name, which is gone with it: room beyond memory.
 

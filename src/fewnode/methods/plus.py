@@ -40,7 +40,7 @@ from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, pract
 from fewnode.represent.prior import prior, prior_weights
 from fewnode.represent.projection import AS_IT_IS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
-from fewnode.represent.tiles import ROWS, TiledMatrix
+from fewnode.represent.tiles import TiledMatrix, row_ranges, rows_of
 from fewnode.represent.views import RANKS, all_views
 from fewnode.represent.workspace import Workspace
 
@@ -99,8 +99,8 @@ class GPNPlus(RidgeClassifier):
             metric = within_class_metric(blocks["attributes"], train.members)
             if self._gains(mixture, blocks, metric, valid.members):
                 mixture = replace(mixture, fusion=replace(mixture.fusion, metric=metric))
-                for part in blocks["attributes"].split(ROWS):
-                    part[:] = F.normalize(part @ metric)
+                for low, high in row_ranges(graph.n):
+                    blocks["attributes"][low:high] = F.normalize(blocks["attributes"][low:high] @ metric)
         self.mixture_ = replace(mixture, workspace=None)
         z = mixture.joined(blocks, z)
         self._cache = (graph, z, torch.zeros(graph.n))
@@ -124,7 +124,7 @@ class GPNPlus(RidgeClassifier):
         gain = 0.0
         for tasks in practice_tasks(members, self.seed):
             nodes = np.unique(tasks.nodes)
-            before = {side: block[torch.from_numpy(nodes)] for side, block in blocks.items()}
+            before = {side: rows_of(block, nodes) for side, block in blocks.items()}
             after = {**before, "attributes": F.normalize(before["attributes"] @ metric)}
             own = tasks.among(nodes)
             gain += own.accuracy(mixture.joined(after)) - own.accuracy(mixture.joined(before))

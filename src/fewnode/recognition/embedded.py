@@ -9,10 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Graph, Ints
-from fewnode.machine import memory
 from fewnode.recognition.membership import crowding, landmarks
+from fewnode.represent.tiles import rows_of
 
 ASKED_FOR_ALL = 0.5
 """Where this share of the nodes is asked about, how crowded it is around each is computed for all, and remembered."""
@@ -88,12 +87,9 @@ class EmbeddedNodes(ABC):
         z, _ = self.embedding(graph)
         if nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n)):
             return z
-        if memory.limit() is not None and z.device.type == "cpu":
-            return as_tensor(memory.taken(z.numpy(), nodes))
-        return z[torch.from_numpy(nodes).to(z.device)]
+        return rows_of(z, nodes)
 
     def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
         """z and importance of those nodes."""
         z, importance = self.embedding(graph)
-        at = torch.from_numpy(nodes).to(z.device)
-        return z[at], importance[at]
+        return rows_of(z, nodes), importance[torch.from_numpy(nodes).to(z.device)]

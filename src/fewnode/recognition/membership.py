@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fewnode.graph import Ints
 from fewnode.recognition.nearness import nearness, split_rows
+from fewnode.represent.tiles import rows_of
 
 LANDMARKS, CLOSE = 500, 10
 """Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
@@ -111,7 +112,7 @@ def surveyed(nodes: Ints) -> Ints:
 
 def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
     """Some nodes, always the same, that tell how crowded it is anywhere."""
-    return z[torch.from_numpy(drawn(z.shape[0], LANDMARKS))]
+    return rows_of(z, drawn(z.shape[0], LANDMARKS))
 
 
 def drawn(n: int, count: int) -> Ints:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.gpn import closeness
+from fewnode.machine import memory
 
 CHUNK = 1 << 22
 """Numbers that a comparison of query nodes with prototypes holds at a time: it bounds memory when all are asked for."""
@@ -24,14 +27,14 @@ def nearness(z: Float[Tensor, "*b q d"], p: Float[Tensor, "*b n d"], distance: s
         unit = F.normalize(p)
         parts = split_rows(z, z.shape[1])
         if len(p) <= NARROW:
-            parts = tuple(piece for part in parts for piece in part.split(RESIDENT))
+            parts = (piece for part in parts for piece in part.split(RESIDENT))
         return torch.cat([10 * F.normalize(part) @ unit.T for part in parts])
     found = [closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in split_rows(z, p.numel())]
     return torch.cat(found) if len(found) > 1 else found[0]
 
 
-def split_rows(rows: Tensor, numbers: int) -> tuple[Tensor, ...]:
+def split_rows(rows: Tensor, numbers: int) -> Iterator[Tensor]:
     """The rows in parts, so that a part does not take too much memory if each row takes so many numbers."""
-    size = max(1, CHUNK // max(1, numbers))
-    parts: tuple[Tensor, ...] = (rows,) if rows.shape[0] <= size else rows.split(size)
-    return parts
+    for part in rows.split(max(1, CHUNK // max(1, numbers))):
+        yield part
+        memory.keep()

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.engine import loops
+from fewnode.engine import rows
 
 
 def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
@@ -18,12 +18,12 @@ def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
 def centred(z: Float[Tensor, "n d"], mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
     """Unit rows, moved by the mean, of unit length again. A node that nothing is known of (zeros) stays zero."""
     out = torch.empty_like(z)
-    loops.centre_rows(z.numpy(), mean.numpy(), out.numpy())
+    rows.centre_rows(z.numpy(), mean.numpy(), out.numpy())
     return out
 
 
 def stretched(z: Float[Tensor, "n d"], factor: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
     """Unit rows, each column multiplied by its factor before. Zeros stay zero."""
     out = torch.empty_like(z)
-    loops.stretch_rows(z.numpy(), factor.numpy(), out.numpy())
+    rows.stretch_rows(z.numpy(), factor.numpy(), out.numpy())
     return out

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.engine import loops
+from fewnode.engine.rows import add_shares
 from fewnode.engine.sparse import CSR, inverse_root, normalised
 from fewnode.graph import Graph, Ints
 from fewnode.represent.tiles import Tile, tile_ranges
@@ -167,7 +168,7 @@ def _along(matrices: list[Operator], tile: Tile, wanted: Mapping[Key, Diffusion]
             h = _product(matrix, h, room[h is room[0]], alone=len(matrices) == 1)
         if share.any():
             part = h if rows is None else np.take(h, rows, axis=0, out=taken, mode="clip")
-            loops.add_shares(part.reshape(-1), share, sums)
+            add_shares(part.reshape(-1), share, sums)
     found = sums.reshape(len(wanted), -1, tile.shape[1])
     if before is not None:
         found /= before[slice(None) if rows is None else rows, None]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fewnode.graph import Ints
 from fewnode.represent.projection import sampled
+from fewnode.represent.tiles import rows_of
 
 NOTHING = 1e-12
 """No variance at all: attributes that are the same everywhere, or in all nodes of each class."""
@@ -25,10 +26,10 @@ def within_class_metric(
     """
     within = torch.zeros(z.shape[1], z.shape[1], dtype=torch.float64)
     for nodes in members:
-        own = z[torch.from_numpy(nodes)]
+        own = rows_of(z, nodes)
         own -= own.mean(dim=0)
         within += (own.T @ own).double() / nodes.size
-    some = z[torch.from_numpy(sampled(len(z)))]
+    some = rows_of(z, sampled(len(z)))
     total = (some.T @ some).double()
     within, total = (each / each.trace().clamp(min=NOTHING) for each in (within, total))
     eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]

@@ -42,6 +42,13 @@ def row_ranges(n: int, rows: int = ROWS) -> Iterator[tuple[int, int]]:
         memory.keep()
 
 
+def rows_of(z: Float[Tensor, "n d"], nodes: Ints) -> Float[Tensor, "k d"]:
+    """Rows of a matrix, wherever it is: in memory, on a device, or mapped from a file."""
+    if z.device.type != "cpu":
+        return z[torch.from_numpy(nodes).to(z.device)]
+    return as_tensor(memory.taken(z.numpy(), nodes))
+
+
 class Room(Protocol):
     """Where tall matrices are while they are worked on."""
 
