@@ -89,8 +89,9 @@ class MixedViews(DiffusedViews):
         ranks: Sequence[int],
     ) -> list[Float[Tensor, "t q n r"]]:
         """How close the queries of tasks are to their classes in a view, at each of these ranks."""
-        along, stretches = projection.along(h), [projection.stretch(rank) for rank in ranks]
-        return [each.closeness_along(along, stretches) for each in tasks]
+        along, square = projection.along(h), torch.stack([projection.stretch(rank) for rank in ranks]).square()
+        length = (along.square() @ square.T).sqrt().clamp(min=1e-12)
+        return [each.closeness_along(along, square, length) for each in tasks]
 
     def _read(self, place: Place, projection: ViewProjection, h: Float[Tensor, "k d"]) -> list[Float[Tensor, "k d"]]:
         """A view at each of its effective ranks, by the root of the weight: products are then weighted cosines."""

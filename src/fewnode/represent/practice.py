@@ -51,11 +51,12 @@ class PracticeTasks:
         return torch.einsum("tqd,tnd->tqn", z[query], p)
 
     def closeness_along(
-        self, along: Float[Tensor, "k d"], stretches: Sequence[Float[Tensor, " d"]]
+        self, along: Float[Tensor, "k d"], square: Float[Tensor, "r d"], length: Float[Tensor, "k r"]
     ) -> Float[Tensor, "t q n r"]:
-        """`closeness` of rows of several lengths along the same axes: what they share is computed once."""
-        square = torch.stack(list(stretches)).square()
-        length = (along.square() @ square.T).sqrt().clamp(min=1e-12)
+        """`closeness` of rows that are stretched along the same axes in several ways.
+
+        `square` is of what each axis is stretched by; `length` is that of each row, then.
+        """
         support, query = (torch.from_numpy(part) for part in (self.support, self.query))
         t, n, k = support.shape
         share = (1 / length)[support.flatten()].view(t * n, k, -1) / k
