@@ -25,6 +25,7 @@ from fewnode.method import Probabilities
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.centring import mean_direction
+from fewnode.represent.diffused_views import Made
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
 from fewnode.represent.mixture import MixedViews
@@ -46,7 +47,7 @@ class PlainViews(MixedViews):
         graph: Graph,
         nodes: Ints | None = None,
         sources: Sequence[str] | None = None,
-        made: dict[str, TiledMatrix] | None = None,
+        made: Made | None = None,
     ) -> Iterator[tuple[Place, TiledMatrix]]:
         for source in self.diffused_sources if sources is None else sources:
             z = self._plain_source(graph, source)
@@ -56,9 +57,7 @@ class PlainViews(MixedViews):
                 h = plain_diffusion(graph, diffusion, z)
                 yield place, TiledMatrix(len(h), [h]) if nodes is None else TiledMatrix(nodes.size, [h[nodes]])
 
-    def learned(
-        self, graph: Graph, made: dict[str, TiledMatrix] | None = None
-    ) -> tuple[MixedViews, dict[str, Tensor], Tensor]:
+    def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Tensor], Tensor]:
         some, mixture, blocks = sampled(graph.n), replace(self, projections={}, fusion=None), {}
         for side in self.sides:
             views = dict(self._diffused_side(graph, side))

@@ -33,6 +33,7 @@ from fewnode.recognition.labelled import WORTH
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.ridge_classifier import RidgeClassifier
 from fewnode.represent.attributes import need_differences
+from fewnode.represent.diffused_views import Made
 from fewnode.represent.kinds import LearnedRelations, kind_views
 from fewnode.represent.metric import within_class_metric
 from fewnode.represent.mixture import MixedViews
@@ -40,7 +41,7 @@ from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, pract
 from fewnode.represent.prior import prior, prior_weights
 from fewnode.represent.projection import AS_IT_IS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
-from fewnode.represent.tiles import TiledMatrix, row_ranges, rows_of
+from fewnode.represent.tiles import row_ranges, rows_of
 from fewnode.represent.views import RANKS, all_views
 from fewnode.represent.workspace import Workspace
 
@@ -90,7 +91,7 @@ class GPNPlus(RidgeClassifier):
         self.worth_ = WORTH
         self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
-        made: dict[str, TiledMatrix] = {}
+        made: Made = {}
         mixture = self._weighed(graph, practice, [*train.members, *valid.members], made)
         memory.give_back()
         mixture, blocks, z = mixture.learned(graph, made)
@@ -150,11 +151,7 @@ class GPNPlus(RidgeClassifier):
         return min(gain.values()) >= 0
 
     def _weighed(
-        self,
-        graph: Graph,
-        practice: Sequence[PracticeTasks],
-        known: Sequence[Ints],
-        made: dict[str, TiledMatrix],
+        self, graph: Graph, practice: Sequence[PracticeTasks], known: Sequence[Ints], made: Made
     ) -> MixedViews:
         """The views with their weights τ: those of the prior, or what practice makes of them; the heaviest `KEPT`.
 

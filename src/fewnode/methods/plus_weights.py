@@ -12,12 +12,12 @@ from torch import Tensor
 
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
+from fewnode.represent.diffused_views import Made
 from fewnode.represent.kinds_trial import KindsTrial, on_trial
 from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import PracticeTasks, labels, stacked
 from fewnode.represent.projection import ViewProjection, sampled
-from fewnode.represent.tiles import TiledMatrix
 from fewnode.represent.views import Place, View
 
 KEPT = 8
@@ -32,7 +32,7 @@ def weighed(
     practice: Sequence[PracticeTasks],
     known: Sequence[Ints],
     expected: Mapping[View, float],
-    made: dict[str, TiledMatrix],
+    made: Made,
 ) -> MixedViews:
     """Views with the weights τ that practice makes of the expected ones; the heaviest `KEPT`. `made` gets sources."""
     views = list(every.weight)
@@ -52,7 +52,7 @@ def weighed(
 
 
 def _looked_at(
-    every: MixedViews, graph: Graph, tasks: Sequence[PracticeTasks], made: dict[str, TiledMatrix]
+    every: MixedViews, graph: Graph, tasks: Sequence[PracticeTasks], made: Made
 ) -> tuple[list[Float[Tensor, "t q n m"]], dict[Place, ViewProjection]]:
     """How close queries are to classes in each view, and how each is to be read.
 

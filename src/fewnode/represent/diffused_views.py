@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -25,6 +26,9 @@ from fewnode.represent.structure import structure
 from fewnode.represent.tiles import IN_MEMORY, Room, Tile, TiledMatrix, row_ranges
 from fewnode.represent.views import Place, View
 from fewnode.represent.workspace import Workspace
+
+Made: TypeAlias = dict[str | Place, TiledMatrix]
+"""Sources by name, and views of all nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +76,11 @@ class DiffusedViews:
         graph: Graph,
         nodes: Ints | None = None,
         sources: Sequence[str] | None = None,
-        made: dict[str, TiledMatrix] | None = None,
+        made: Made | None = None,
     ) -> Iterator[tuple[Place, TiledMatrix]]:
         """The views that have a weight, one source after the other: of all nodes, or of some.
 
-        What is diffused is looked for in `made`, and kept there until views of all nodes are asked for.
+        What is there in `made` is not made again. It is kept there until views of all nodes are asked for.
         """
         made = {} if made is None else made
         wanted = {(view.source, view.name): view.diffusion for view in self.weight}
@@ -86,6 +90,10 @@ class DiffusedViews:
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
             memory.give_back()  # what the last source took
+            if nodes is None and made.keys() >= own.keys():
+                made.pop(source, None)
+                yield from [(place, made.pop(place)) for place in own]
+                continue
             if source not in made:
                 made[source] = self.source(graph, source)
             if self.workspace is not None:
@@ -93,6 +101,10 @@ class DiffusedViews:
                 yield from self.workspace.diffused(source, z, own, self.relations, nodes).items()
             elif nodes is None:
                 yield from diffused_tiles(operators, made.pop(source), own).items()
+            elif source == STRUCTURE:  # few columns, long diffusions: all rows, or all of it would be done twice
+                made.update(diffused_tiles(operators, made[source], own).items())
+                for place in own:
+                    yield place, TiledMatrix(nodes.size, [tile[nodes] for tile in made[place].tiles])
             else:
                 for group in _by_matrices(own):
                     yield from diffused_tiles(operators, made[source], group, nodes).items()

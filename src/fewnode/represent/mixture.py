@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.diffused_views import DiffusedViews
+from fewnode.represent.diffused_views import DiffusedViews, Made
 from fewnode.represent.kinds import narrowed, width_of, without_edges
 from fewnode.represent.practice import PracticeTasks
 from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
@@ -41,16 +41,16 @@ class MixedViews(DiffusedViews):
     # --- learning ---
 
     def learned(
-        self, graph: Graph, made: dict[str, TiledMatrix] | None = None
+        self, graph: Graph, made: Made | None = None
     ) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]], Float[Tensor, "n e"]]:
         """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
         some, width = sampled(graph.n), {side: self._width(side, graph.n) for side in self.sides}
         z = as_tensor((self.room if graph.n >= LARGE else IN_MEMORY).empty((graph.n, sum(width.values()))))
         blocks = dict(zip(width, z.split(list(width.values()), dim=1), strict=True))
         mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
-        for source in made.keys() - set(self.diffused_sources):
-            del made[source]
-        for side in self.sides:
+        for each in made.keys() - {*self.diffused_sources, *self.places}:
+            del made[each]
+        for side in reversed(self.sides):  # first what is there already
             views = dict(self._diffused_side(graph, side, made))
             known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
             fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
@@ -74,9 +74,7 @@ class MixedViews(DiffusedViews):
         """The views that have a weight, whatever the rank."""
         return list(dict.fromkeys((view.source, view.name) for view in self.weight))
 
-    def _diffused_side(
-        self, graph: Graph, side: str, made: dict[str, TiledMatrix] | None = None
-    ) -> Iterator[tuple[Place, TiledMatrix]]:
+    def _diffused_side(self, graph: Graph, side: str, made: Made | None = None) -> Iterator[tuple[Place, TiledMatrix]]:
         return self.diffused(graph, None, self.sources_of(side), made)
 
     # --- reading ---
