@@ -36,8 +36,15 @@ def ridge_prototypes(
     """p that minimise Σ_i weight_i |z_i p - (label_i - 1/N)|² + |p|²; label_i are probabilities."""
     if z.shape[-2] <= z.shape[-1]:
         return z.mT @ ridge_weights(z, label, weight)
-    weighted = weight.unsqueeze(-1) * z
-    return _solved(weighted.mT @ z, weighted.mT @ (label - 1 / label.shape[-1]))
+    root = weight.sqrt().unsqueeze(-1)
+    rows = (root * z).contiguous()
+    return _solved(_products(rows), rows.mT @ (root * (label - 1 / label.shape[-1])))
+
+
+def _products(rows: Float[Tensor, "*b k d"]) -> Float[Tensor, "*b d d"]:
+    """rowsᵀ rows. NumPy sees that it is symmetric, and computes half of it."""
+    parts = rows.view(-1, *rows.shape[-2:]).numpy()
+    return torch.stack([torch.from_numpy(part.T @ part) for part in parts]).view(*rows.shape[:-2], -1, rows.shape[-1])
 
 
 def _solved(products: Float[Tensor, "*b s s"], target: Float[Tensor, "*c s n"]) -> Float[Tensor, "*b s n"]:
