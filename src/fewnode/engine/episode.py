@@ -81,6 +81,7 @@ def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> t
                 total = h.dtype.type(0)
                 for c in range(weight.shape[1]):
                     total += gradient[i, c] * weight[j, c]
+                for c in range(weight.shape[1]):  # apart: a sum in a loop that writes may be rounded in two ways
                     by_weight[j, c] += h[i, j] * gradient[i, c]
                 by_h[i, j] = total * scale
     return by_h, by_weight

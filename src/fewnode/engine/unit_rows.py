@@ -1,6 +1,9 @@
 """Rows through PReLU to unit length, and their means: what COSMIC reads off a subgraph, forwards and backwards at once.
 
 Each row is read once in each direction. Torch goes over the rows of all subgraphs fifteen times.
+
+A sum has a loop of its own. Where a loop writes, too, the compiler makes two of it, with vectors and without, which
+round otherwise, and where arrays happen to lie decides between them: the same input would not give the same bits.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ def first_and_mean(h: Array, bias: Array, slope: Array, there: Array) -> tuple[A
             for c in range(width):
                 value = h[b, s, c] + bias[c]
                 row[c] = value if value > 0 else slope[c] * value
+            for c in range(width):
                 square += row[c] * row[c]
             length[b, s] = max(np.sqrt(square), h.dtype.type(SHORTEST))
             scale = h.dtype.type(1) / length[b, s]
@@ -68,6 +72,7 @@ def backwards(
                 row[c] = (value[c] if value[c] > 0 else slope[c] * value[c]) * scale
             for c in range(width):
                 up[c] = part * of_mean[b, c] + own * of_first[b, c]
+            for c in range(width):
                 along += row[c] * up[c]
             if length[b, s] <= h.dtype.type(SHORTEST):
                 along = h.dtype.type(0)
