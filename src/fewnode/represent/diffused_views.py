@@ -90,29 +90,42 @@ class DiffusedViews:
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
             memory.give_back()  # what the last source took
-            if nodes is None and made.keys() >= own.keys():
-                made.pop(source, None)
-                yield from [(place, made.pop(place)) for place in own]
-                continue
-            if source not in made:
+            if source not in made and (nodes is not None or own.keys() - made.keys()):
                 made[source] = self.source(graph, source)
             if self.workspace is not None:
                 z = made.pop(source) if nodes is None else made[source]
                 yield from self.workspace.diffused(source, z, own, self.relations, nodes).items()
             elif nodes is None:
-                yield from diffused_tiles(operators, made.pop(source), own).items()
-            elif source == STRUCTURE:  # few columns, long diffusions: all rows, or all of it would be done twice
-                made.update(diffused_tiles(operators, made[source], own).items())
-                for place in own:
-                    yield place, TiledMatrix(nodes.size, [tile[nodes] for tile in made[place].tiles])
+                yield from _of_all(operators, source, own, made)
             else:
-                for group in _by_matrices(own):
-                    yield from diffused_tiles(operators, made[source], group, nodes).items()
+                yield from _of_some(operators, source, own, nodes, made)
 
     @property
     def diffused_sources(self) -> list[str]:
         """Those that a view with a weight is of."""
         return list(dict.fromkeys(view.source for view in self.weight))
+
+
+def _of_all(
+    operators: Operators, source: str, own: Mapping[Place, Diffusion], made: Made
+) -> list[tuple[Place, TiledMatrix]]:
+    there = {place: made.pop(place) for place in own if place in made}
+    if missing := {place: diffusion for place, diffusion in own.items() if place not in there}:
+        there |= diffused_tiles(operators, made.pop(source), missing)
+    made.pop(source, None)
+    return [(place, there[place]) for place in own]
+
+
+def _of_some(
+    operators: Operators, source: str, own: Mapping[Place, Diffusion], nodes: Ints, made: Made
+) -> Iterator[tuple[Place, TiledMatrix]]:
+    """Views of some nodes. Those of the structure have few columns and take many steps: they are kept of all nodes."""
+    kept = {place: diffusion for place, diffusion in own.items() if source == STRUCTURE and not diffusion.over}
+    if kept:
+        made.update(diffused_tiles(operators, made[source], kept).items())
+        yield from ((place, TiledMatrix(nodes.size, [tile[nodes] for tile in made[place].tiles])) for place in kept)
+    for group in _by_matrices({place: diffusion for place, diffusion in own.items() if place not in kept}):
+        yield from diffused_tiles(operators, made[source], group, nodes).items()
 
 
 def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
