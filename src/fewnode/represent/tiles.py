@@ -22,7 +22,7 @@ from fewnode.machine import memory
 
 WIDEST = 64
 """Columns of a tile at most."""
-WIDTHS = {1 << 15: 64, 1 << 16: 32, 1 << 18: 16}
+WIDTHS = {1 << 15: 64, 1 << 16: 32, 1 << 18: 16, 1 << 19: 8}
 """Columns of a tile for up to so many rows: 8 MB that a cache can be expected to hold, 16 at most."""
 ROWS = 1 << 12
 """Rows that are read at a time. Always the same ones: a product of few rows may round otherwise than one of many."""
