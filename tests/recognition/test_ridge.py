@@ -91,3 +91,12 @@ def test_nodes_alone_in_their_class_do_not_judge(rng: np.random.Generator) -> No
         node[0, 5 + 6 * side] = 1.0
         found.append(share_of(chosen_factors(torch.cat([z, node]), torch.cat([label, lone]), 0.3, 6)))
     assert found[0] == found[1] >= 0.5
+
+
+@pytest.mark.parametrize("rows", [4, 40], ids=["fewer rows than columns", "more"])
+def test_what_is_no_number_gives_no_prototype_that_looks_like_one(rows: int) -> None:
+    z, label = torch.randn(2, rows, 8), torch.eye(2).repeat(rows // 2, 1)
+    z[1, 2, 3] = torch.nan
+    found = ridge_prototypes(z, label, class_weights(label))
+    assert found[0].isfinite().all()
+    assert not found[1].isfinite().any()
