@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint style types tests loops browser versions docs dist reproduce clean
+.PHONY: demo test check soak audit coverage lint style types tests loops browser versions docs dist reproduce budget clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -93,6 +93,10 @@ versions:
 	  python$$version -m venv .venv-$$version && .venv-$$version/bin/pip install -q -c constraints.txt -e '.[serve,pyg]' beartype hypothesis pandas networkx pytest \
 	  && .venv-$$version/bin/python -W error::DeprecationWarning -m pytest -p no:cacheprovider $(CORE_TESTS) || exit 1; done
 CORE_TESTS := tests/test_graph.py tests/test_gpn.py tests/test_train.py tests/test_estimator.py tests/storage/test_io.py tests/predict/test_recognise.py tests/scikit/test_classifier.py tests/machine/test_system.py tests/datasets/test_tables.py
+
+# What each part of the house holds; figures that have become smaller are written down, and may not grow again.
+budget: $(VENV)/.dev
+	$(BIN)/python tests/layout.py
 
 # Wheel and sdist, in dist/.
 dist: $(VENV)/.dev

@@ -59,7 +59,7 @@ def test_an_encoder_of_ones_own_comes_back_with_the_model(planted: Dataset, tmp_
 
     model = fewnode.GPN(way=3, shot=2, episodes=10, encoder=encoder()).fit(planted)
     model.save(tmp_path / "run")
-    with pytest.raises(FewnodeError, match="trained with a GIN as encoder"):
+    with pytest.raises(FewnodeError, match="trained with an encoder of its own, GIN"):
         load_model(tmp_path / "run")
     again = load_model(tmp_path / "run", encoder=encoder())
     task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))

@@ -285,7 +285,7 @@ class Estimator(Parameters):
         preset = METHODS[self.method][1] if self.method in METHODS else {}
         options = {**preset, **self.options}  # all of them: defaults may change, a model may not
         if isinstance(options.get("encoder"), nn.Module):
-            options["encoder"] = f"a {type(options['encoder']).__name__}"
+            options["encoder"] = {"class": type(options["encoder"]).__name__}
         shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
         return {"method": self.method, "options": options, **shape}
 
@@ -308,8 +308,7 @@ class Estimator(Parameters):
     def save_pretrained(self, directory: str | Path, **more: Any) -> str | None:
         """`save`, and on to a model hub with `push_to_hub=True, repo_id="me/name"` (extra `hub`)."""
         config = {"library_name": "fewnode", "method": self.method}  # hubs count downloads of a config.json
-        url: str | None = _hub()(self).save_pretrained(directory, config=config, **more)
-        return url
+        return _hub()(self).save_pretrained(directory, config=config, **more)  # type: ignore[no-any-return]
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **more: Any) -> Self:
@@ -367,23 +366,24 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     with naming(directory):
         check_model(meta)
         options = dict(meta["options"])
-        if encoder is not None:
-            options["encoder"] = encoder
-        elif str(options.get("encoder")).startswith("a "):
-            raise FewnodeError(f"was trained with {options['encoder']} as encoder; pass load_model(…, encoder=…)")
+        if isinstance(options.get("encoder"), dict):
+            own = options.pop("encoder").get("class")
+            if encoder is None:
+                raise FewnodeError(f"was trained with an encoder of its own, {own}; pass load_model(…, encoder=…)")
         source: str | Plugin | None = method or meta["method"]
         if method is None and is_plugin(meta["method"]):
             source = recall(meta["method"], meta.get("plugin"))
         if source is None:
             raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
         if isinstance(source, str) and source in METHODS:
-            check_options(METHODS[source][0], meta["options"])
+            check_options(METHODS[source][0], options)
+        if encoder is not None:
+            options["encoder"] = encoder
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
-        tensors = checked_tensors(state)
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
-            model.method_.restore(model.trained_["width"], tensors)
+            model.method_.restore(model.trained_["width"], checked_tensors(state))
             model.needs_fit = False
         if model.trained_["membership"]:
             model.method_.membership = MembershipModel(**model.trained_["membership"])

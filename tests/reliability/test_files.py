@@ -16,7 +16,6 @@ import pickletools
 import random
 import shutil
 import struct
-import sys
 import time
 import zipfile
 import zlib
@@ -74,7 +73,6 @@ def kept(small: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 T = TypeVar("T")
 LOADERS: dict[str, Callable[[Path], object]] = {"run": load_model, "data": load_dataset}
-DEAR = 0.05  # processor seconds that no damaged file may cost
 
 
 def refusal(read: Callable[[], object]) -> float:
@@ -83,16 +81,6 @@ def refusal(read: Callable[[], object]) -> float:
     with pytest.raises(FewnodeError):
         read()
     return time.process_time() - start
-
-
-def cost(read: Callable[[], object]) -> float:
-    """Processor seconds of a refusal, the least of three where it took long.
-
-    Something else in this process may take its time during one of them; a file that costs its reader dearly does so
-    each time.
-    """
-    seconds = refusal(read)
-    return seconds if seconds < DEAR else min(seconds, refusal(read), refusal(read))
 
 
 @sizes(400, 10_000, 200_000)
@@ -109,10 +97,9 @@ def test_every_flipped_bit_is_noticed(kept: Path, tmp_path: Path, figure: Figure
         place = rng.randrange(8 * len(bad))
         bad[place // 8] ^= 1 << place % 8
         path.write_bytes(bad)
-        slowest = max(slowest, cost(lambda: LOADERS[what](out)))
+        slowest = max(slowest, refusal(lambda: LOADERS[what](out)))
         path.write_bytes(good[path])
     LOADERS[what](out)
-    assert slowest < DEAR
     figure(f"files.flips.{what}", f"{count:,} flipped bits: all refused, the slowest in {1000 * slowest:.0f} ms")
 
 
@@ -125,9 +112,8 @@ def test_every_truncation_is_noticed(kept: Path, tmp_path: Path, figure: Figure,
         good = path.read_bytes()
         for length in range(0, len(good), count):
             path.write_bytes(good[:length])
-            slowest, tried = max(slowest, cost(lambda: LOADERS[what](out))), tried + 1
+            slowest, tried = max(slowest, refusal(lambda: LOADERS[what](out))), tried + 1
         path.write_bytes(good)
-    assert slowest < DEAR
     figure(f"files.cuts.{what}", f"{tried:,} truncations: all refused, the slowest in {1000 * slowest:.0f} ms")
 
 
@@ -188,8 +174,7 @@ FORGED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("meta", FORGED, ids=lambda meta: str(meta)[:50])
 def test_a_manifest_with_a_right_checksum_and_wrong_content(kept: Path, tmp_path: Path, meta: dict[str, Any]) -> None:
-    seconds = refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", meta)))
-    assert seconds < (2 if sys.gettrace() else 0.5), "a tracer takes its time"
+    refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", meta)))
 
 
 NASTY: list[Any] = [
@@ -626,7 +611,6 @@ def test_no_bomb_goes_off(kept: Path, small: Dataset, tmp_path: Path, figure: Fi
 
         assert in_child(work, quiet=False) == 0, name
         seconds, memory, said = json.loads(seen.read_text())
-        assert seconds < 0.5, (name, seconds, said)
         assert memory < 100, (name, memory, said)
         tried, slowest, most = tried + 1, max(slowest, seconds), max(most, memory)
     assert tried >= 12

@@ -26,6 +26,9 @@ from graphs import planted, predictions_of, random_graph, weighted_graph
 
 pytestmark = pytest.mark.usefixtures("opened_anew")
 LAST = 3
+DRIFT = 1e-4
+"""Twenty steps of 0.005, each off by a thousandth. Adam divides by the size of a gradient: a sum in another order,
+1e-7 of the largest gradient, is up to 1e-3 of a small one. The order depends on the processor."""
 
 
 def dense(data: Dataset) -> Dataset:
@@ -104,10 +107,11 @@ def test_training_reads_the_disk_and_learns_the_same(network: Path) -> None:
     one = Estimator("gpn", 3, 3, episodes=20).fit(data)
     other = Estimator("gpn", 3, 3, episodes=20).fit(dense(planted()))
     assert one.method_.engine(data.graph, one.method_.networks_).fields.on_disk
-    for name, tensor in one.method_.state().items():
-        assert torch.allclose(tensor, other.method_.state()[name], atol=1e-6), name
-    for found, expected in zip(one.method_.history_.points, other.method_.history_.points, strict=True):
-        assert astuple(found) == pytest.approx(astuple(expected), abs=1e-6)
+    learned, expected = one.method_.state(), other.method_.state()
+    apart = {name: float((tensor - expected[name]).abs().max()) for name, tensor in learned.items()}
+    assert max(apart.values()) <= DRIFT, apart
+    for reached, point in zip(one.method_.history_.points, other.method_.history_.points, strict=True):
+        assert astuple(reached) == pytest.approx(astuple(point), abs=DRIFT)
     for mode, found in one.trained_["temperature"].items():
         assert found == pytest.approx(other.trained_["temperature"][mode], abs=1e-3)
 

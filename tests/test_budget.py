@@ -1,0 +1,77 @@
+"""Nothing grows: each part of the house holds at most what it held when it was last committed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layout import SOURCE, ceilings, committed, homes, lowered, matching, measured, sources, stated
+
+LAYOUT = stated()
+
+
+def too_large(layout: dict[str, Any], root: Path = SOURCE) -> list[str]:
+    allowed = ceilings(layout)
+    return [name for name, figure in measured(layout, root).items() if figure > allowed[name]]
+
+
+def test_no_part_has_grown() -> None:
+    assert too_large(LAYOUT) == [], "what goes for it? (`python tests/layout.py` shows all figures)"
+
+
+def test_a_part_takes_lines_only_where_others_give_them() -> None:
+    """The sum of what parts may hold is not raised: neither above what git has, nor above all lines there may be."""
+    parts = sum(part["lines"] for part in LAYOUT["parts"].values())
+    assert parts <= LAYOUT["all"]["source"]["now"]
+    before = committed()
+    if before is not None:
+        for name, facts in LAYOUT["all"].items():
+            if name in before["all"]:
+                assert facts["now"] <= before["all"][name]["now"], f"all.{name} was raised"
+                assert facts["limit"] <= before["all"][name]["limit"], f"the limit of all.{name} was raised"
+        assert sum(p["limit"] for p in LAYOUT["parts"].values()) <= sum(p["limit"] for p in before["parts"].values())
+
+
+@pytest.mark.parametrize("part", LAYOUT["parts"])
+def test_one_more_line_in_any_part_is_noticed(part: str, tmp_path: Path) -> None:
+    root = tmp_path / "fewnode"
+    shutil.copytree(SOURCE, root, ignore=lambda folder, names: [n for n in names if n in {"__pycache__", "debian.xz"}])
+    exact = stated(lowered(as_today(), measured(LAYOUT, root)))
+    assert too_large(exact, root) == []
+    file = root / homes(LAYOUT, sources(root))[part][-1]
+    file.write_text(file.read_text() + "# one more line\n")
+    assert too_large(exact, root) == ["all.source", f"parts.{part}"]
+
+
+def as_today() -> str:
+    return (Path(__file__).parent / "budget.toml").read_text()
+
+
+def test_figures_are_lowered_and_never_raised() -> None:
+    text = "[all.web]\nnow = 5\nlimit = 3\n\n[parts.cli]\nlines = 7\nlimit = 9\nfiles = []\n"
+    assert stated(lowered(text, {"all.web": 4, "parts.cli": 8})) == stated(text.replace("now = 5", "now = 4"))
+
+
+def test_a_name_that_leads_nowhere_is_refused() -> None:
+    assert matching(["cli/", "e*.py"], ["cli/a.py", "errors.py", "x/errors.py"]) == ["cli/a.py", "errors.py"]
+    for pattern in ("gone.py", "gone/", "x/*.py"):
+        with pytest.raises(LookupError, match="names no file"):
+            matching([pattern], ["errors.py"])
+    with pytest.raises(LookupError, match="in no part"):
+        homes({"parts": {"core": {"files": ["a.py"]}}}, ["a.py", "b.py"])
+    with pytest.raises(LookupError, match="two parts"):
+        homes({"parts": {"core": {"files": ["a.py"]}, "cli": {"files": ["*.py"]}}}, ["a.py"])
+
+
+def test_wrong_lines_are_looked_for_where_every_branch_is_covered() -> None:
+    """mutmut reads its list from nowhere else, so it stands twice; and twice the same."""
+    import tomllib
+
+    from layout import ROOT, strict_files
+
+    mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+    assert sorted(mutated["only_mutate"]) == [f"src/fewnode/{name}" for name in strict_files(LAYOUT)]
+    assert [name for name in mutated["pytest_add_cli_args_test_selection"] if not (ROOT / name).exists()] == []
