@@ -22,7 +22,6 @@ from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.estimator import Estimator  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.machine import memory  # noqa: E402
-from fewnode.represent import blocks  # noqa: E402
 from fewnode.scale import bulk  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
 from multi_label_graphs import planted_multi_label  # noqa: E402
@@ -99,7 +98,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (blocks._structure, blocks._slab, bulk._open, bulk._rows, bulk._answerer):
+    for cached in (bulk._open, bulk._answerer):
         cached.cache_clear()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +13,6 @@ from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
 from fewnode.machine.files import one_line
-from fewnode.machine.team import ALONE, Team
 from fewnode.method import Probabilities
 from fewnode.methods.plugins import Plugin, is_plugin, name_of, read, read_class, recall
 from fewnode.methods.table import METHODS, build_method
@@ -93,7 +91,6 @@ class Estimator(Parameters):
         self,
         data: Dataset | PyGData,
         journal: Journal = QUIET,
-        team: Team = ALONE,
         *,
         verbose: bool = False,
         tensorboard: str | Path | None = None,
@@ -107,22 +104,14 @@ class Estimator(Parameters):
         """
         data = as_labelled(data)
         told = {**self.changed(), "method": self.method, "data": data.name, "nodes": data.graph.n}
-        watching = (verbose, tensorboard, mlflow) if team.leads else ()
+        watching = (verbose, tensorboard, mlflow)
         with tracked(journal, told, getattr(self.method_, "episodes", 0), *watching) as (journal, finish):
-            if team.size > 1:
-                self.check_team()
             shape = TaskShape(self.way, self.shot, self.query, self.seed)
             graph = self._read(data.graph)
-            record = fit_method(self.method_, data, graph, shape, self.all_settings(), journal, team)
-            if record is not None:
-                self.trained_, self.needs_fit = record, False
-                finish(record)
+            record = fit_method(self.method_, data, graph, shape, self.all_settings(), journal)
+            self.trained_, self.needs_fit = record, False
+            finish(record)
         return self
-
-    def check_team(self) -> None:
-        """Refuse a method that trains in one process."""
-        if "team" not in inspect.signature(self.method_.fit).parameters:
-            raise FewnodeError(f"{self.method} cannot be trained by several workers; gpn, gpn-naive and pn can")
 
     def predict_proba(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
-from fewnode.machine.team import ALONE, Gradients, Team
 from fewnode.seeds import seeded as seeded
 
 VALID_TASKS = 50
+Gradients: TypeAlias = tuple[float, list[Tensor]]
+"""A loss, and its gradient by each parameter."""
 
 
 class Diverged(FewnodeError):
@@ -96,7 +97,6 @@ def meta_train(
     validate: Callable[[], float],
     schedule: Schedule,
     journal: Journal = QUIET,
-    team: Team = ALONE,
 ) -> History:
     """Minimise the loss of Eq. (14) batch by batch; leave the weights that are to be kept in `model`.
 
@@ -109,29 +109,26 @@ def meta_train(
         losses = []
         for t in range(history.done, stop):
             try:
-                losses.append(step(model, optimizer, gradients, t, team))
+                losses.append(step(optimizer, gradients, t))
             except Diverged:
                 model.load_state_dict(best)
                 raise
-            if team.leads:
-                journal.report(t + 1, losses[-1], history)
-        accuracy = team.agree(validate() if team.leads else 0.0)
-        history.points.append(Point(stop, float(np.mean(losses)), accuracy))
+            journal.report(t + 1, losses[-1], history)
+        history.points.append(Point(stop, float(np.mean(losses)), validate()))
         if history.best.episode == stop:
             best = weights_of(model)
         history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
-        if team.leads:
-            journal.save(model, optimizer, history, best)
-            journal.report(stop, losses[-1], history)
+        journal.save(model, optimizer, history, best)
+        journal.report(stop, losses[-1], history)
     if schedule.keep == "best":
         model.load_state_dict(best)
     model.eval()
     return history
 
 
-def step(model: nn.Module, optimizer: Adam, gradients: Callable[[int], Gradients], t: int, team: Team = ALONE) -> float:
-    """Batch t, or those that the team has in step t."""
-    value, found = team.mean(model, gradients, t)
+def step(optimizer: Adam, gradients: Callable[[int], Gradients], t: int) -> float:
+    """Batch t: its loss, and one step along the gradients."""
+    value, found = gradients(t)
     if not math.isfinite(value):
         raise Diverged(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
     if not all(math.isfinite(float(gradient.sum())) for gradient in found):

@@ -17,6 +17,7 @@ from graphs import planted
 pytestmark = pytest.mark.usefixtures("opened_anew")
 Command = Callable[..., object]
 TRAIN = ("train", "--data", "debian", "--method", "gpn", "--out", "o")
+PLUS = ("train", "--data", "DIR", "--out", "o")
 
 
 @pytest.fixture(name="npz")
@@ -34,8 +35,6 @@ def test_from_file_to_predictions_within_a_gigabyte(fewnode: Command, npz: Path,
     done = fewnode("data", "import", npz, "--out", data, *limit, "--json")
     assert done.code == 0
     assert done.json["nodes"] == 360
-    done = fewnode("data", "prepare", data, *limit)
-    assert (done.code, done.err.splitlines()[-2]) == (0, "P = Â X: 1/1 blocks")
     small = ("--way", 3, "--shot", 3, "--episodes", 10)
     done = fewnode("train", "--data", data, "--method", "gpn", "--out", run, *small, *limit)
     assert done.code == 0
@@ -52,25 +51,6 @@ def test_from_file_to_predictions_within_a_gigabyte(fewnode: Command, npz: Path,
     assert [row[:2] for row in rows[0]] == [row[:2] for row in rows[1]]
     found, expected = (np.array([row[2:4] for row in part], float) for part in rows)
     assert np.abs(found - expected).max() < 1e-5
-
-
-def test_a_full_disk_is_said_and_resumed(
-    fewnode: Command, npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "data"
-    fewnode("data", "import", npz, "--out", data, "--memory", "1G", "-q")
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        done = fewnode("data", "prepare", data, "-q")
-        assert (done.code, done.err.count("\n")) == (3, 1)
-        assert "No space left" in done.err
-    done = fewnode("data", "prepare", data, "-q")
-    assert done.code == 0 or "--resume" in done.err
-    assert fewnode("data", "prepare", data, "-q", "--resume").code == 0
 
 
 @pytest.mark.parametrize("sparse", [True, pytest.param(False, marks=pytest.mark.check)])
@@ -140,12 +120,10 @@ def test_tables_within_memory_are_those_read_whole(fewnode: Command, tmp_path: P
         (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
         (("data", "import", "--nodes", "a.jsonl", "--edges", "b", "--out", "o", "--memory", "1G"), "are read whole"),
         (("data", "import", "a.graphml", "--out", "o", "--memory", "1G"), "imports .npz files and tables"),
-        (("data", "prepare", "none"), "no such file"),
-        ((*TRAIN, "--memory", "1G"), "dataset directory"),
-        ((*TRAIN, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),
-        ((*TRAIN, "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
+        ((*PLUS, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),
+        ((*PLUS, "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
         ((*TRAIN, "--backend", "spark"), "spark"),
-        ((*TRAIN, "--method", "maml", "--backend", "ray"), "maml cannot be trained by several workers"),
+        ((*TRAIN, "--method", "maml", "--backend", "ray"), "maml is trained by one process: leave out --backend"),
     ],
 )
 def test_what_is_wrong_is_one_line(
@@ -157,7 +135,9 @@ def test_what_is_wrong_is_one_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = fewnode(*(str(npz) if each == "NPZ" else each for each in arguments))
+    if "DIR" in arguments:
+        assert fewnode("data", "import", npz, "--out", "d", "-q").code == 0
+    done = fewnode(*({"NPZ": str(npz), "DIR": "d"}.get(argument, argument) for argument in arguments))
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert message in done.err
     assert not (tmp_path / "o").exists()
@@ -168,8 +148,5 @@ def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Pa
     mine = Path(__file__).parents[2] / "examples" / "my_method.py"
     done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
     assert done.code == 0
-    assert (
-        "MyMethod holds the whole network in memory: --memory is kept by gpn-plus, gpn, gpn-naive and pn alone"
-        in done.err
-    )
+    assert "MyMethod holds the whole network in memory: --memory is kept by gpn-plus alone" in done.err
     assert "--address and --workers not used: for --backend ray" in done.err

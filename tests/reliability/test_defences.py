@@ -192,7 +192,7 @@ DEFENCES = [
     Defence(
         "types of a method's options",
         "estimator.py",
-        '            check_options(METHODS[source][0], options)',
+        "            check_options(METHODS[source][0], options)",
         "            pass",
         "reliability/test_files.py::test_any_field_of_a_model_may_be_anything",
     ),

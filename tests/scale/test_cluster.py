@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 import torch
 
-from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
+from fewnode.estimator import Estimator
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.results import TABLE
@@ -28,12 +27,10 @@ from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent import blocks
-from fewnode.represent.blocks import Propagation, open_prepared, prepare
 from fewnode.represent.workspace import Workspace
 from fewnode.scale import cluster
 from fewnode.scale.bulk import Bulk, classify
-from fewnode.scale.cluster import NodeReply, RayTeam, block_runner, connected, each, judge
-from fewnode.storage.checkpoint import CHECKPOINT
+from fewnode.scale.cluster import NodeReply, block_runner, connected, each, judge
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 
@@ -165,11 +162,6 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(
 # --- blocks -------------------------------------------------------------------------------------------------------
 
 
-def plan(home: Path, rows: int) -> Propagation:
-    data = load_dataset(home)
-    return replace(Propagation.plan(data.graph, rows=rows), columns=45)
-
-
 class Mortal:
     """A stage that takes its process with it in the middle of a block, the first time."""
 
@@ -186,21 +178,7 @@ class Mortal:
         self.stage.make(key)
 
 
-def test_propagation_is_the_same_also_when_a_worker_dies(ray: Any, home: Path, tmp_path: Path) -> None:
-    work, mark, seen = plan(home, rows=60), tmp_path / "mark", []
-    blocks.finish(Mortal(work, mark), block_runner(ray, 2, 1 << 30), lambda done, total: seen.append(done))
-    assert mark.exists()
-    assert seen == list(range(len(work.keys) + 1))  # each block once
-    prepare(work, resume=True)
-    graph = load_dataset(home).graph
-    found = open_prepared(graph)
-    assert found is not None
-    assert float((found.p - ReceptiveFields.of(graph).p).abs().max()) <= 1e-6
-
-
 def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
-    if not (home / "prepared" / "prepared.json").exists():
-        prepare(plan(home, rows=100))
     Estimator("gpn", 3, 3, episodes=10).fit(load_dataset(home)).save(tmp_path / "run")
     job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
     classify(job, tmp_path / "here.csv")
@@ -256,116 +234,6 @@ def test_what_goes_wrong_elsewhere_is_said_here(ray: Any, tmp_path: Path) -> Non
     assert caught.value.errno == 28
     with pytest.raises(FewnodeError, match="no such file"):
         list(each(ray, load_dataset, {0: (tmp_path,)}, 1))
-
-
-# --- training -----------------------------------------------------------------------------------------------------
-
-
-class Both:
-    """Two shares computed one after the other in this process: what two workers should give, to the last digits.
-
-    Not one process with batches twice as large: where a gradient is but rounding noise, Adam makes a step of it.
-    """
-
-    size, leads = 2, True
-
-    def begin(self, rate: float) -> None:
-        pass
-
-    def mean(self, model: torch.nn.Module, own: Callable[[int], Any], t: int) -> Any:
-        (one, first), (other, second) = own(2 * t), own(2 * t + 1)
-        return (one + other) / 2, [(a + b) / 2 for a, b in zip(first, second, strict=True)]
-
-    def agree(self, value: float) -> float:
-        return value
-
-
-def settings(episodes: int, dropout: float = 0.3) -> Estimator:
-    return Estimator("gpn", 3, 3, episodes=episodes, dropout=dropout)
-
-
-def test_a_step_of_two_workers_is_the_mean_over_their_episodes(ray: Any, home: Path) -> None:
-    model, data = settings(5, dropout=0.0), load_dataset(home)
-    train = EpisodeSampler(data, "train", 3, 3)
-    networks, own = model.method_.learner(0.0, data.graph, train)
-    team = RayTeam(ray, 2, model.settings, str(home), None)
-    team.begin(0.0)
-    value, gradients = team.mean(networks, lambda k: pytest.fail("computed there"), 7)
-    shares = [own(14), own(15)]
-    expected = sum(value for value, _ in shares) / 2
-    means = [torch.stack(parts).mean(dim=0) for parts in zip(*(found for _, found in shares), strict=True)]
-    assert value == pytest.approx(expected, abs=1e-5)
-    for found, mean in zip(gradients, means, strict=True):
-        assert torch.allclose(found, mean, atol=1e-5)
-
-
-@pytest.mark.check
-def test_training_goes_on_when_a_worker_dies(ray: Any, nodes: Any, home: Path) -> None:
-    data, killed = load_dataset(home), []
-    model = settings(20)
-    team = RayTeam(ray, 2, model.settings, str(home), None)
-    real = team.mean
-
-    def mean(networks: Any, own: Callable[[int], Any], t: int) -> Any:
-        if t == 5:
-            killed.append(kill_one(nodes, b"Learner"))
-        return real(networks, own, t)
-
-    team.mean = mean  # type: ignore[method-assign]
-    model.fit(data, team=team)
-    alone = settings(20).fit(data, team=Both())
-    assert killed
-    for name, tensor in alone.method_.state().items():
-        assert torch.allclose(model.method_.state()[name], tensor, atol=1e-5), name
-    assert model.method_.history_.done == 20
-
-
-def torchrun(home: Path, out: Path, episodes: int, *more: str) -> subprocess.Popen[str]:
-    options = ["--data", str(home), "--method", "gpn", "--way", "3", "--shot", "3"]
-    options += ["--episodes", str(episodes), "--dropout", "0.3"]
-    run = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
-    run.append(f"--rdzv-endpoint=127.0.0.1:{free_port()}")
-    command = [*run, *more, "-m", "fewnode", "train", *options, "--resume", "--json", "--out", str(out)]
-    source = str(Path(__file__).parents[2] / "src")
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def is_as_alone(home: Path, out: Path, episodes: int) -> None:
-    alone = settings(episodes).fit(load_dataset(home), team=Both())
-    for name, tensor in load_model(out).method_.state().items():
-        assert torch.allclose(alone.method_.state()[name], tensor, atol=1e-5), name
-
-
-@pytest.mark.check
-def test_torchrun_gives_the_same(home: Path, tmp_path: Path) -> None:
-    out, err = (process := torchrun(home, tmp_path / "run", 10)).communicate(timeout=300)
-    assert process.returncode == 0, err
-    assert json.loads(out)["episodes"] == 10
-    assert "2 workers: a step is the mean over 2 episodes" in err
-    is_as_alone(home, tmp_path / "run", 10)
-
-
-@pytest.mark.check
-def test_torchrun_starts_again_where_it_was(home: Path, tmp_path: Path) -> None:
-    process, deadline = torchrun(home, tmp_path / "run", 300, "--max-restarts=2"), time.monotonic() + 200
-    while not (tmp_path / "run" / CHECKPOINT).exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-    second = [pid for pid in children if b"RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes()]
-    os.kill(second[0], signal.SIGKILL)
-    out, err = process.communicate(timeout=400)
-    assert process.returncode == 0, err
-    assert json.loads(out.splitlines()[-1])["episodes"] <= 300
-    is_as_alone(home, tmp_path / "run", 300)
-
-
-def test_other_methods_say_that_they_train_alone(ray: Any, home: Path) -> None:
-    model = Estimator("maml", 3, 3)
-    with pytest.raises(FewnodeError, match="several workers"):
-        model.fit(load_dataset(home), team=RayTeam(ray, 2, model.settings, str(home), None))
 
 
 # --- what is wrong with a cluster ---------------------------------------------------------------------------------

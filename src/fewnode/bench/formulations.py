@@ -22,12 +22,11 @@ from fewnode.engine.door import engine_for
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.gpn import Batch, Encoder, Networks, TrainingBatch, Valuator, WholeGraph, batch_log_prob
 from fewnode.graph import is_sparse
-from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.seeds import stream
-from fewnode.train import step
+from fewnode.train import Gradients, step
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
 
@@ -62,7 +61,7 @@ class Ours:
         return self.engine.loss_and_gradients(self.model, TrainingBatch([task]), dropout, seed)
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
-        step(self.model, self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
+        step(self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
 
     def predict(self, tasks: Sequence[Task]) -> list[Probabilities]:
         return answer_tasks(*self.engine.embed(self.model), tasks, "sqeuclidean")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,6 @@ import typer
 from fewnode.cli import make_dataset
 from fewnode.cli.edge_options import ImportCommand
 from fewnode.cli.output import Json, Quiet, emit, note, table
-from fewnode.cli.scale import Address, Backend, BackendOption, Memory, Resume, Workers, keep_memory, prepare_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,41 +83,6 @@ def info(
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)
-
-
-@app.command()
-def prepare(
-    source: Path = typer.Argument(..., metavar="D", help="A dataset directory with dense attributes."),
-    memory: str = Memory,
-    resume: bool = Resume,
-    backend: Backend = BackendOption,
-    address: str = Address,
-    workers: int = Workers,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Compute once, on disk, what training and classification of a large network read: Â and P = Â X.
-
-    In blocks of rows and columns that fit into --memory. `fewnode train --method gpn` and `fewnode predict` find the
-    result beside the dataset and read only those rows of it that they need; with --memory they make it themselves.
-
-    \b
-    Example:
-      fewnode data import network.npz --memory 6G --out mydata
-      fewnode data prepare mydata --memory 6G
-      fewnode train --data mydata --method gpn --memory 6G --out run
-      fewnode predict --run run --support support.csv --all --memory 6G \\
-        --out p.csv
-    """
-    from fewnode.storage.io import load_dataset
-
-    limit = keep_memory(memory)
-    start = time.monotonic()
-    made = prepare_blocks(load_dataset(source), limit, resume, quiet, backend, address, workers)
-    if as_json:
-        emit({"out": str(source), "blocks": made, "seconds": round(time.monotonic() - start, 1)})
-    else:
-        note(f"prepared; next: fewnode train --data {source} --method gpn --out run", quiet)
 
 
 app.command()(make_dataset.build)

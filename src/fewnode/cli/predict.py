@@ -19,7 +19,7 @@ from fewnode.cli.scale import (
     block_bar,
     block_runner,
     keep_memory,
-    prepare_blocks,
+    name_unused,
 )
 from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
@@ -139,7 +139,6 @@ def predict(
     import numpy as np
 
     from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
-    from fewnode.methods.gpn import GPN
     from fewnode.model.recogniser import NO_BIAS
     from fewnode.predict.labelling import blank, claimable, left_out
     from fewnode.predict.predictions import Answerer
@@ -174,9 +173,8 @@ def predict(
             )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
+        name_unused(backend, address, workers, quiet)
         there = (backend, address, workers)
-        if isinstance(model.method_, GPN):
-            prepare_blocks(dataset, limit, resume, quiet, *there)
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,

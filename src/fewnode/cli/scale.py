@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fewnode.dataset import Dataset
     from fewnode.represent.blocks import Runner
 
 
@@ -41,27 +40,6 @@ def keep_memory(memory: str | None) -> int | None:
     limit = parse_size(memory) if memory else None
     keep_within(limit)
     return limit
-
-
-def prepare_blocks(
-    data: Dataset,
-    limit: int | None,
-    resume: bool,
-    quiet: bool,
-    backend: Backend = Backend.local,
-    address: str | None = None,
-    workers: int = 1,
-) -> int:
-    """Make Â and P if they are missing; returns the number of blocks."""
-    from fewnode.represent import blocks
-
-    name_unused(backend, address, workers, quiet)
-    if blocks.is_prepared(data.graph):
-        return 0
-    plan = blocks.Propagation.plan(data.graph, limit)
-    with block_runner(backend, address, workers, limit, plan.home, quiet) as runner, block_bar(quiet) as report:
-        blocks.prepare(plan, resume, runner, partial(report, "P = Â X"))
-    return len(plan.keys)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -23,7 +22,6 @@ from fewnode.cli.scale import (
     block_runner,
     keep_memory,
     name_unused,
-    prepare_blocks,
 )
 from fewnode.errors import FewnodeError
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.machine.team import Team
     from fewnode.storage.checkpoint import Checkpoints
 
 VIEWS = "views"
@@ -163,8 +160,7 @@ def train(
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
         del given["episodes"]
     model = Estimator(method, 5 if way is None else way, shot, query, seed, features, **given)
-    if os.environ.get("RANK", "0") == "0":  # the others of torchrun may come when the first has begun to write
-        _check_free(out, resume)  # before the network is read, which may take a while
+    _check_free(out, resume)  # before the network is read, which may take a while
     set_threads(threads)
     limit = keep_memory(memory)
     dataset = load(data)
@@ -174,21 +170,11 @@ def train(
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
     name_unused(backend, address, workers, quiet)
-    in_blocks = limit is not None and _keeps_memory(model, dataset, quiet)
+    _say_memory(model, dataset, limit, backend, quiet)
     tiled = _tiled(model, dataset, out, limit, (backend, address, workers), quiet)
-    with tiled as there, _team(there, address, workers, model, data, out, limit, quiet) as team:
-        if team.size > 1:
-            heading += f"\n{team.size} workers: a step is the mean over {team.size * _batch(model)} episodes"
-        if team.leads and in_blocks and getattr(model.method_, "workspace", None) is None:
-            prepare_blocks(dataset, limit, resume, quiet)
-        team.agree(0.0)
-        if not team.leads:
-            if not (out / "model.json").exists():
-                model.fit(dataset, Checkpoints(out), team)
-            return
-        with training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
-            fit = partial(model.fit, dataset, team=team, tensorboard=tensorboard, mlflow=mlflow)
-            trained = _train(model, fit, dataset, data, Checkpoints(out, listener=report), resume)
+    with tiled, training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
+        fit = partial(model.fit, dataset, tensorboard=tensorboard, mlflow=mlflow)
+        trained = _train(model, fit, dataset, data, Checkpoints(out, listener=report), resume)
     if trained:
         _say_trained(model, out, quiet, as_json)
         for what in unused_kinds(model.method_, dataset.graph):
@@ -259,26 +245,18 @@ def _clear_checkpoints(out: Path) -> None:
             checkpoint.parent.rmdir()  # that of a part is empty now
 
 
-def _batch(model: Estimator) -> int:
-    return int(getattr(model.method_, "batch", 1))
-
-
-def _keeps_memory(model: Estimator, dataset: Dataset, quiet: bool) -> bool:
-    """Whether the method reads blocks from disk; the others hold the network in memory, which is said."""
-    from fewnode.methods.gpn import GPN
+def _say_memory(model: Estimator, dataset: Dataset, limit: int | None, backend: Backend, quiet: bool) -> None:
+    """Where the whole network is in memory, or in one process, although somebody asked for less."""
     from fewnode.methods.plus import GPNPlus
 
-    if isinstance(model.method_, GPNPlus) and (dataset.graph.home is None or model.features is not None):
-        note(
-            "--memory is kept for a dataset directory (fewnode data import) with its own attributes: all is in memory",
-            quiet,
-        )
-        return False
-    if isinstance(model.method_, GPN | GPNPlus):
-        return True
-    kept = "gpn-plus, gpn, gpn-naive and pn"
-    note(f"{Path(model.method).name} holds the whole network in memory: --memory is kept by {kept} alone", quiet)
-    return False
+    name, plus = Path(model.method).name, isinstance(model.method_, GPNPlus)
+    if backend is Backend.ray and not plus:
+        raise FewnodeError(f"{name} is trained by one process: leave out --backend; gpn-plus works on a cluster")
+    if limit is not None and not plus:
+        note(f"{name} holds the whole network in memory: --memory is kept by gpn-plus alone", quiet)
+    elif limit is not None and (dataset.graph.home is None or model.features is not None):
+        kept = "a dataset directory (fewnode data import) with its own attributes"
+        note(f"--memory is kept for {kept}: all is in memory", quiet)
 
 
 @contextmanager
@@ -289,14 +267,14 @@ def _tiled(
     limit: int | None,
     there: tuple[Backend, str | None, int],
     quiet: bool,
-) -> Iterator[Backend]:
-    """GPN+ from disk to disk, in tiles that this process or a cluster makes; who is left to train in a team."""
+) -> Iterator[None]:
+    """GPN+ from disk to disk, in tiles that this process or a cluster makes."""
     from fewnode.methods.plus import GPNPlus
     from fewnode.represent.workspace import Workspace
 
     backend = there[0]
     if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local):
-        yield backend
+        yield
         return
     if dataset.graph.home is None and backend is Backend.ray:
         raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
@@ -304,31 +282,8 @@ def _tiled(
     with block_runner(*there, limit, out, quiet) as runner, block_bar(quiet) as report:
         if model.features is None:
             model.method_.workspace = Workspace.of(dataset.graph, folder, settings, limit, runner, report)
-        yield Backend.local
+        yield
     model.method_.workspace = None
-
-
-@contextmanager
-def _team(
-    backend: Backend,
-    address: str | None,
-    workers: int,
-    model: Estimator,
-    data: str,
-    out: Path,
-    limit: int | None,
-    quiet: bool,
-) -> Iterator[Team]:
-    """Who trains: this process, those that torchrun started with it, or workers of a cluster."""
-    from fewnode.machine.team import ALONE
-    from fewnode.scale import cluster
-
-    if backend is Backend.ray:
-        model.check_team()  # before a cluster is asked
-        with cluster.connected(address, out, partial(note, quiet=quiet)) as ray:
-            yield cluster.RayTeam(ray, workers, model.settings, _remembered(data), limit)
-    else:
-        yield cluster.Torchrun() if cluster.Torchrun.is_here() else ALONE
 
 
 def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:

@@ -44,18 +44,18 @@ def engine_for(
     distance: str = "sqeuclidean",
     *,
     x: Attributes | None = None,
-    fields: ReceptiveFields | None = None,
     degree: NDArray[np.float64] | None = None,
     device: str = "cpu",
 ) -> Engine:
-    """The quickest engine that computes these networks; `x` in place of the graph's attributes, `fields` if at hand.
+    """The quickest engine that computes these networks; `x` in place of the graph's attributes.
 
     `degree` in place of the number of neighbours in Eq. (9).
     """
     theirs = device == "cpu" and isinstance(networks, AuthorsNetworks)
     compiled = device == "cpu" and Compiled.computes(networks, distance)
+    fields = None
     if compiled or theirs or isinstance(networks.encoder, ModuleEncoder):
-        fields = fields or ReceptiveFields.of(graph, x)
+        fields = ReceptiveFields.of(graph, x)
         if degree is not None:
             fields.degree = degree.astype(fields.degree.dtype)
     if compiled and fields is not None:

@@ -6,7 +6,6 @@ neighbourhood already summed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,12 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.engine import loops
-from fewnode.engine.sparse import CSR, as_tensor, normalised, numpy_type, operand
+from fewnode.engine.sparse import CSR, normalised, numpy_type, operand
 from fewnode.graph import Attributes, Graph
-from fewnode.machine import memory
 
-PART = 2048
-"""Rows that are read from a file between two looks at the limit of memory: a row may bring 64 kB with it."""
 Nodes = NDArray[np.int64]
 
 
@@ -43,13 +39,9 @@ class ReceptiveFields:
     `nodes` are always the rows that are wanted, or None for all of them.
     """
 
-    on_disk: bool = False
-    """Whether most of it is not in memory, so that nothing should ask for all nodes at once."""
-
-    def __init__(self, adj: CSR, x: CSR | Tensor, degree: NDArray[np.floating[Any]], p: Tensor | None = None) -> None:
-        self.adj, self.x, self.degree, self._p = adj, x, degree, p
+    def __init__(self, adj: CSR, x: CSR | Tensor, degree: NDArray[np.floating[Any]]) -> None:
+        self.adj, self.x, self.degree = adj, x, degree
         self.n, self.n_features = x.shape
-        self.on_disk = p is not None
 
     @classmethod
     def of(cls, graph: Graph, x: Attributes | None = None, dtype: torch.dtype = torch.float32) -> ReceptiveFields:
@@ -58,18 +50,9 @@ class ReceptiveFields:
         adj = CSR.of(normalised(graph, number))
         return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(number))
 
-    @classmethod
-    def mapped(cls, graph: Graph, arrays: Mapping[str, NDArray[Any]]) -> ReceptiveFields:
-        """From Â and P that were computed before and lie on the disk: rows are read when they are asked for."""
-        indptr = arrays["indptr"]
-        adj = CSR(indptr[:-1], indptr[1:], arrays["indices"], arrays["values"], (graph.n, graph.n))
-        return cls(adj, as_tensor(graph.x), graph.degree.astype(np.float32), as_tensor(arrays["p"]))
-
     @cached_property
     def p(self) -> CSR | Tensor:
         """P = Â X, which no parameter enters: once a graph, sparse where X is sparse."""
-        if self._p is not None:
-            return self._p
         if isinstance(self.x, Tensor):
             return torch.from_numpy(self.adj.multiply(self.x.numpy()))
         return CSR.of(self.adj.scipy @ self.x.scipy)
@@ -91,15 +74,14 @@ class ReceptiveFields:
         adj = self.adj if adj is None else adj
         if nodes is None:
             return Hop(adj, None, self.everyone)
-        copied = adj.filled if filled else adj.copied
-        rows = CSR.joined([copied(part) for part in (self._parts(nodes) if self.on_disk else [nodes])])
+        rows = adj.filled(nodes) if filled else adj.copied(nodes)
         around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
         return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
 
     def reach(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
         """As `hop`, but all nodes once the arcs outnumber them: to number them anew does not pay then."""
         adj = self.adj if adj is None else adj
-        if nodes is not None and not self.on_disk and adj.count(nodes) >= self.n:
+        if nodes is not None and adj.count(nodes) >= self.n:
             return Hop(adj.rows(nodes), None, nodes)
         return self.hop(nodes, adj, in_order=in_order)
 
@@ -123,13 +105,13 @@ class ReceptiveFields:
         """Rows of X."""
         if nodes is None:
             return self.x
-        return self.x.rows(nodes) if isinstance(self.x, CSR) else self._taken(self.x, nodes)
+        return self.x.rows(nodes) if isinstance(self.x, CSR) else self.x[torch.from_numpy(nodes)]
 
     def propagated(self, nodes: Nodes | None) -> tuple[CSR | Tensor, CSR | None]:
         """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
         if nodes is None:
             return self.x, self.adj
-        return (self.p.copied(nodes) if isinstance(self.p, CSR) else self._taken(self.p, nodes)), None
+        return (self.p.copied(nodes) if isinstance(self.p, CSR) else self.p[torch.from_numpy(nodes)]), None
 
     @cached_property
     def lean(self) -> tuple[CSR, CSR]:
@@ -158,19 +140,3 @@ class ReceptiveFields:
         for _ in range(hops):
             nodes = np.unique(self.adj.copied(nodes).indices).astype(np.int64)
         return nodes
-
-    def _taken(self, matrix: Tensor, nodes: Nodes) -> Tensor:
-        at = torch.from_numpy(nodes)
-        if not self.on_disk:
-            return matrix[at]
-        out = matrix.new_empty(nodes.size, matrix.shape[1])
-        for part, to in zip(self._parts(nodes), out.split(PART), strict=True):
-            torch.index_select(matrix, 0, torch.from_numpy(part), out=to)
-        return out
-
-    @staticmethod
-    def _parts(nodes: Nodes) -> Iterator[Nodes]:
-        """Few enough nodes for their rows, in no order on the disk, not to fill the memory that was promised."""
-        for first in range(0, max(1, nodes.size), PART):
-            yield nodes[first : first + PART]
-            memory.keep()

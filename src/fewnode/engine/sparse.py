@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,16 +38,6 @@ class CSR:
     def of(cls, matrix: sp.csr_array, dtype: torch.dtype | None = None) -> CSR:
         values = matrix.data if dtype is None else matrix.data.astype(numpy_type(dtype), copy=False)
         return cls(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, values, matrix.shape)
-
-    @classmethod
-    def joined(cls, parts: Sequence[CSR]) -> CSR:
-        """Copied rows of one matrix, one part below the other."""
-        if len(parts) == 1:
-            return parts[0]
-        start, stop, indices, values = (np.concatenate(each) for each in zip(*(p.arrays for p in parts), strict=True))
-        shift = np.cumsum([0, *(p.indices.size for p in parts[:-1])]).repeat([p.shape[0] for p in parts])
-        shape = (sum(p.shape[0] for p in parts), parts[0].shape[1])
-        return cls((start + shift).astype(start.dtype), (stop + shift).astype(stop.dtype), indices, values, shape)
 
     @cached_property
     def arrays(self) -> loops.Sparse:

@@ -14,10 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from fewnode.engine.authors import AuthorsNetworks
-from fewnode.engine.compiled import Compiled
 from fewnode.engine.door import Engine, engine_for
 from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
-from fewnode.episodes import Episode, EpisodeSampler, Task
+from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.gpn import (
     DISTANCES,
@@ -26,17 +25,14 @@ from fewnode.gpn import (
     TrainingBatch,
     Valuator,
 )
-from fewnode.graph import Graph, Ints
-from fewnode.machine.team import ALONE, Gradients, Team
-from fewnode.method import Probabilities
+from fewnode.graph import Graph
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.task_batches import NumberedTasks, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.represent.blocks import open_prepared
 from fewnode.scoring.metrics import score_answers
 from fewnode.seeds import seeded, stream
 from fewnode.storage.checkpoint import adopt
-from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train
+from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
 
 TOGETHER = 20
 """Tasks whose neighbourhoods are read together from a network that is not in memory."""
@@ -95,7 +91,6 @@ class GPN(Prototypical):
         train: EpisodeSampler,
         valid: EpisodeSampler,
         journal: Journal = QUIET,
-        team: Team = ALONE,
     ) -> GPN:
         need_attributes(graph)
         self._check()
@@ -104,7 +99,7 @@ class GPN(Prototypical):
         tried = {}
         for rate in rates:
             part = journal if len(rates) == 1 else journal.within(f"dropout-{rate}")
-            tried[rate] = self._train(rate, graph, train, pool, part, team)
+            tried[rate] = self._train(rate, graph, train, pool, part)
         self.dropout_ = max(rates, key=lambda rate: tried[rate][1].best.accuracy)
         self.networks_, self.history_ = tried[self.dropout_]
         self._cache = None
@@ -151,18 +146,16 @@ class GPN(Prototypical):
         train: EpisodeSampler,
         pool: Sequence[Episode],
         journal: Journal,
-        team: Team,
     ) -> tuple[Networks, History]:
         networks, gradients = self.learner(dropout, graph, train)
         engine, asked = self.engine(graph, networks), NumberedTasks.of([episode.task for episode in pool])
-        team.begin(dropout)
 
         def validate() -> float:
             answers = answer_tasks(*asked.embed(engine, networks), asked.tasks, self.distance)
             return float(score_answers(answers, pool)["accuracy"].mean())
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience, keep=self.keep)
-        return networks, meta_train(networks, gradients, validate, schedule, journal, team)
+        return networks, meta_train(networks, gradients, validate, schedule, journal)
 
     def build(self, n_features: int, dropout: float) -> Networks:
         """Networks whose first weights depend on the seed alone."""
@@ -177,35 +170,10 @@ class GPN(Prototypical):
         if self._engine is None or self._engine[0] is not graph:
             plain = self.scaling == "raw" and self.device == "cpu"
             x = None if plain else scale(graph.x, self.scaling, self.idf_)
-            fields = open_prepared(graph) if plain else None
             degree = graph.strength if self.weighted_degree else None
-            made = engine_for(networks, graph, self.distance, x=x, fields=fields, degree=degree, device=self.device)
+            made = engine_for(networks, graph, self.distance, x=x, degree=degree, device=self.device)
             self._engine = (graph, made)
         return self._engine[1]
-
-    def _reads_from_disk(self, graph: Graph) -> bool:
-        """Whether only what the nodes of a task can see is read: all nodes would be too many."""
-        engine = self.engine(graph, self.networks_)
-        return not self.remembers(graph) and isinstance(engine, Compiled) and engine.fields.on_disk
-
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        if not self._reads_from_disk(graph) or transductive:
-            return super().predict_tasks(graph, tasks, transductive)
-        engine, found = self.engine(graph, self.networks_), []
-        for first in range(0, len(tasks), TOGETHER):
-            asked = NumberedTasks.of(tasks[first : first + TOGETHER])
-            found += answer_tasks(*asked.embed(engine, self.networks_), asked.tasks, self.distance)
-        return found
-
-    def rows(self, graph: Graph, nodes: Ints) -> Float[Tensor, "k d"]:
-        if not self._reads_from_disk(graph):
-            return super().rows(graph, nodes)
-        return self.engine(graph, self.networks_).embed(self.networks_, nodes, nodes[:0])[0]
-
-    def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
-        if not self._reads_from_disk(graph):
-            return super().valued_rows(graph, nodes)
-        return self.engine(graph, self.networks_).embed(self.networks_, nodes)
 
     def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
         return self.engine(graph, self.networks_).embed(self.networks_)

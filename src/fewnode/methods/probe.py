@@ -20,7 +20,6 @@ from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.machine.team import Gradients
 from fewnode.method import Probabilities
 from fewnode.methods.linear import ScaledAttributes
 from fewnode.methods.logistic_heads import logistic_heads
@@ -29,7 +28,7 @@ from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
 from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import adopt
-from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
+from fewnode.train import VALID_TASKS, Gradients, History, Journal, Schedule, meta_train, seeded
 
 Module = TypeVar("Module", bound=nn.Module)
 MAX_WIDTH, MAX_STEPS = 4096, 1_000_000

@@ -20,7 +20,6 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
-from fewnode.machine.team import Team
 from fewnode.model.fitted_method import FittedMethod
 from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
@@ -56,23 +55,19 @@ def fit_method(
     shape: TaskShape,
     settings: Mapping[str, Any],
     journal: Journal,
-    team: Team,
-) -> dict[str, Any] | None:
-    """Train a method on the base classes; what is to be kept of it with the model. None for those who only help.
+) -> dict[str, Any]:
+    """Train a method on the base classes; what is to be kept of it with the model.
 
     `graph` is as the method reads it. `settings` are what a training that is resumed must agree on.
     """
     train, valid = base_tasks(data, shape, getattr(method, "needs_base", True))
     start = time.perf_counter()
     known = inspect.signature(method.fit).parameters
-    more: dict[str, Any] = {"team": team} if "team" in known else {}
+    more: dict[str, Any] = {}
     if "journal" in known:
         agreed = {**settings, "data": data.sha256, "threads": torch.get_num_threads()}
-        agreed |= {"workers": team.size} if team.size > 1 else {}
         more["journal"] = journal.agreeing(agreed)
     method.fit(graph, train, valid, **more)
-    if not team.leads:
-        return None
     found = calibrate(method, data, graph, train, valid, shape.way, shape.shot)
     return {**training_record(method, data, graph), **found, "seconds": time.perf_counter() - start}
 

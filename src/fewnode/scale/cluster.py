@@ -17,24 +17,16 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
 import fewnode
-from fewnode.datasets import load
-from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.machine import memory
 from fewnode.machine.files import missing, remove_empty
-from fewnode.machine.team import Gradients
 from fewnode.represent.blocks import Runner, Stage
-from fewnode.storage.io import load_dataset
 
 PATIENCE = 28.0
 """Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""
@@ -240,106 +232,3 @@ def _make(stage: Stage, key: tuple[int, ...], limit: int | None) -> None:
     memory.keep_within(limit)
     stage.make(key)
     memory.keep()
-
-
-# --- data-parallel meta-training ----------------------------------------------------------------------------------
-
-
-class Learner:
-    """A worker that holds the network and answers for one episode at a time: its loss, and the gradients."""
-
-    def __init__(self, settings: Mapping[str, Any], source: str, limit: int | None) -> None:
-        torch.set_num_threads(1)
-        memory.keep_within(limit)
-        path = Path(source)
-        data = load_dataset(path, check=False) if (path / "dataset.json").exists() else load(source)
-        given = {key: value for key, value in settings.items() if key != "options"}
-        self.model = Estimator(**given, **settings["options"])
-        self.graph = self.model._read(data.graph)
-        self.train = EpisodeSampler(data, "train", self.model.way, self.model.shot, self.model.query, self.model.seed)
-        self.rate: float | None = None
-
-    def gradients(self, rate: float, k: int, weights: Mapping[str, Any]) -> tuple[float, list[Any]]:
-        """Of the k-th batch of episodes, at those weights."""
-        if rate != self.rate:
-            self.networks, self.own = self.model.method_.learner(rate, self.graph, self.train)
-            self.rate = rate
-        self.networks.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        value, gradients = self.own(k)
-        return value, [gradient.numpy() for gradient in gradients]
-
-
-class RayTeam:
-    """A step's episodes, one batch for each worker, and the mean of their gradients. Who dies is replaced."""
-
-    leads = True
-
-    def __init__(self, ray: Any, size: int, settings: Mapping[str, Any], source: str, limit: int | None) -> None:
-        self.ray, self.size, self.rate = ray, size, 0.0
-        self.given = (settings, source, limit)
-
-    @cached_property
-    def learners(self) -> list[Any]:
-        """Any node may have several of them: when a node goes, the others take its learners over."""
-        often: Any = {"max_restarts": -1, "max_task_retries": -1}
-        actor = self.ray.remote(num_cpus=0, scheduling_strategy="SPREAD", **often)(Learner)
-        return [actor.remote(*self.given) for _ in range(self.size)]
-
-    def begin(self, rate: float) -> None:
-        self.rate = rate
-
-    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
-        weights = self.ray.put({name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()})
-        asked = [
-            learner.gradients.remote(self.rate, t * self.size + share, weights)
-            for share, learner in enumerate(self.learners)
-        ]
-        left = asked
-        while left:
-            _, left = self.ray.wait(left, num_returns=len(left), timeout=5)
-            if left:
-                _check_alive(self.ray)
-        try:
-            found = self.ray.get(asked)
-        except self.ray.exceptions.RayTaskError as error:
-            raise _original(error) from None
-        values, gradients = zip(*found, strict=True)
-        means = [torch.from_numpy(np.mean(parts, axis=0)) for parts in zip(*gradients, strict=True)]
-        return float(np.mean(values)), means
-
-    def agree(self, value: float) -> float:
-        return value
-
-
-class Torchrun:
-    """The processes that `torchrun` started: each has the model, and gradients are averaged over all of them.
-
-    When one dies, the others fail; `torchrun --max-restarts` starts all of them anew, from the last checkpoint.
-    """
-
-    def __init__(self) -> None:
-        torch.distributed.init_process_group("gloo")
-        self.rank, self.size = torch.distributed.get_rank(), torch.distributed.get_world_size()
-
-    @staticmethod
-    def is_here() -> bool:
-        return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
-
-    @property
-    def leads(self) -> bool:
-        return self.rank == 0
-
-    def begin(self, rate: float) -> None:
-        pass
-
-    def mean(self, model: nn.Module, own: Callable[[int], Gradients], t: int) -> Gradients:
-        value, gradients = own(t * self.size + self.rank)
-        flat = torch.cat([torch.tensor([value]), *(gradient.reshape(-1).cpu() for gradient in gradients)])
-        torch.distributed.all_reduce(flat)
-        parts = (flat / self.size).split([1, *(gradient.numel() for gradient in gradients)])
-        return float(parts[0]), [part.view_as(g).to(g.device) for part, g in zip(parts[1:], gradients, strict=True)]
-
-    def agree(self, value: float) -> float:
-        shared = torch.tensor([value], dtype=torch.float64)
-        torch.distributed.broadcast(shared, 0)
-        return float(shared)
