@@ -3,10 +3,17 @@
     python benchmarks/scale.py --nodes 10_000_000 --edges 100_000_000 --memory 6G --out docs/scale.json
     python benchmarks/scale.py --nodes 1_000_000 --edges 10_000_000 --width 8000 --words 32 --memory 6G
     python benchmarks/scale.py --method gpn --nodes 10_000_000 --edges 100_000_000 --memory 6G
+    python benchmarks/scale.py --plan docs/scale-runs-plus.json                     what it costs, on paper
+    python benchmarks/scale.py --plan docs/scale-runs.json --method gpn --held-back 5_000_000
 
 The generator writes an .npz file with bounded memory, too; one that an earlier run left with --keep is used again.
 Resident memory is the peak of each process (VmHWM), mapped pages included. The support of the classification are nodes
 of test classes.
+
+`--plan` fits processor seconds on runs of this script, with coefficients that are not negative and relative errors that
+count alike, and holds back the runs with so many nodes. What is read at random costs more the larger the array is that
+it is read from: hence doublings from 100,000 nodes on, whose numbers the caches of a core hold. Bytes are counted. Then
+come networks that no machine here could hold. The text goes into docs/scale.md as it is printed.
 """
 
 from __future__ import annotations
@@ -157,6 +164,113 @@ def disk(path: Path) -> float:
     return round(sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 2**30, 2)
 
 
+# --- what it costs, on paper ------------------------------------------------------------------------------------------
+
+GB = 2**30
+RANK, STRUCTURE = 256, 64
+"""Directions of attributes at most, and those of the structure."""
+STEPS, STRUCTURE_STEPS = 22, 50
+"""Products that all views of a source share: 20 of Â and 2 of the walk; 10 and 40."""
+STAGES = {
+    "gpn-plus": {"import": ("start", "a", "n d"), "train": ("start", "p", "p l"), "classify": ("start", "n")},
+    "gpn": {
+        "import": ("start", "a l", "n d"),
+        "propagate": ("start", "(a + n d) l", "a d"),
+        "train": ("start", "(a + n d) l", "300 r d"),
+        "classify": ("start", "n", "a l"),
+    },
+}
+"""What the time of each stage is linear in."""
+PLANNED = {
+    "ogbn-papers100M": (111_059_956, 1_615_685_872, 128, 6.0),
+    "10 billion edges": (500_000_000, 10_000_000_000, 128, 6.0),
+}
+"""Nodes, edges, attributes and `spread`."""
+
+
+class Network:
+    """Counts of a network; `spread` is <k²>/<k>², 1 if all degrees are equal, exp(0.5²) of the generator."""
+
+    def __init__(self, nodes: int, edges: int, width: int, spread: float = 1.28) -> None:
+        arcs, columns = 2 * edges, min(width, RANK)
+        degree, index = arcs / nodes, 4 if arcs + nodes < 2**31 else 8  # bytes of a column number
+        near = arcs + min(20_000_000, arcs * degree * spread)  # pairs that are one or two steps apart
+        diffused = 1.5 * arcs * (STEPS * columns + STRUCTURE_STEPS * STRUCTURE) / 1e9
+        products = diffused + near * 5 * (STRUCTURE + 16) / 1e9
+        rows = min(50 * (degree + 1) + 25 * degree * degree * spread, 2.0 * nodes)  # that an episode reads
+        n, a, far = nodes / 1e6, arcs / 1e6, float(np.log2(nodes / 100_000))
+        self.nodes, self.edges, self.shared = nodes, edges, diffused / products
+        self.terms = {"start": 1, "a": a, "a l": a * far, "n": n, "n d": n * width, "a d": a * width}
+        self.terms |= {"p": products, "p l": products * far, "(a + n d) l": (a + n * width) * far}
+        self.terms["300 r d"] = 300 * rows * width / 1e6
+        dataset = index * (arcs + nodes) + 4 * nodes * width + 8 * nodes
+        views = 4 * nodes * (5 * columns + 5 * STRUCTURE + 2 * RANK)  # sources, eight kept views of half the width, z
+        prepared = (index + 4) * (arcs + nodes) + index * nodes + 4 * nodes * width
+        self.disk = {"gpn-plus": (dataset, views), "gpn": (dataset, prepared)}
+        self.memory = {"gpn-plus": 4 * nodes * 22 + 2 * (index + 4) * near, "gpn": 4 * nodes * 26}
+
+
+def fit(runs: list[dict], stage: str, terms: tuple[str, ...]) -> np.ndarray:
+    from scipy.optimize import nnls
+
+    rows = np.array([[network_of(run).terms[term] for term in terms] for run in runs])
+    seconds = np.array([run["stages"][stage]["processor_seconds"] for run in runs])
+    return nnls(rows / seconds[:, None], np.ones(len(runs)))[0]
+
+
+def network_of(run: dict) -> Network:
+    return Network(run["nodes"], run["edges"], run["width"])
+
+
+def spoken(seconds: float) -> str:
+    minutes = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"{seconds:.0f} s" if seconds < 600 else minutes
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows]) + "\n"
+
+
+def plan(path: Path, method: str, held_back: int) -> None:
+    runs = json.loads(path.read_text())
+    seen = [run for run in runs if run["nodes"] != held_back]
+    print(f"Processor seconds, fitted on {len(seen)} runs of up to {max(r['nodes'] for r in seen):,} nodes. Here n are")
+    print("millions of nodes, a = 2E of arcs, d is the width, p are 10⁹ multiply-adds, r rows an episode,")
+    print("l doublings from 100,000 nodes to all:\n")
+    models = {}
+    for stage, terms in STAGES[method].items():
+        models[stage] = dict(zip(terms, fit(seen, stage, terms), strict=True))
+        errors = [abs(error(run, stage, models[stage])) for run in seen]
+        said = " + ".join(f"{c:.3g} ({term})" for term, c in models[stage].items() if c > 0)
+        print(f"- {stage}: {said}; largest error on these runs {100 * max(errors):.0f} %")
+    for run in (run for run in runs if run["nodes"] == held_back):
+        load = f"load {run['load_before']:.0f} when it began"
+        print(f"\nHeld back: {run['nodes']:,} nodes, {run['edges']:,} edges, {load}.\n")
+        rows = []
+        for stage, model in models.items():
+            measured, off = run["stages"][stage]["processor_seconds"], error(run, stage, model)
+            rows.append([stage, f"{measured * (1 + off):.1f}", f"{measured:.1f}", f"{100 * off:+.0f} %"])
+        print(markdown(["stage", "expected, processor s", "measured", "error"], rows))
+    shared = "train" if method == "gpn-plus" else "propagate"
+    rows = []
+    for name, counts in PLANNED.items():
+        network = Network(*counts)
+        seconds = {stage: cost(network, model) for stage, model in models.items()}
+        alone = 1 - (network.shared if method == "gpn-plus" else 1) * 15 / 16  # the share that stays, on 16 workers
+        disk = " + ".join(f"{size / GB:.0f}" for size in network.disk[method])
+        times = [*map(spoken, seconds.values()), spoken(alone * seconds[shared])]
+        rows.append([name, disk, f"{network.memory[method] / GB:.0f}", *times])
+    print(markdown(["network", "disk GB", "memory GB at least", *models, f"{shared} on 16 workers"], rows))
+
+
+def cost(network: Network, model: dict[str, float]) -> float:
+    return sum(c * network.terms[term] for term, c in model.items())
+
+
+def error(run: dict, stage: str, model: dict[str, float]) -> float:
+    return cost(network_of(run), model) / run["stages"][stage]["processor_seconds"] - 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
@@ -169,9 +283,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("scale-work"))
     parser.add_argument("--keep", action="store_true", help="Leave the files.")
     parser.add_argument("--out", type=Path, help="Where the figures go, too, as JSON.")
+    parser.add_argument("--plan", type=Path, metavar="RUNS", help="Fit on these runs instead, and look ahead.")
+    parser.add_argument("--held-back", type=int, default=10_000_000, help="Nodes of runs that are not fitted on.")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     given = parser.parse_args()
     work = given.work
+    if given.plan:
+        plan(given.plan, given.method, given.held_back)
+        return
     if given.stage == "generate":
         generate(work / "network.npz", given.nodes, given.edges, given.width, given.words)
         return

@@ -30,7 +30,6 @@ LAYERS = [
     {"protocols", "scale"},
     {"experiment"},
     {"report"},
-    {"bench"},
     {"serve"},
     {"cli"},
     {"__main__"},
