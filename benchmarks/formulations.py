@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -64,20 +68,23 @@ class Ours:
 
 
 class FullBatch:
-    """Every node in every step, by plain autograd and torch's Adam. `model(dropout, seed)` is z and the importance."""
+    """Every node in every step, by plain autograd and torch's Adam.
 
-    def __init__(self, model: nn.Module, weights: list[Tensor], again: bool) -> None:
-        self.model, self.weights = model, weights
-        self.again = again
-        """Whether each task of an evaluation runs the whole graph again."""
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
+    `embed(dropout, seed)` gives z and the importance of all nodes; `again`: for each task of an evaluation.
+    """
+
+    def __init__(
+        self, embed: Callable[[float, int], tuple[Tensor, Tensor]], weights: list[Tensor], again: bool
+    ) -> None:
+        self.embed, self.weights, self.again = embed, weights, again
+        self.optimizer = torch.optim.Adam(weights, lr=LR, weight_decay=WEIGHT_DECAY)
 
     def log_prob(self, task: Task, z: Tensor, importance: Tensor) -> Tensor:
         batch = Batch([task])
         return batch_log_prob(z[batch.support], importance[batch.support], z[batch.query], batch)
 
     def loss(self, task: Episode, dropout: float, seed: int) -> Tensor:
-        return F.nll_loss(self.log_prob(task.task, *self.model(dropout, seed)), torch.from_numpy(task.query_y))
+        return F.nll_loss(self.log_prob(task.task, *self.embed(dropout, seed)), torch.from_numpy(task.query_y))
 
     def loss_and_gradients(self, task: Episode) -> Gradients:
         loss = self.loss(task, 0.0, 0)
@@ -90,21 +97,8 @@ class FullBatch:
 
     @torch.no_grad()
     def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
-        embedded = None if self.again else self.model(0.0, 0)
-        return [self.log_prob(task, *(embedded or self.model(0.0, 0))).exp().numpy() for task in tasks]
-
-
-class DenseGPN(nn.Module):
-    """`gpn.py` on the whole graph, with dense attributes."""
-
-    def __init__(self, data: Dataset, networks: Networks) -> None:
-        super().__init__()
-        x = data.graph.x
-        self.networks = copy.deepcopy(networks)
-        self.graph = WholeGraph.of(data.graph, x.toarray() if is_sparse(x) else x)
-
-    def forward(self, dropout: float, seed: int) -> tuple[Tensor, Tensor]:
-        return self.networks(self.graph, dropout, seed)
+        embedded = None if self.again else self.embed(0.0, 0)
+        return [self.log_prob(task, *(embedded or self.embed(0.0, 0))).exp().numpy() for task in tasks]
 
 
 class SparseGPN(nn.Module):
@@ -144,8 +138,10 @@ class SparseGPN(nn.Module):
 
 
 def naive(data: Dataset, networks: Networks) -> FullBatch:
-    model = DenseGPN(data, networks)
-    return FullBatch(model, list(model.parameters()), again=True)
+    """`gpn.py` on the whole graph."""
+    x, model = data.graph.x, copy.deepcopy(networks)
+    graph = WholeGraph.of(data.graph, x.toarray() if is_sparse(x) else x)
+    return FullBatch(lambda dropout, seed: model(graph, dropout, seed), list(model.parameters()), again=True)
 
 
 def pyg(data: Dataset, networks: Networks) -> FullBatch:
@@ -160,18 +156,12 @@ class LogisticPipeline:
     """tf-idf, truncated SVD, two propagations, and a logistic regression for each set of labelled nodes."""
 
     def __init__(self, data: Dataset) -> None:
-        from sklearn.decomposition import TruncatedSVD
-        from sklearn.feature_extraction.text import TfidfTransformer
-        from sklearn.preprocessing import StandardScaler
-
         x = data.graph.x
         x = TfidfTransformer().fit_transform(x) if is_sparse(x) else StandardScaler().fit_transform(x)
         if x.shape[1] > 256:
             x = TruncatedSVD(256, random_state=0).fit_transform(x)
         self.z = plain_diffusion(data.graph, Diffusion(2), np.asarray(x, np.float32))
 
-    def predict(self, task: Task) -> np.ndarray:
-        from sklearn.linear_model import LogisticRegression
-
-        fitted = LogisticRegression(max_iter=1000).fit(self.z[task.support], task.support_y)
-        return fitted.predict_proba(self.z[task.query])
+    def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
+        z, method = self.z, LogisticRegression(max_iter=1000)
+        return [method.fit(z[task.support], task.support_y).predict_proba(z[task.query]) for task in tasks]

@@ -1,4 +1,4 @@
-"""How cost grows with the network at a fixed degree, from 10^4 to 10^7 edges; and training at the size of Reddit.
+"""How cost grows with the network at a fixed degree, from 10^4 to 10^7 edges.
 
 Of GPN+: a ready model, an answer, memory; mean degree 10 and 64 dense attributes. Of GPN: a training episode,
 preparation, memory; mean degree 4 and 1,000 sparse attributes. Each size in a process of its own. Exponents are fitted
@@ -6,7 +6,6 @@ on logarithms; 0 is flat, 1 is linear.
 
     python benchmarks/growth.py --plot docs/growth-plus.svg
     python benchmarks/growth.py --method gpn --plot docs/growth.svg
-    python benchmarks/growth.py --reddit         # GPN: 232,965 nodes, 11.6 million edges, 602 dense attributes, exactly
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,6 @@ import torch
 
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
-from fewnode.methods.gpn import GPN
 from formulations import Ours, initial_networks
 from networks import SIZES, Size, network
 from speed import gpn_plus_alone, resident, seconds_of
@@ -44,24 +41,12 @@ def gpn(edges: int) -> dict[str, float]:
     Ours(tiny, initial_networks(tiny)).episode(EpisodeSampler(tiny, "train", 5, 5), 0)
     before = resident("VmRSS")
     data = network(Size(edges // 2, edges, 1_000, (10, 5, 5), spread=0.5, non_zeros=16))
-    loaded, train = resident("VmRSS") - before, EpisodeSampler(data, "train", 5, 5)
+    train = EpisodeSampler(data, "train", 5, 5)
     preparing = min(seconds_of(lambda: ReceptiveFields.of(data.graph).lean) for _ in range(3))
     ours = Ours(data, initial_networks(data))
     times = [seconds_of(lambda t=t: ours.episode(train, t)) for t in range(320)][20:]
-    held = resident("VmRSS") - before
-    episode = 1000 * float(np.median(times))
-    return {"episode_ms": episode, "preparation_s": preparing, "memory_mb": held, "network_mb": loaded}
-
-
-def reddit() -> dict[str, float]:
-    """The whole training, on two threads. The valuator sees two hops, which is nearly every node here."""
-    torch.set_num_threads(2)
-    data = network(SIZES["reddit"])
-    train, valid = (EpisodeSampler(data, part, 5, 5) for part in ("train", "valid"))
-    start = time.perf_counter()
-    GPN(patience=1000).fit(data.graph, train, valid)
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_mb": resident("VmHWM"), "largest_degree": int(data.graph.degree.max())}
+    held, episode = resident("VmRSS") - before, 1000 * float(np.median(times))
+    return {"episode_ms": episode, "preparation_s": preparing, "memory_mb": held}
 
 
 def draw(rows: list[dict[str, float]], slopes: dict[str, float], names: dict[str, str]) -> str:
@@ -84,14 +69,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", type=int, help="measure this size alone, in this process")
     parser.add_argument("--method", default="gpn-plus", choices=tuple(NAMES))
-    parser.add_argument("--reddit", action="store_true")
     parser.add_argument("--largest", type=float, default=1e7)
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    if given.reddit or given.edges:
-        print(json.dumps(reddit() if given.reddit else (gpn if given.method == "gpn" else gpn_plus)(given.edges)))
-        return
+    if given.edges:
+        return print(json.dumps((gpn if given.method == "gpn" else gpn_plus)(given.edges)))
     rows, names = [], NAMES[given.method]
     for edges in np.geomspace(1e4, given.largest, int(2 * np.log10(given.largest / 1e4)) + 1).astype(int).tolist():
         command = [sys.executable, __file__, "--edges", str(edges), "--method", given.method]
@@ -102,7 +85,7 @@ def main() -> None:
     slopes = {what: float(np.polyfit(logs["edges"], logs[what], 1)[0]) for what in names}
     if given.plot:
         given.plot.write_text(draw(rows, slopes, names), encoding="utf-8")
-    print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
+    return print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -32,8 +32,6 @@ from service import TOKEN, Running, anew, serving
 CLASSES, SHOTS, NODES, BODIES = 10, 5, 10, 200
 OPEN = 200
 """Connections of the client at most; a request that finds none free waits, and its time counts."""
-SLICE = 3
-"""Seconds at half load that are looked at together: a virtual machine may be away for a tenth of a second."""
 
 
 def usage(server: Running) -> tuple[float, float]:
@@ -63,10 +61,7 @@ class Load:
         except (OSError, asyncio.IncompleteReadError) as error:
             self.outcome[f"lost ({type(error).__name__})"] += 1
             return
-        if b"connection: close" in head.lower():
-            writer.close()
-        else:
-            self.idle.append((reader, writer))
+        self.idle.append((reader, writer))
         status = head[9:12].decode()
         self.outcome[status if status != "200" else "right" if body == self.answers[place] else "WRONG"] += 1
         if status == "200":
@@ -124,24 +119,22 @@ def main() -> None:
         print(f"ready after {time.perf_counter() - begun:.1f} s, {usage(server)[1]:.0f} MB")
         asked, answers = prepare(server, fewnode.load(given.data))
 
-        def measure(what: str, clients: int = 0, rate: float = 0.0, seconds: float = given.seconds / 3) -> Load:
-            load, (cpu, memory) = Load(server.port, asked, answers), usage(server)
-            rate = asyncio.run(load.in_turn(clients, seconds) if clients else load.at_rate(rate, seconds))
-            spent, grown = (after - before for after, before in zip(usage(server), (cpu, memory), strict=True))
+        def measure(what: str, clients: int = 0, rate: float = 0.0, seconds: float = given.seconds / 3) -> float:
+            load, before = Load(server.port, asked, answers), usage(server)
+            right = asyncio.run(load.in_turn(clients, seconds) if clients else load.at_rate(rate, seconds))
+            spent, grown = np.subtract(usage(server), before)
             p50, p99 = np.percentile(load.seconds or [np.nan], [50, 99]) * 1e3
             print(
-                f"{what:20} {rate:7.0f}/s right  p50 {p50:6.2f} ms  p99 {p99:6.2f} ms  {dict(load.outcome)}; "
+                f"{what:20} {right:7.0f}/s right  p50 {p50:6.2f} ms  p99 {p99:6.2f} ms  {dict(load.outcome)}; "
                 f"{1e3 * spent / max(1, load.outcome.total()):.2f} ms of processor each, {grown:+.1f} MB",
                 flush=True,
             )
-            return load
+            return right
 
         measure("warm-up", clients=1, seconds=2)
         measure("1 client", clients=1)
-        most = max(measure(f"{n} clients", n).outcome["right"] for n in (4, 8, 12)) / (given.seconds / 3)
-        slices = [measure("half of saturation", rate=most / 2, seconds=SLICE) for _ in range(int(given.seconds / SLICE))]
-        p99 = sorted(float(np.percentile(load.seconds, 99)) * 1e3 for load in slices)
-        print(f"half of saturation, p99 of slices of {SLICE} s: {p99[0]:.1f} to {p99[-1]:.1f} ms")
+        most = max(measure(f"{n} clients", n) for n in (4, 8, 12))
+        measure("half of saturation", rate=most / 2, seconds=given.seconds)
         measure("twice saturation", rate=2 * most, seconds=2 * given.seconds)
 
 

@@ -3,6 +3,7 @@
     python benchmarks/speed.py                           # GPN+: 100,000 nodes, 500,000 edges, 64 dense attributes
     python benchmarks/speed.py --attributes 8000 --json  # with 8,000 words, 32 a node
     python benchmarks/speed.py --method gpn --size clothing --json
+    python benchmarks/speed.py --method gpn --size reddit --way fewnode --rounds 1     # ours alone, in this process
 
 gpn-plus: beside the same method with SciPy and NumPy (plain: whole matrices, one view after the other) and beside
 tf-idf, truncated SVD, two propagations and logistic regression. gpn: beside the authors' formulation (naive) and that
@@ -87,36 +88,35 @@ def new_peak() -> float:
 
 def largest_difference(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], what: str, relative: bool) -> float:
     """The end of the run if it is large: then no time means anything."""
-    largest = 0.0
+    differences = []
     for one, other in zip(ours, theirs, strict=True):
         other = other if other.shape == one.shape else other.T  # PyG keeps its weights transposed
         scale = max(np.abs(one).max(), 1e-6) if relative else 1.0
-        largest = max(largest, float(np.abs(one - other).max() / scale))
+        differences.append(np.abs(one - other).max() / scale)
+    largest = float(np.max(differences))  # NaN if any is
     if not largest <= TOLERANCE:
         sys.exit(f"fewnode and {what} differ by {largest:.1e}; no time is measured")
     return largest
 
 
+def tasks_of(data: Dataset, count: int) -> list[Task]:
+    return [episode.task for episode in EpisodeSampler(data, "test", WAY, SHOT).take(count)]
+
+
 # --- GPN ------------------------------------------------------------------------------------------------------------
-
-
-def samplers(data: Dataset) -> list[EpisodeSampler]:
-    return [EpisodeSampler(data, part, WAY, SHOT) for part in ("train", "valid", "test")]
 
 
 def gpn_agrees(given: argparse.Namespace, ways: list[str]) -> tuple[dict[str, float], dict[str, Any]]:
     """The largest relative differences in loss, gradients and probabilities, without dropout; and what is measured."""
     data = network(SIZES[given.size])
-    train, _, test = samplers(data)
-    ours = Ours(data, initial_networks(data))
+    train, ours = EpisodeSampler(data, "train", WAY, SHOT), Ours(data, initial_networks(data))
     for t in range(30):  # at first all classes are about as likely, and anything would agree with that
         ours.episode(train, t)
     values = {}
     for way in ways:
         formulation = FORMULATIONS[way](data, ours.model)
         loss, gradients = formulation.loss_and_gradients(train[0])
-        probabilities = formulation.predict([episode.task for episode in test.take(2)])
-        parts = [np.array(loss)], [gradient.numpy() for gradient in gradients], probabilities
+        parts = [np.array(loss)], [part.numpy() for part in gradients], formulation.predict(tasks_of(data, 2))
         values[way] = dict(zip(("loss", "gradient", "probability"), parts, strict=True))
     worst = {
         what: max(largest_difference(own, values[way][what], f"{way} in {what}", relative=True) for way in ways)
@@ -129,49 +129,43 @@ def gpn_agrees(given: argparse.Namespace, ways: list[str]) -> tuple[dict[str, fl
 
 def gpn_alone(way: str, given: argparse.Namespace) -> dict[str, float]:
     """A tiny network brings to memory first what comes with first use, as compiled loops do."""
+    episodes, tasks, blocks = TURNS[way]
+
+    def trained(data: Dataset, **options: Any) -> GPN:
+        train, valid = (EpisodeSampler(data, part, WAY, SHOT) for part in ("train", "valid"))
+        return GPN(**options).fit(data.graph, train, valid)
 
     def some_of_everything(data: Dataset) -> None:
-        train, valid, test = samplers(data)
         formulation = FORMULATIONS[way](data, initial_networks(data))
         for t in range(3):
-            formulation.episode(train, t)
-        formulation.predict([episode.task for episode in test.take(2 if way == "naive" else TASKS)])
+            formulation.episode(EpisodeSampler(data, "train", WAY, SHOT), t)
+        formulation.predict(tasks_of(data, tasks))
         if way == "fewnode":
-            GPN(episodes=20).fit(data.graph, train, valid)
+            trained(data, episodes=20)
 
     some_of_everything(network(SIZES["tiny"]))
     before = new_peak()
     data = network(SIZES[given.size])
     some_of_everything(data)
     peak = max(0.0, resident("VmHWM") - before)  # the kernel counts in batches, each number in its own
-    return {**gpn_seconds(way, data, given.rounds), "peak_mb": peak}
-
-
-def gpn_seconds(way: str, data: Dataset, rounds: int) -> dict[str, float]:
-    """The best of all repetitions."""
-    train, valid, test = samplers(data)
     start = time.process_time()
     formulation = FORMULATIONS[way](data, initial_networks(data))
     prepared = time.process_time() - start
-    episodes, tasks, blocks = TURNS[way]
-    pool = [episode.task for episode in test.take(tasks)]
+    train, pool = EpisodeSampler(data, "train", WAY, SHOT), tasks_of(data, tasks)
     few = pool[:VALID_TASKS]
     episode, task, validation = [], [], []
-    for turn in range(rounds * blocks):
+    for turn in range(given.rounds * blocks):
         block = range(turn * episodes, (turn + 1) * episodes)
         episode.append(seconds_of(lambda block=block: [formulation.episode(train, t) for t in block]) / episodes)
         task.append(seconds_of(lambda: formulation.predict(pool)) / tasks)
         validation.append(seconds_of(lambda: formulation.predict(few)) / len(few) * VALID_TASKS)
     plan = Schedule()
-    protocol = [
-        prepared + plan.episodes * min(episode) + plan.episodes // plan.validate_every * min(validation),
-    ]
+    protocol = [prepared + plan.episodes * min(episode) + plan.episodes // plan.validate_every * min(validation)]
     if way == "fewnode":  # with the others' dropout: by default there is a training for each that is tried
-        protocol = [
-            seconds_of(lambda: GPN(patience=1000, dropout=DROPOUT).fit(data.graph, train, valid))
-            for _ in range(rounds * PROTOCOLS)
-        ]
-    return {"training_episode": min(episode), "protocol": min(protocol), "evaluation_500_tasks": TASKS * min(task)}
+        whole = range(given.rounds * PROTOCOLS)
+        protocol = [seconds_of(lambda: trained(data, patience=1000, dropout=DROPOUT)) for _ in whole]
+    spent = {"training_episode": min(episode), "protocol": min(protocol), "evaluation_500_tasks": TASKS * min(task)}
+    return {**spent, "peak_mb": peak}
 
 
 # --- GPN+ -----------------------------------------------------------------------------------------------------------
@@ -181,15 +175,10 @@ def made(nodes: int, attributes: int) -> Dataset:
     return planted(nodes, nodes * DEGREE // 2, attributes, 32 if attributes >= WORDS_FROM else 0)
 
 
-def tasks_of(data: Dataset, count: int) -> list[Task]:
-    return [episode.task for episode in EpisodeSampler(data, "test", WAY, SHOT).take(count)]
-
-
 def fitted(way: str, data: Dataset) -> Callable[[list[Task]], list[np.ndarray]]:
     """What answers tasks."""
     if way == "logistic":
-        pipeline = LogisticPipeline(data)
-        return lambda tasks: [pipeline.predict(task) for task in tasks]
+        return LogisticPipeline(data).predict
     model = Estimator("gpn-plus")
     if way == "plain":
         model.method_ = PlainGPNPlus()
@@ -273,7 +262,9 @@ def main() -> None:
     parser.add_argument("--size", choices=tuple(SIZES), default="clothing", help="for gpn")
     parser.add_argument("--rounds", type=int, default=3, help="for gpn: the best one counts")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--way", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--way", choices=(*FORMULATIONS, "plain", "logistic"), help="measure this one alone, in this process"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.way and given.method == "gpn":
