@@ -74,7 +74,8 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.edges:
-        return print(json.dumps((gpn if given.method == "gpn" else gpn_plus)(given.edges)))
+        print(json.dumps((gpn if given.method == "gpn" else gpn_plus)(given.edges)))
+        return
     rows, names = [], NAMES[given.method]
     for edges in np.geomspace(1e4, given.largest, int(2 * np.log10(given.largest / 1e4)) + 1).astype(int).tolist():
         command = [sys.executable, __file__, "--edges", str(edges), "--method", given.method]
@@ -85,7 +86,7 @@ def main() -> None:
     slopes = {what: float(np.polyfit(logs["edges"], logs[what], 1)[0]) for what in names}
     if given.plot:
         given.plot.write_text(draw(rows, slopes, names), encoding="utf-8")
-    return print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
+    print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def prepared(folder: Path, count: int) -> tuple[Dataset, list[str], Dataset]:
         kept = np.setdiff1d(np.arange(data.graph.n), taken)
         relations = [replace(relation, adj=relation.adj[kept][:, kept]) for relation in data.graph.relations]
         graph = Graph.from_relations(relations, data.graph.x[kept], directed=data.graph.directed)
+        graph = replace(graph, blocks=data.graph.blocks)
         names = tuple(data.node_name(int(i)) for i in kept)
         save_dataset(replace(data, graph=graph, y=data.y[kept], node_names=names), folder / "data")
         model = fewnode.Estimator("gpn-plus").fit(load_dataset(folder / "data"))

@@ -45,7 +45,7 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     method = GPNPlus(views="attributes", seed=seed)
     tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
     kernels: list[list[torch.Tensor]] = [[] for _ in tasks]
-    mixture = method._weighed(graph, [], [])  # the views themselves, before they are joined
+    mixture = method._weighed(graph, [], [], {})  # the views themselves, before they are joined
     for place, tiles in mixture.diffused(graph):
         h = tiles.whole()
         rank = next(view.rank for view in mixture.weight if view[:2] == place)

@@ -258,8 +258,9 @@ def stages(given: argparse.Namespace, work: Path) -> dict[str, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("nodes", 1_000_000), ("edges", 10_000_000), ("width", 64)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=10_000_000)
+    parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--words", type=int, default=0, help="So many words a node, of --width, instead of numbers.")
     parser.add_argument("--memory", default="6G")
     parser.add_argument("--work", type=Path, default=Path("scale-work"))
@@ -271,9 +272,11 @@ def main() -> None:
     given = parser.parse_args()
     work = given.work
     if given.plan:
-        return plan(given.plan, given.held_back)
+        plan(given.plan, given.held_back)
+        return
     if given.generate:
-        return generate(work / "network.npz", given.nodes, given.edges, given.width, given.words)
+        generate(work / "network.npz", given.nodes, given.edges, given.width, given.words)
+        return
     work.mkdir(parents=True, exist_ok=True)
     found = {name: getattr(given, name) for name in ("nodes", "edges", "width", "words", "memory")}
     found |= {"load_before": round(os.getloadavg()[0], 1), "stages": {}}
@@ -290,7 +293,6 @@ def main() -> None:
         given.out.write_text(text + "\n")
     if not given.keep:
         shutil.rmtree(work)
-    return None
 
 
 if __name__ == "__main__":
