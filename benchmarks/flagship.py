@@ -28,8 +28,6 @@ from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.scoring.interval import interval
 
-TASKS = 500
-
 
 def split_of(data: Dataset, seed: int) -> Dataset:
     if seed == 0:
@@ -62,7 +60,7 @@ def run(data: Dataset, seed: int, method: str) -> Iterator[dict[str, Any]]:
         for mode in ("inductive", "transductive"):
             for queries in ("balanced", "long-tail"):
                 asked = {"transductive": mode == "transductive", "queries": queries}
-                result = evaluate(models[fit_shot], data, way, shot, query, TASKS, **asked)
+                result = evaluate(models[fit_shot], data, way, shot, query, 500, **asked)
                 accuracy = result.per_task["accuracy"][0]
                 record[f"{mode} {queries}"] = {"accuracy": accuracy.round(4).tolist(), "ece": round(result.ece, 4)}
         yield record

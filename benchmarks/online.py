@@ -43,20 +43,22 @@ def service(folder: Path, *options: object) -> Iterator[Running]:
 
 
 def prepared(folder: Path, count: int) -> tuple[Dataset, list[str], Dataset]:
-    """Debian, the names of packages that are taken out, and the network without them, with a fitted model."""
+    """Debian without kinds of edges, the packages that are taken out, and what is left, for which a model is fitted.
+
+    Those taken out are the last rows of the whole, where `POST /api/nodes` puts them.
+    """
     data = fewnode.load("debian")
     taken = np.sort(np.random.default_rng(0).choice(data.graph.n, count, replace=False))
+    kept = np.setdiff1d(np.arange(data.graph.n), taken)
     if not (folder / "run" / "model.json").exists():
-        kept = np.setdiff1d(np.arange(data.graph.n), taken)
-        relations = [replace(relation, adj=relation.adj[kept][:, kept]) for relation in data.graph.relations]
-        graph = Graph.from_relations(relations, data.graph.x[kept], directed=data.graph.directed)
-        graph = replace(graph, blocks=data.graph.blocks)
-        names = tuple(data.node_name(int(i)) for i in kept)
-        save_dataset(replace(data, graph=graph, y=data.y[kept], node_names=names), folder / "data")
+        for name, rows in (("whole", np.concatenate([kept, taken])), ("data", kept)):
+            graph = Graph(data.graph.adj[rows][:, rows], data.graph.x[rows])
+            names = tuple(map(data.node_name, rows.tolist()))
+            save_dataset(replace(data, graph=graph, y=data.y[rows], node_names=names), folder / name)
         model = fewnode.Estimator("gpn-plus").fit(load_dataset(folder / "data"))
         model.trained_["data"]["path"] = str(folder / "data")
         model.save(folder / "run")
-    return data, [data.node_name(int(i)) for i in taken], load_dataset(folder / "data")
+    return load_dataset(folder / "whole"), [data.node_name(int(i)) for i in taken], load_dataset(folder / "data")
 
 
 def body_of(data: Dataset, name: str, there: set[str]) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def close(folder: Path, data: Dataset, names: list[str], part: Dataset) -> None:
     """Answers about attached packages beside those of the same model on the whole network, which embeds them anew."""
     draw = np.random.default_rng(1)
     old = [part.node_name(int(i)) for i in draw.choice(part.graph.n, len(names), replace=False)]
-    with service(folder) as grown, service(folder, "--data", "debian") as whole:
+    with service(folder) as grown, service(folder, "--data", folder / "whole") as whole:
         attach(grown, data, names, set(part.node_names or ()))
         for kind, asked in (("attached packages", names), ("as many that were there", old)):
             for closed in (False, True):

@@ -150,10 +150,6 @@ def watched(command: list[str], log: Path) -> dict[str, float]:
     return {"seconds": round(seconds, 1), "processor_seconds": round(processor, 1), "peak_gb": round(peak / 2**20, 2)}
 
 
-def disk(path: Path) -> float:
-    return round(sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 2**30, 2)
-
-
 # --- what it costs, on paper ------------------------------------------------------------------------------------------
 
 GB = 2**30
@@ -286,7 +282,9 @@ def main() -> None:
         if name == "classify":
             support_table(work)
         print(f"{name} …", file=sys.stderr, flush=True)
-        found["stages"][name] = watched(command, work / "log") | {"disk_gb": disk(work)}
+        measured = watched(command, work / "log")
+        disk = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+        found["stages"][name] = measured | {"disk_gb": round(disk / 2**30, 2)}
     text = json.dumps(found | {"accuracy": round(accuracy(work), 4)}, indent=1)
     print(text)
     if given.out:
