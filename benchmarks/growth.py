@@ -14,75 +14,39 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
+import torch
 
-DEGREE, ATTRIBUTES, NON_ZEROS = 4, 1_000, 16
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.episodes import EpisodeSampler
+from formulations import Ours, initial_networks
+from networks import SIZES, Size, network
+from speed import gpn_plus_alone, resident, seconds_of
+
 NAMES = {
     "gpn-plus": {"ready_s": "a ready model, s", "answer_ms": "an answer, ms", "memory_mb": "memory, MB"},
     "gpn": {"episode_ms": "a training episode, ms", "preparation_s": "preparation, s", "memory_mb": "memory, MB"},
 }
 
 
-def measure_plus(edges: int) -> dict[str, float]:
-    from fewnode.bench.plus import measure
-
-    found = measure("fewnode", edges // 5, 64)
-    return {
-        "edges": edges,
-        "ready_s": found["ready"],
-        "answer_ms": 1000 * found["answer"],
-        "memory_mb": found["peak_mb"],
-    }
+def gpn_plus(edges: int) -> dict[str, float]:
+    found = gpn_plus_alone("fewnode", edges // 5, 64)
+    return {"ready_s": found["ready"], "answer_ms": 1000 * found["answer"], "memory_mb": found["peak_mb"]}
 
 
-def measure(edges: int) -> dict[str, float]:
-    import torch
-
-    torch.set_num_threads(1)
-    from fewnode.bench.formulations import Ours, initial_networks
-    from fewnode.bench.networks import SIZES, Size, network
-    from fewnode.bench.run import resident
-    from fewnode.engine.fields import ReceptiveFields
-    from fewnode.episodes import EpisodeSampler
-
+def gpn(edges: int) -> dict[str, float]:
     tiny = network(SIZES["tiny"])  # what is compiled or imported when first used is not the network's
     Ours(tiny, initial_networks(tiny)).episode(EpisodeSampler(tiny, "train", 5, 5), 0)
     before = resident("VmRSS")
-    size = Size(2 * edges // DEGREE, edges, ATTRIBUTES, (10, 5, 5), spread=0.5, non_zeros=NON_ZEROS)
-    data = network(size)
-    loaded = resident("VmRSS") - before
+    data = network(Size(edges // 2, edges, 1_000, (10, 5, 5), spread=0.5, non_zeros=16))
     train = EpisodeSampler(data, "train", 5, 5)
-    preparing = []
-    for _ in range(3):
-        start = time.process_time()
-        ready = ReceptiveFields.of(data.graph).lean  # which is built when it is first asked for
-        preparing.append(time.process_time() - start)
-        del ready
+    preparing = min(seconds_of(lambda: ReceptiveFields.of(data.graph).lean) for _ in range(3))
     ours = Ours(data, initial_networks(data))
-    for t in range(20):
-        ours.episode(train, t)
-    times = []
-    for t in range(20, 320):
-        start = time.process_time()
-        ours.episode(train, t)
-        times.append(time.process_time() - start)
-    held = resident("VmRSS") - before
-    return {
-        "edges": edges,
-        "episode_ms": 1000 * float(np.median(times)),
-        "preparation_s": min(preparing),
-        "memory_mb": held,
-        "network_mb": loaded,
-    }
-
-
-def exponent(rows: list[dict[str, float]], what: str) -> float:
-    """The slope of log cost against log edges."""
-    edges, cost = (np.log([row[key] for row in rows]) for key in ("edges", what))
-    return float(np.polyfit(edges, cost, 1)[0])
+    times = [seconds_of(lambda t=t: ours.episode(train, t)) for t in range(320)][20:]
+    held, episode = resident("VmRSS") - before, 1000 * float(np.median(times))
+    return {"episode_ms": episode, "preparation_s": preparing, "memory_mb": held}
 
 
 def draw(rows: list[dict[str, float]], slopes: dict[str, float], names: dict[str, str]) -> str:
@@ -103,24 +67,25 @@ def draw(rows: list[dict[str, float]], slopes: dict[str, float], names: dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--edges", type=int, help="Measure this size alone, in this process.")
+    parser.add_argument("--edges", type=int, help="measure this size alone, in this process")
     parser.add_argument("--method", default="gpn-plus", choices=tuple(NAMES))
     parser.add_argument("--largest", type=float, default=1e7)
     parser.add_argument("--plot", type=Path)
-    arguments = parser.parse_args()
-    if arguments.edges:
-        print(json.dumps((measure_plus if arguments.method == "gpn-plus" else measure)(arguments.edges)))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.edges:
+        print(json.dumps((gpn if given.method == "gpn" else gpn_plus)(given.edges)))
         return
-    rows = []
-    for edges in np.geomspace(1e4, arguments.largest, int(2 * np.log10(arguments.largest / 1e4)) + 1).astype(int):
-        command = [sys.executable, __file__, "--edges", str(edges), "--method", arguments.method]
-        done = subprocess.run(command, capture_output=True, check=True)
-        rows.append(json.loads(done.stdout))
+    rows, names = [], NAMES[given.method]
+    for edges in np.geomspace(1e4, given.largest, int(2 * np.log10(given.largest / 1e4)) + 1).astype(int).tolist():
+        command = [sys.executable, __file__, "--edges", str(edges), "--method", given.method]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        rows.append({"edges": edges, **json.loads(done.stdout)})
         print(rows[-1], file=sys.stderr, flush=True)
-    names = NAMES[arguments.method]
-    slopes = {what: exponent(rows, what) for what in names}
-    if arguments.plot:
-        arguments.plot.write_text(draw(rows, slopes, names), encoding="utf-8")
+    logs = {what: np.log([row[what] for row in rows]) for what in ("edges", *names)}
+    slopes = {what: float(np.polyfit(logs["edges"], logs[what], 1)[0]) for what in names}
+    if given.plot:
+        given.plot.write_text(draw(rows, slopes, names), encoding="utf-8")
     print(json.dumps({"exponents": slopes, "rows": rows}, indent=1))
 
 

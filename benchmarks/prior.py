@@ -44,20 +44,17 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
     """Of some tasks: cosines of support and queries with the support in each view of the prior, and both labels."""
     method = GPNPlus(views="attributes", seed=seed)
     tasks = calibration_tasks(members, min(10, len(members)), count=TASKS)
-    found: list[list[torch.Tensor]] = [[] for _ in tasks]
-    mixture = method._weighed(graph, [], [])  # the views themselves, before they are joined
-    for (source, name), tiles in mixture.diffused(graph):
+    kernels: list[list[torch.Tensor]] = [[] for _ in tasks]
+    mixture = method._weighed(graph, [], [], {})  # the views themselves, before they are joined
+    for place, tiles in mixture.diffused(graph):
         h = tiles.whole()
-        z = ViewProjection.of(h[sampled(graph.n)]).read(
-            h, next(v.rank for v in mixture.weight if v[:2] == (source, name))
-        )
-        for place, task in zip(found, tasks, strict=True):
+        rank = next(view.rank for view in mixture.weight if view[:2] == place)
+        z = ViewProjection.of(h[sampled(graph.n)]).read(h, rank)
+        for own, task in zip(kernels, tasks, strict=True):
             rows = z[torch.from_numpy(np.concatenate([task.support, task.query]))]
-            place.append(rows @ rows[: task.support.size].T)
-    return [
-        (torch.stack(place), torch.from_numpy(task.support_y), torch.from_numpy(task.query_y))
-        for place, task in zip(found, tasks, strict=True)
-    ]
+            own.append(rows @ rows[: task.support.size].T)
+    labels = [(torch.from_numpy(task.support_y), torch.from_numpy(task.query_y)) for task in tasks]
+    return [(torch.stack(own), *both) for own, both in zip(kernels, labels, strict=True)]
 
 
 def learn_weights(networks: list[list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]]) -> list[float]:
@@ -107,28 +104,9 @@ def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, flo
     return temperatures, asdict(outliers), learn_weights(kernels)
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--data-dir", type=Path, required=True)
-    arguments.add_argument("--without", nargs="*", default=[])
-    arguments.add_argument("--out", type=Path)
-    given = arguments.parse_args()
-    torch.set_num_threads(1)
-    names = [name for name in NETWORKS if name not in given.without]
-    temperatures, outliers, shares = calibrate(names, given.data_dir)
-    views = prior()["views"]
-    total = sum(views["attributes"].values())
-    learned = {name: round(total * share, 2) for name, share in zip(views["attributes"], shares, strict=True)}
-    text = written(views, learned, temperatures, outliers, names)
-    print(text)
-    if given.out:
-        given.out.write_text(text, encoding="utf-8")
-
-
-def written(
-    views: dict, learned: dict[str, float], temperatures: dict, outliers: dict[str, float], names: list[str]
-) -> str:  # fmt: skip
+def written(learned: dict[str, float], temperatures: dict, outliers: dict[str, float], names: list[str]) -> str:
     """The file as people read it."""
+    views = prior()["views"]
 
     def table(values: dict[str, float]) -> str:
         return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
@@ -145,8 +123,27 @@ def written(
     ]
     for mode in MODES:
         lines += ["", f"[temperature.{mode}]", *(f"{name} = {value:.4g}" for name, value in temperatures[mode].items())]
-    lines += ["", "[membership]", *(f"{name} = {value:.4g}" for name, value in outliers.items())]
-    return "\n".join(lines) + "\n"
+    return (
+        "\n".join([*lines, "", "[membership]", *(f"{name} = {value:.4g}" for name, value in outliers.items())]) + "\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    names = [name for name in NETWORKS if name not in given.without]
+    temperatures, outliers, shares = calibrate(names, given.data_dir)
+    weights = prior()["views"]["attributes"]
+    total = sum(weights.values())
+    learned = {name: round(total * share, 2) for name, share in zip(weights, shares, strict=True)}
+    text = written(learned, temperatures, outliers, names)
+    print(text)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
     python benchmarks/scale.py --nodes 10_000_000 --edges 100_000_000 --memory 6G --out docs/scale.json
     python benchmarks/scale.py --nodes 1_000_000 --edges 10_000_000 --width 8000 --words 32 --memory 6G
-    python benchmarks/scale.py --method gpn --nodes 10_000_000 --edges 100_000_000 --memory 6G
+    python benchmarks/scale.py --plan docs/scale-runs-plus.json     what it costs, on paper
 
-The generator writes an .npz file with bounded memory, too; one that an earlier run left with --keep is used again.
-Resident memory is the peak of each process (VmHWM), mapped pages included. The support of the classification are nodes
-of test classes.
+The generator's memory is bounded, too; a network that an earlier run left with --keep is used again. Memory is the peak
+of each process (VmHWM), mapped pages included. The support of the classification are nodes of test classes.
+
+`--plan` fits processor seconds on runs of this script, with coefficients that are not negative and relative errors that
+count alike, and holds back the runs with so many nodes. What is read at random costs more the larger the array is that
+it is read from: hence doublings from 100,000 nodes on, whose numbers the caches of a core hold. Bytes are counted. Then
+come networks that no machine here could hold. The text goes into docs/scale.md as it is printed.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 
 CLASSES = (20, 10, 10)
 COMMUNITY = 1_000
@@ -65,7 +70,9 @@ def generate(path: Path, nodes: int, edges: int, width: int, words: int = 0, see
         if words:
             _write_words(archive, y, width, words, rng)
         else:
-            _write_dense(archive, y, centre, rng)
+            some = (y[low : low + ROWS] for low in range(0, nodes, ROWS))
+            rows = (centre[part] + 3 * rng.standard_normal((part.size, width), np.float32) for part in some)
+            _write(archive, "x", (nodes, width), np.dtype(np.float32), rows)
     np.save(path.with_suffix(".y.npy"), y)
 
 
@@ -73,13 +80,6 @@ def _by_weight(total: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     """So many nodes by weights that sum up to `total`, ascending: looked up in order, they are found much faster."""
     gaps = np.cumsum(rng.standard_exponential(count + 1))  # of sorted uniform numbers
     return np.searchsorted(total, gaps[:-1] / gaps[-1] * total[-1], side="right") - 1
-
-
-def _write_dense(archive: zipfile.ZipFile, y: np.ndarray, centre: np.ndarray, rng: np.random.Generator) -> None:
-    shape = y.size, centre.shape[1]
-    parts = (y[low : low + ROWS] for low in range(0, y.size, ROWS))
-    rows = (centre[part] + 3 * rng.standard_normal((part.size, shape[1]), np.float32) for part in parts)
-    _write(archive, "x", shape, np.dtype(np.float32), rows)
 
 
 def _write_words(archive: zipfile.ZipFile, y: np.ndarray, width: int, words: int, rng: np.random.Generator) -> None:
@@ -146,15 +146,110 @@ def watched(command: list[str], log: Path) -> dict[str, float]:
     process.returncode = os.waitstatus_to_exitcode(ended[1])
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed with {process.returncode}; see {log}")
+    seconds, processor = time.perf_counter() - start, ended[2].ru_utime + ended[2].ru_stime
+    return {"seconds": round(seconds, 1), "processor_seconds": round(processor, 1), "peak_gb": round(peak / 2**20, 2)}
+
+
+# --- what it costs, on paper ------------------------------------------------------------------------------------------
+
+GB = 2**30
+RANK, STRUCTURE = 256, 64
+"""Directions of attributes at most, and those of the structure."""
+STEPS, STRUCTURE_STEPS = 22, 50
+"""Products that all views of a source share: 20 of Â and 2 of the walk; 10 and 40."""
+STAGES = {"import": ("start", "a", "n d"), "train": ("start", "p", "p l"), "classify": ("start", "n")}
+"""What the time of each stage is linear in: n and a are millions of nodes and arcs, p 10⁹ multiply-adds of a fit."""
+PLANNED = {
+    "ogbn-papers100M": (111_059_956, 1_615_685_872, 128, 6.0),
+    "10 billion edges": (500_000_000, 10_000_000_000, 128, 6.0),
+}
+"""Nodes, edges, attributes and `spread`."""
+
+
+class Network:
+    """Counts of a network; `spread` is <k²>/<k>², 1 if all degrees are equal, exp(0.5²) of the generator."""
+
+    def __init__(self, nodes: int, edges: int, width: int, spread: float = 1.28) -> None:
+        arcs, columns, index = 2 * edges, min(width, RANK), 4 if 2 * edges + nodes < 2**31 else 8
+        near = arcs + min(20_000_000, arcs * (arcs / nodes) * spread)  # pairs that are one or two steps apart
+        diffused = 1.5 * arcs * (STEPS * columns + STRUCTURE_STEPS * STRUCTURE) / 1e9
+        products = diffused + near * 5 * (STRUCTURE + 16) / 1e9
+        self.shared = diffused / products
+        """The share of a fit that workers share; the rest is one process's."""
+        self.terms = {"start": 1, "a": arcs / 1e6, "n": nodes / 1e6, "n d": nodes / 1e6 * width, "p": products}
+        self.terms["p l"] = products * float(np.log2(nodes / 100_000))
+        self.dataset_bytes = index * (arcs + nodes) + 4 * nodes * width + 8 * nodes
+        self.run_bytes = 4 * nodes * (5 * columns + 5 * STRUCTURE + 2 * RANK)  # sources, eight half-width views, z
+        self.least_memory = 4 * nodes * 22 + 2 * (index + 4) * near  # a column of twelve arrays, degrees, what is near
+
+
+def fit(runs: list[dict], stage: str) -> dict[str, float]:
+    rows = np.array(
+        [[Network(run["nodes"], run["edges"], run["width"]).terms[term] for term in STAGES[stage]] for run in runs]
+    )
+    seconds = np.array([run["stages"][stage]["processor_seconds"] for run in runs])
+    return dict(zip(STAGES[stage], nnls(rows / seconds[:, None], np.ones(len(runs)))[0], strict=True))
+
+
+def cost(network: Network, model: dict[str, float]) -> float:
+    return sum(c * network.terms[term] for term, c in model.items())
+
+
+def error(run: dict, stage: str, model: dict[str, float]) -> float:
+    return (
+        cost(Network(run["nodes"], run["edges"], run["width"]), model) / run["stages"][stage]["processor_seconds"] - 1
+    )
+
+
+def spoken(seconds: float) -> str:
+    minutes = f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"{seconds:.0f} s" if seconds < 600 else minutes
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows]) + "\n"
+
+
+def plan(path: Path, held_back: int) -> None:
+    runs = json.loads(path.read_text())
+    seen = [run for run in runs if run["nodes"] != held_back]
+    models = {stage: fit(seen, stage) for stage in STAGES}
+    print(f"Processor seconds, fitted on {len(seen)} runs of up to {max(r['nodes'] for r in seen):,} nodes. Here n are")
+    print("millions of nodes, a = 2E of arcs, d is the width, p are 10⁹ multiply-adds,")
+    print("l doublings from 100,000 nodes to all:\n")
+    for stage, model in models.items():
+        worst = max(abs(error(run, stage, model)) for run in seen)
+        said = " + ".join(f"{c:.3g} ({term})" for term, c in model.items() if c > 0)
+        print(f"- {stage}: {said}; largest error on these runs {100 * worst:.0f} %")
+    for run in (run for run in runs if run["nodes"] == held_back):
+        load = f"load {run['load_before']:.0f} when it began"
+        print(f"\nHeld back: {run['nodes']:,} nodes, {run['edges']:,} edges, {load}.\n")
+        rows = []
+        for stage, model in models.items():
+            measured, off = run["stages"][stage]["processor_seconds"], error(run, stage, model)
+            rows.append([stage, f"{measured * (1 + off):.1f}", f"{measured:.1f}", f"{100 * off:+.0f} %"])
+        print(markdown(["stage", "expected, processor s", "measured", "error"], rows))
+    rows = []
+    for name, counts in PLANNED.items():
+        network = Network(*counts)
+        seconds = {stage: cost(network, model) for stage, model in models.items()}
+        seconds |= {"train on 16 workers": (1 - network.shared * 15 / 16) * seconds["train"]}
+        sizes = f"{network.dataset_bytes / GB:.0f} + {network.run_bytes / GB:.0f}", f"{network.least_memory / GB:.0f}"
+        rows.append([name, *sizes, *map(spoken, seconds.values())])
+    print(markdown(["network", "disk GB", "memory GB at least", *seconds], rows))
+
+
+def stages(given: argparse.Namespace, work: Path) -> dict[str, list[str]]:
+    fewnode, limit = [sys.executable, "-m", "fewnode"], ["--memory", given.memory]
+    shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width", "words")]
+    data, run = str(work / "data"), str(work / "run")
+    classified = ["--support", str(work / "support.csv"), "--all", "--out", str(work / "predictions.csv")]
     return {
-        "seconds": round(time.perf_counter() - start, 1),
-        "processor_seconds": round(ended[2].ru_utime + ended[2].ru_stime, 1),
-        "peak_gb": round(peak / 2**20, 2),
+        "generate": [sys.executable, __file__, "--generate", f"--work={work}", *shape],
+        "import": [*fewnode, "data", "import", str(work / "network.npz"), "--out", data, *limit],
+        "train": [*fewnode, "train", "--data", data, "--out", run, *limit],
+        "classify": [*fewnode, "predict", "--run", run, *classified, *limit],
     }
-
-
-def disk(path: Path) -> float:
-    return round(sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 2**30, 2)
 
 
 def main() -> None:
@@ -163,54 +258,34 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=10_000_000)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--words", type=int, default=0, help="So many words a node, of --width, instead of numbers.")
-    parser.add_argument("--episodes", type=int, default=300)
     parser.add_argument("--memory", default="6G")
-    parser.add_argument("--method", default="gpn-plus", choices=("gpn-plus", "gpn"))
     parser.add_argument("--work", type=Path, default=Path("scale-work"))
     parser.add_argument("--keep", action="store_true", help="Leave the files.")
     parser.add_argument("--out", type=Path, help="Where the figures go, too, as JSON.")
-    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    parser.add_argument("--plan", type=Path, metavar="RUNS", help="Fit on these runs instead, and look ahead.")
+    parser.add_argument("--held-back", type=int, default=10_000_000, help="Nodes of runs that are not fitted on.")
+    parser.add_argument("--generate", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     work = given.work
-    if given.stage == "generate":
+    if given.plan:
+        plan(given.plan, given.held_back)
+        return
+    if given.generate:
         generate(work / "network.npz", given.nodes, given.edges, given.width, given.words)
         return
     work.mkdir(parents=True, exist_ok=True)
-    fewnode, limit = [sys.executable, "-m", "fewnode"], ["--memory", given.memory]
-    shape = [f"--{name}={getattr(given, name)}" for name in ("nodes", "edges", "width", "words")]
-    data, run = str(work / "data"), str(work / "run")
-    train = ["--episodes", str(given.episodes), "--option", "patience=1000"] if given.method == "gpn" else []
-    classified = ["--support", str(work / "support.csv"), "--all", "--out", str(work / "predictions.csv")]
-    stages = {
-        "generate": [sys.executable, __file__, "--stage=generate", f"--work={work}", *shape],
-        "import": [*fewnode, "data", "import", str(work / "network.npz"), "--out", data, *limit],
-        "propagate": [*fewnode, "data", "prepare", data, *limit],
-        "train": [*fewnode, "train", "--data", data, "--method", given.method, "--out", run, *train, *limit],
-        "classify": [*fewnode, "predict", "--run", run, *classified, *limit],
-    }
-    if given.method != "gpn":
-        del stages["propagate"]
-    found: dict[str, object] = {
-        "method": given.method,
-        "nodes": given.nodes,
-        "edges": given.edges,
-        "width": given.width,
-        **({"words": given.words} if given.words else {}),
-        "stages": {},
-    }
-    found |= {"memory": given.memory, "episodes": given.episodes, "load_before": round(os.getloadavg()[0], 1)}
-    for name, command in stages.items():
+    found = {name: getattr(given, name) for name in ("nodes", "edges", "width", "words", "memory")}
+    found |= {"load_before": round(os.getloadavg()[0], 1), "stages": {}}
+    for name, command in stages(given, work).items():
         if name == "generate" and (work / "network.npz").exists():
             continue
         if name == "classify":
             support_table(work)
         print(f"{name} …", file=sys.stderr, flush=True)
         measured = watched(command, work / "log")
-        measured["disk_gb"] = disk(work)
-        found["stages"][name] = measured  # type: ignore[index]
-        print(name, measured, file=sys.stderr, flush=True)
-    found["accuracy"] = round(accuracy(work), 4)
-    text = json.dumps(found, indent=1)
+        disk = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+        found["stages"][name] = measured | {"disk_gb": round(disk / 2**30, 2)}
+    text = json.dumps(found | {"accuracy": round(accuracy(work), 4)}, indent=1)
     print(text)
     if given.out:
         given.out.write_text(text + "\n")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.bench import run
-from fewnode.cli.bench import table_of
 from fewnode.dataset import Dataset
 from fewnode.datasets.debian import build_debian
 from fewnode.episodes import EpisodeSampler
@@ -57,14 +55,3 @@ def test_an_encoder_of_pyg(planted: Dataset) -> None:
     train, valid = (EpisodeSampler(planted, part, 3, 1) for part in ("train", "valid"))
     with pytest.raises(FewnodeError, match=r"encoder sage needs PyG: pip install 'fewnode\[pyg\]'"):
         GPN(encoder="sage").fit(planted.graph, train, valid)
-
-
-@pytest.mark.usefixtures("bare")
-def test_the_benchmark_leaves_pyg_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "peak_of", lambda name, size, edges: 10.0)
-    monkeypatch.setattr(run, "protocol_seconds", lambda data: 1.0)
-    said: list[str] = []
-    found = run.bench("tiny", None, 1, said.append)
-    assert "pyg is left out, as it needs PyG: pip install 'fewnode[pyg]'" in said
-    assert set(found["protocol"]) == {"naive", "fewnode"}
-    assert table_of(found).splitlines()[0].split() == ["naive", "fewnode", "/naive", "goals"]

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from fewnode import __version__
-from fewnode.cli import bench, data, demo, evaluate, experiment, predict, serve, train, tune
+from fewnode.cli import data, demo, evaluate, experiment, predict, serve, train, tune
 from fewnode.errors import FewnodeError, UnusedInput, visible
 
 MAX_LINE = 1000
@@ -39,7 +39,6 @@ app.command(short_help="Serve a model over HTTP, with a page to use it on.")(ser
 app.command(short_help="Search a method's options on validation classes.")(tune.tune)
 app.command(short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
 app.command(short_help="Make tables and figures of a grid.")(experiment.report)
-app.command(short_help="Measure speed and memory beside other formulations.")(bench.bench)
 
 
 def _version(wanted: bool) -> None:

@@ -1,8 +1,7 @@
 """GPN+ written plainly with SciPy and NumPy: what `represent` computes, as one would first write it down.
 
 Whole matrices, one diffusion after the other, everything for all nodes, and again when it is needed again; one task
-after the other. How views are weighed and how sure answers may be is the same code. And what a user would do instead
-of all this: tf-idf, truncated SVD, two propagations and logistic regression.
+after the other. How views are weighed and how sure answers may be is the same code.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.method import Probabilities
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.centring import mean_direction
@@ -182,27 +179,3 @@ def plain_directions(x: Attributes, rank: int, seed: int) -> NDArray[np.float32]
     b = x @ q
     _, vectors = np.linalg.eigh((b.T @ b).astype(np.float64))
     return np.asarray(q @ vectors[:, ::-1][:, :rank], np.float32)
-
-
-class LogisticPipeline:
-    """tf-idf, truncated SVD, two propagations, and a logistic regression for each set of labelled nodes."""
-
-    def fit(self, data: Dataset) -> LogisticPipeline:
-        from sklearn.decomposition import TruncatedSVD
-        from sklearn.feature_extraction.text import TfidfTransformer
-        from sklearn.preprocessing import StandardScaler
-
-        graph, x = data.graph, data.graph.x
-        x = TfidfTransformer().fit_transform(x) if is_sparse(x) else StandardScaler().fit_transform(x)
-        if x.shape[1] > 256:
-            x = TruncatedSVD(256, random_state=0).fit_transform(x)
-        self.z = plain_diffusion(graph, Diffusion(2), np.asarray(x, np.float32))
-        return self
-
-    def predict_proba(self, support: Ints, support_y: Ints, query: Ints) -> Probabilities:
-        from sklearn.linear_model import LogisticRegression
-
-        found: Probabilities = (
-            LogisticRegression(max_iter=1000).fit(self.z[support], support_y).predict_proba(self.z[query])
-        )
-        return found
