@@ -34,6 +34,7 @@ PATIENCE = 300
 LONG = {
     "fewnode bench": "they agree to",
     "fewnode experiment paper/": r"\d/\d+ .*: \d+\.\d %",
+    "fewnode experiment research/": r"\d/\d+ .*: \d+\.\d %",
     "fewnode serve": "ready",
     "fewnode tune --data debian": "trial 1/10",
     "python benchmarks/scale.py": "generate",  # ten million nodes take minutes
@@ -108,7 +109,7 @@ def clear(command: str, folder: Path) -> None:
 def _world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small network under every name that the commands use."""
     world = tmp_path_factory.mktemp("world")
-    for name in ("examples", "paper", "benchmarks"):
+    for name in ("examples", "paper", "research", "benchmarks"):
         (world / name).symlink_to(ROOT / name)
     (world / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "scale-runs.json", world / "docs")

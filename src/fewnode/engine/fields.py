@@ -83,16 +83,12 @@ class ReceptiveFields:
     def everyone(self) -> Nodes:
         return np.arange(self.n)
 
-    def hop(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False, filled: bool = False) -> Hop:
-        """The closed neighbourhood of the nodes, numbered anew: by first appearance, or about in their own order.
-
-        If `filled`, arcs of weight 0 lead nowhere.
-        """
+    def hop(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
+        """The closed neighbourhood of the nodes, numbered anew: by first appearance, or about in their own order."""
         adj = self.adj if adj is None else adj
         if nodes is None:
             return Hop(adj, None, self.everyone)
-        copied = adj.filled if filled else adj.copied
-        rows = CSR.joined([copied(part) for part in (self._parts(nodes) if self.on_disk else [nodes])])
+        rows = CSR.joined([adj.copied(part) for part in (self._parts(nodes) if self.on_disk else [nodes])])
         around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
         return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
 
