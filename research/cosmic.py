@@ -65,8 +65,7 @@ class COSMIC(LinearProbe):
     def _mixing(self, x, place, there, other, step):
         """Shares of attributes and of edges, from Beta(10 sigmoid(-cosine of the subgraphs' mean attributes), 1)."""
         share, first = (there / there.sum(dim=1, keepdim=True)).numpy(), np.arange(0, place.size + 1, place.shape[1])
-        mean = sp.csr_array((share.ravel(), place.ravel(), first), shape=(len(place), x.shape[0])) @ x
-        mean = torch.from_numpy(mean.toarray())
+        mean = torch.from_numpy((sp.csr_array((share.ravel(), place.ravel(), first)) @ x).toarray())
         strength = 10 * torch.sigmoid(-F.cosine_similarity(mean, mean[other])).numpy()[:, None, None]
         rng, (b, s) = np.random.default_rng((self.seed, step)), place.shape
         return (torch.from_numpy(rng.beta(strength, 1.0, (b, s, k)).astype(np.float32)) for k in (1, s))

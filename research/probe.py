@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -10,7 +12,7 @@ from sklearn.utils.extmath import randomized_svd
 
 import fewnode
 
-VALID_TASKS = 50
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 
 def attributes(graph: fewnode.Graph, rarity: np.ndarray | None = None) -> sp.csr_array:
@@ -56,7 +58,6 @@ def neighbours(adj: sp.csr_array, nodes: np.ndarray) -> tuple[sp.csr_array, np.n
 
 
 def as_tensor(matrix: sp.csr_array) -> torch.Tensor:
-    matrix = sp.csr_array(matrix, dtype=np.float32)
     parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
     return torch.sparse_csr_tensor(*parts, size=matrix.shape, check_invariants=False)
 
@@ -69,8 +70,7 @@ def centred(z: np.ndarray) -> np.ndarray:
 
 
 def unit(z: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(z, axis=1, keepdims=True)
-    return z / np.where(length > 0, length, 1)
+    return z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-30)
 
 
 def linear_head(z: np.ndarray, task: fewnode.Task, c: float) -> np.ndarray:
@@ -93,7 +93,7 @@ class LinearProbe:
     def train(self, graph, valid, loss_of, steps, rates, every, patience):
         """Adam on `loss_of(step)`. The weights that are best on tasks of validation classes are kept, else the last."""
         adam = torch.optim.Adam(self.module_.parameters(), lr=rates[0], weight_decay=rates[1])
-        pool, best, kept, since = valid.take(VALID_TASKS) if valid.members else [], -1.0, None, 0
+        pool, best, kept, since = valid.take(50) if valid.members else [], -1.0, None, 0
         for step in range(1, steps + 1):
             self.module_.train()
             adam.zero_grad()
