@@ -26,7 +26,7 @@ demo: $(VENV)/.core
 DATA ?= data
 OUT ?= reproduced
 reproduce: $(VENV)/.core
-	$(BIN)/fewnode experiment paper/since.toml paper/at_hand.toml --data-dir $(DATA) --out $(OUT) --workers 2
+	$(BIN)/fewnode experiment research/since.toml research/at_hand.toml --data-dir $(DATA) --out $(OUT) --workers 2
 	$(BIN)/fewnode report $(OUT) --out $(OUT)/report.html
 
 lint: style types

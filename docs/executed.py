@@ -92,7 +92,7 @@ def where(page):
     """The directory of a page, with what a clone of the repository has in it for readers."""
     if page not in PLACES:
         PLACES[page] = TemporaryDirectory(prefix="fewnode-docs-")
-        for name in ("examples", "paper"):
+        for name in ("examples", "paper", "research"):
             (Path(PLACES[page].name) / name).symlink_to(ROOT / name)
     return PLACES[page].name
 

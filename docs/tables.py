@@ -1,6 +1,6 @@
 """Writes the accuracy tables into README.md and the pages, so that a number has one source: `python docs/tables.py`.
 
-What the paper's grid gave comes from the ledger in paper/results, everything else from docs/results.toml. In a page,
+What the paper's grid gave comes from the ledger in research/results, everything else from docs/results.toml. In a page,
 `<!-- table: NAME -->` stands above a table that is made here.
 """
 
@@ -39,7 +39,7 @@ def made(header, rows):
 
 def grid():
     """Sections of the grid that compare methods."""
-    return [part for part in read_results(HERE.parent / "paper" / "results").sections if part.kind == "compare"]
+    return [part for part in read_results(HERE.parent / "research" / "results").sections if part.kind == "compare"]
 
 
 def marked(entry, verdicts, interval):
@@ -68,8 +68,8 @@ def measured():
         "meta-gnn",
         "deepwalk",
         "logistic",
-        "correct-and-smooth",
-        "grace",
+        "Correct & Smooth",
+        "GRACE",
         "propagation",
         "gpn-plus",
     )

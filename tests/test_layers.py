@@ -67,6 +67,16 @@ def test_no_file_is_long() -> None:
     assert not {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > LONGEST_FILE}
 
 
+RESEARCH = sorted((SOURCE.parents[1] / "research").glob("*.py"))
+
+
+def test_a_method_of_ones_own_is_short_and_knows_only_what_the_package_exports() -> None:
+    assert max(map(lines, RESEARCH)) <= 120
+    assert sum(map(lines, RESEARCH)) <= 1200
+    private = re.compile(r"^\s*(?:from fewnode|import fewnode\.)", re.MULTILINE)
+    assert [path.name for path in RESEARCH if private.search(path.read_text())] == []
+
+
 def test_no_file_is_a_drawer() -> None:
     assert not [p for p in MODULES if p.stem in {"util", "utils", "helper", "helpers", "common", "misc"}]
 

@@ -1,4 +1,4 @@
-"""The paper's numbers and grids, as data."""
+"""The paper's numbers, the grids and the ledger, as data."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fewnode.machine.sheets import csv_text
 from fewnode.report.tables import render
 
 PAPER = Path(__file__).parents[1] / "paper"
+RESEARCH = PAPER.with_name("research")
 NETWORKS = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
 METHODS = ("deepwalk", "node2vec", "gcn", "sgc", "pn", "maml", "meta-gnn", "gpn")
 SETTINGS = ((5, 3), (5, 5), (10, 3), (10, 5))
@@ -54,12 +55,18 @@ def test_the_sweeps_and_the_case_study() -> None:
     assert [row.label for row in case.rows] == ["meta-gnn", "gpn"]
 
 
-@pytest.mark.parametrize("name", ["grid.toml", "sweeps.toml", "case_study.toml", "at_hand.toml", "since.toml"])
-def test_every_grid_of_the_paper_can_be_read(name: str) -> None:
-    assert read_grid(PAPER / name).cells
+GRIDS = [
+    *(PAPER / name for name in ("grid.toml", "sweeps.toml", "case_study.toml")),
+    *(RESEARCH / name for name in ("at_hand.toml", "since.toml")),
+]
 
 
-HOME = PAPER / "results"
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.name)
+def test_every_grid_can_be_read(path: Path) -> None:
+    assert read_grid(path).cells
+
+
+HOME = RESEARCH / "results"
 
 
 def test_the_results_that_are_here_give_the_tables_that_are_here() -> None:
@@ -69,7 +76,7 @@ def test_the_results_that_are_here_give_the_tables_that_are_here() -> None:
     assert {record.status for record in records.values()} <= {"done", "impossible"}
     results = read_results(HOME)
     assert {record.id for record in results.records} == set(records)
-    grids = read_grids([PAPER / "since.toml", PAPER / "at_hand.toml"])
+    grids = read_grids([RESEARCH / "since.toml", RESEARCH / "at_hand.toml"])
     assert [part.title for part in grids.parts] == [section.title for section in results.sections]
     assert csv_text(table(results)) == (HOME / "table.csv").read_text()
     assert render(results, "markdown") == (HOME / "table.md").read_text()

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.check
 PATIENCE = 300
 LONG = {
     "fewnode experiment paper/": r"\d/\d+ .*: \d+\.\d %",
+    "fewnode experiment research/": r"\d/\d+ .*: \d+\.\d %",
     "fewnode serve": "ready",
     "fewnode tune --data debian": "trial 1/10",
     "python benchmarks/scale.py --plan": "Held back",
@@ -109,7 +110,7 @@ def clear(command: str, folder: Path) -> None:
 def _world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small network under every name that the commands use."""
     world = tmp_path_factory.mktemp("world")
-    for name in ("examples", "paper", "benchmarks"):
+    for name in ("examples", "paper", "research", "benchmarks"):
         (world / name).symlink_to(ROOT / name)
     (world / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "scale-runs-plus.json", world / "docs")

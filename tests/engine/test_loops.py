@@ -80,23 +80,6 @@ def test_a_wide_transposed_product_has_the_bits_of_the_narrow_one() -> None:
     assert np.array_equal(rows.multiply_transposed(dense), np.concatenate(parts, axis=1))
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=50, deadline=None)
-def test_rows_without_their_zeros_and_without_masked_columns(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    matrix = sp.random_array((7, 5), density=0.6, rng=rng, format="csr", dtype=np.float32)
-    matrix.data[rng.random(matrix.nnz) < 0.4] = 0
-    csr, nodes, columns = CSR.of(matrix), rng.integers(0, 7, rng.integers(0, 10)), rng.random(5) < 0.5
-    filled = csr.filled(nodes)
-    assert (filled.values != 0).all()
-    assert np.array_equal(filled.to_dense().numpy(), matrix.toarray()[nodes])
-    along = rng.standard_normal((5, 3)).astype(np.float32)
-    known = np.concatenate([matrix @ along, along])
-    assert np.allclose(
-        csr.masked(nodes, columns).multiply(known), (matrix.toarray() * ~columns)[nodes] @ along, atol=1e-5
-    )
-
-
 def test_a_product_with_columns_that_lie_apart_is_refused() -> None:
     eye = sp.eye_array(40, format="csr", dtype=np.float32)
     for multiply, rest in ((loops.multiply, ()), (loops.multiply_transposed, (40,))):

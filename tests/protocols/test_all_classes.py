@@ -150,7 +150,7 @@ def test_transductive_mode_and_progress(planted: Dataset) -> None:
 
 def test_the_answers_of_others_do_not_matter(planted: Dataset) -> None:
     """Inductive methods: fewer queries, the same answers to those that stay."""
-    method = Estimator("graphany").method_
+    method = Estimator("logistic").method_
     method.fit(planted.graph, None, None)
     every, few = AllClassesSampler(planted, 2)[0], AllClassesSampler(planted, 2, query=3)[0]
     place = [every.query.tolist().index(v) for v in few.query]

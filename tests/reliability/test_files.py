@@ -225,12 +225,6 @@ WHOLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "deepwalk": ({"dimensions": 4, "walks": 1, "length": 5, "workers": 1}, ("options",)),
     "sgc": ({"episodes": 10}, ("options",)),
     "logistic": ({}, ("options",)),
-    "correct-and-smooth": ({}, ("options",)),
-    "graphany": ({}, ("options",)),
-    "gcn-support": ({"epochs": 5}, ("options",)),
-    "grace": ({"epochs": 2, "hidden": 4}, ("options",)),
-    "cosmic": ({"episodes": 2, "hidden": 4}, ("options",)),
-    "naq": ({"episodes": 2, "hidden": 4, "batch": 2}, ("options",)),
 }
 """Options of a method, and the part of its manifest that is tried: what is not an option is the same for all."""
 

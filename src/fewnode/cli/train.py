@@ -36,8 +36,7 @@ VIEWS = "views"
 """The folder of a run that has its views while they are made on the disk."""
 METHODS = (
     *("gpn-plus", "propagation", "gpn", "gpn-authors", "gpn-naive", "pn", "meta-gnn", "maml", "gcn", "sgc"),
-    *("deepwalk", "node2vec", "nearest-mean", "logistic", "label-spreading", "correct-and-smooth", "graphany"),
-    *("gcn-support", "grace", "naq", "cosmic"),
+    *("deepwalk", "node2vec", "nearest-mean", "logistic"),
 )
 
 
@@ -118,11 +117,8 @@ def train(
       meta-gnn, maml      adapt to a task, and learn to; with and without graph
       gcn, sgc            adapt to a task, from a classifier of other classes
       deepwalk, node2vec  structure alone
-      nearest-mean, logistic, label-spreading, correct-and-smooth, graphany,
-      gcn-support         see no base class: fewnode evaluate --protocol
-      grace, naq          learn without labels, then a linear head
-      cosmic              contrasts base classes, then a linear head
-      FILE.py:CLASS       your own, as in examples/my_method.py
+      nearest-mean, logistic  see no base class: fewnode evaluate --protocol
+      FILE.py:CLASS       your own, as in examples/my_method.py and research/
 
     What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
     An option that a method does not have is refused. `fewnode tune` searches them.

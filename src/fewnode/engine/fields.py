@@ -66,15 +66,12 @@ class ReceptiveFields:
     def everyone(self) -> Nodes:
         return np.arange(self.n)
 
-    def hop(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False, filled: bool = False) -> Hop:
-        """The closed neighbourhood of the nodes, numbered anew: by first appearance, or about in their own order.
-
-        If `filled`, arcs of weight 0 lead nowhere.
-        """
+    def hop(self, nodes: Nodes | None, adj: CSR | None = None, *, in_order: bool = False) -> Hop:
+        """The closed neighbourhood of the nodes, numbered anew: by first appearance, or about in their own order."""
         adj = self.adj if adj is None else adj
         if nodes is None:
             return Hop(adj, None, self.everyone)
-        rows = adj.filled(nodes) if filled else adj.copied(nodes)
+        rows = adj.copied(nodes)
         around, own = loops.renumber(rows.indices, nodes, self.place, in_order)
         return Hop(CSR(*rows.arrays, (nodes.size, around.size)), around, own)
 

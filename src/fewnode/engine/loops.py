@@ -223,41 +223,6 @@ def pack(start: Array, stop: Array, indices: Array, values: Array, nodes: Array)
     return indptr, column, value
 
 
-@compiled
-def pack_filled(start: Array, stop: Array, indices: Array, values: Array, nodes: Array) -> tuple[Array, Array, Array]:
-    """As `pack`, without entries that are 0."""
-    indptr, to = np.zeros(nodes.size + 1, start.dtype), 0
-    size = count(start, stop, nodes)
-    column, value = np.empty(size, indices.dtype), np.empty(size, values.dtype)
-    for i, node in enumerate(nodes):
-        for e in range(start[node], stop[node]):
-            column[to], value[to] = indices[e], values[e]
-            to += values[e] != 0
-        indptr[i + 1] = to
-    return indptr, column[:to].copy(), value[:to].copy()
-
-
-@compiled
-def pack_masked(
-    start: Array, stop: Array, indices: Array, values: Array, nodes: Array, masked: Array, shift: int
-) -> tuple[Array, Array, Array]:
-    """Rows of nodes whose product with X V above V, which begins at row `shift`, is that of X without masked columns.
-
-    Each has a 1 for its own row of X V, and takes off the entries that are masked: mostly the fewer ones.
-    """
-    indptr, to = np.zeros(nodes.size + 1, np.int64), 0
-    size = count(start, stop, nodes) + nodes.size
-    column, value = np.empty(size, np.int64), np.empty(size, values.dtype)
-    for i, node in enumerate(nodes):
-        column[to], value[to] = node, 1
-        to += 1
-        for e in range(start[node], stop[node]):
-            column[to], value[to] = indices[e] + shift, -values[e]
-            to += masked[np.uint64(indices[e])]
-        indptr[i + 1] = to
-    return indptr, column[:to].copy(), value[:to].copy()
-
-
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 

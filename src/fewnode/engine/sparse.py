@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -52,16 +51,6 @@ class CSR:
         """Those rows, side by side: what is read twice would be missed in the cache twice if it were scattered."""
         indptr, indices, values = loops.pack(*self.arrays, nodes)
         return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
-
-    def filled(self, nodes: NDArray[Any]) -> CSR:
-        """Those rows, side by side, without entries that are 0."""
-        indptr, indices, values = loops.pack_filled(*self.arrays, nodes)
-        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, self.shape[1]))
-
-    def masked(self, nodes: NDArray[Any], columns: NDArray[np.bool_]) -> CSR:
-        """Those rows without the `columns`, as coordinates: a product with X V above V is (X without them) V."""
-        indptr, indices, values = loops.pack_masked(*self.arrays, nodes, columns, self.shape[0])
-        return CSR(indptr[:-1], indptr[1:], indices, values, (nodes.size, sum(self.shape)))
 
     def count(self, nodes: NDArray[Any]) -> int:
         """How many entries those rows have."""
@@ -165,11 +154,6 @@ def as_tensor(array: NDArray[Any]) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
-
-
-def taken(matrix: CSR | Tensor, nodes: Int[Tensor, " k"] | NDArray[Any]) -> CSR | Tensor:
-    """Rows of either kind of matrix, side by side."""
-    return matrix.copied(np.asarray(nodes)) if isinstance(matrix, CSR) else matrix[nodes]
 
 
 def numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:

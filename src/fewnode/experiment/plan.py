@@ -23,18 +23,7 @@ from fewnode.methods.plugins import Plugin, is_plugin, read
 from fewnode.methods.table import METHODS
 from fewnode.protocols.all_classes import AllClassesSampler
 
-ANY_TASK = (
-    "deepwalk",
-    "node2vec",
-    "gpn-plus",
-    "logistic",
-    "label-spreading",
-    "correct-and-smooth",
-    "graphany",
-    "gcn-support",
-    "grace",
-    "naq",
-)
+ANY_TASK = ("deepwalk", "node2vec", "gpn-plus", "logistic")
 """They look at no task, or draw their own from the nodes of a class: a test holds them to it."""
 GUESS = 10.0
 """Seconds that a training is taken to need while nothing like it has been measured."""

@@ -8,18 +8,12 @@ from typing import Any
 
 from fewnode.errors import FewnodeError, closest
 from fewnode.methods.adapt import Adapt
-from fewnode.methods.cosmic import Cosmic
 from fewnode.methods.defaults import options
-from fewnode.methods.gcn_support import SupportGCN
 from fewnode.methods.gpn import GPN
-from fewnode.methods.grace import Grace
-from fewnode.methods.graphany import LinearGNNs
-from fewnode.methods.logistic import Logistic
-from fewnode.methods.naq import NaQ
+from fewnode.methods.linear import Logistic
 from fewnode.methods.plugins import Plugin, check_class, is_plugin, read
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
-from fewnode.methods.spreading import CorrectAndSmooth, LabelSpreading
 from fewnode.methods.walks import Walks
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -30,13 +24,6 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
         (Walks, ("deepwalk", "node2vec")),
         (Propagation, ("propagation", "nearest-mean")),
         (Logistic, ("logistic",)),
-        (LabelSpreading, ("label-spreading",)),
-        (CorrectAndSmooth, ("correct-and-smooth",)),
-        (LinearGNNs, ("graphany",)),
-        (SupportGCN, ("gcn-support",)),
-        (Grace, ("grace",)),
-        (NaQ, ("naq",)),
-        (Cosmic, ("cosmic",)),
         (GPNPlus, ("gpn-plus",)),
     )
     for name in names

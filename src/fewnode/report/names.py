@@ -18,13 +18,6 @@ METHODS = {
     "propagation": "Propagation",
     "nearest-mean": "Nearest mean",
     "logistic": "Logistic",
-    "label-spreading": "Label spreading",
-    "correct-and-smooth": "Correct & Smooth",
-    "graphany": "Linear GNNs",
-    "gcn-support": "GCN on support",
-    "grace": "GRACE",
-    "naq": "NaQ",
-    "cosmic": "COSMIC",
     "gpn-plus": "GPN+",
 }
 METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
