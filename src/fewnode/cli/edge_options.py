@@ -19,15 +19,9 @@ WeightScale = typer.Option(
     None,
     "--weight-scale",
     metavar="SCALE",
-    help="none, log or rank; default: log if a few are far larger than the rest.",
+    help="none or log; default: log if a few are far larger than the rest.",
 )
 Relation = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges: what kind of edge each is.")
-Time = typer.Option(None, "--time", metavar="COLUMN", help="Of the edges: dates, times or Unix seconds.")
-HalfLife = typer.Option(None, "--half-life", metavar="30d", help="An edge that is so much older weighs half.")
-Before = typer.Option(None, "--before", metavar="DATE", help="Leave out edges of that day and later ones.")
-Repeated = typer.Option(
-    None, "--repeated", metavar="HOW", help="Edges given twice: sum of weights, count, or once; default: sum, or once."
-)
 Directed = typer.Option(
     [],
     "--directed",

@@ -59,10 +59,6 @@ def import_(
     weight: str = edge_options.Weight,
     weight_scale: str = edge_options.WeightScale,
     relation: str = edge_options.Relation,
-    time: str = edge_options.Time,
-    half_life: str = edge_options.HalfLife,
-    before: str = edge_options.Before,
-    repeated: str = edge_options.Repeated,
     directed: list[str] = edge_options.Directed,
     unknown_ends: str = table_options.UnknownEnds,
     separator: str = table_options.Separator,
@@ -104,7 +100,7 @@ def import_(
       fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
       fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
           --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
-          --weight amount --time date --half-life 90d --directed --out mydata
+          --weight amount --directed --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 
@@ -122,12 +118,9 @@ def import_(
         "kind": kind,
         "weight": weight,
         "relation": relation,
-        "time": time,
         "label_separator": label_separator,
         "labels": labels,
         "hierarchy": edge_options.hierarchy_of(hierarchy),
-        "half_life": half_life,
-        "before": before,
         **roles,
         "vectors": beside,
         "encoder": encoder,
@@ -153,11 +146,11 @@ def import_(
         raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:
         if limit := keep_memory(memory):
-            if ways not in (True, False) or weight_scale or repeated:
+            if ways not in (True, False) or weight_scale:
                 raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
             _import_in_pieces(source, out, limit, chosen, (seed, ways is True, name), quiet=quiet, as_json=as_json)
             return
-        data = _import_file(source, chosen, seed, min_nodes, ways, name, (weight_scale, repeated))
+        data = _import_file(source, chosen, seed, min_nodes, ways, name, weight_scale)
         if no_label and (data.y >= 0).any():
             raise FewnodeError(f"{source}: --no-label, but there are classes in it; leave that option out")
         _keep(data, out, quiet, as_json)
@@ -168,7 +161,6 @@ def import_(
     options: dict[str, Any] = {
         **{name: value for name, value in columns.items() if value},
         "weight_scale": weight_scale,
-        "repeated": repeated,
         "unknown_ends": unknown_ends,
         "split": chosen or "50/20/30",
         "seed": seed,
@@ -220,13 +212,13 @@ def _import_file(
     min_nodes: int,
     directed: bool | tuple[str, ...],
     name: str | None,
-    edges: tuple[str | None, str | None],
+    weight_scale: str | None,
 ) -> Dataset:
     """A file's own class split stays unless another is asked for."""
     from fewnode.datasets import import_dataset
     from fewnode.datasets.splits import choose_split
 
-    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=edges[0], repeated=edges[1])
+    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=weight_scale)
     if split is None:
         return data
     return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
@@ -302,7 +294,6 @@ def extend(
     target_column: str = table_options.TargetColumn,
     weight: str = typer.Option(None, "--weight", metavar="COLUMN", help="Of the edges; default: as in D."),
     relation: str = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges; default: as in D."),
-    time: str = typer.Option(None, "--time", metavar="COLUMN", help="Of the edges; default: as in D."),
     unknown_ends: str = table_options.UnknownEnds,
     separator: str = table_options.Separator,
     decimal: str = table_options.Decimal,
@@ -344,7 +335,6 @@ def extend(
         labels=labels,
         weight=weight,
         relation=relation,
-        time=time,
         source=source_column,
         target=target_column,
         unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there

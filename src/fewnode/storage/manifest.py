@@ -211,7 +211,7 @@ _DATASET = {
     "split": record({"train": _IDS, "valid": _IDS, "test": _IDS}),
     "info": record({"extended?": listed(IS_TABLE)}, more=True),
     "encoding": maybe(record(_ENCODING, more=True)),
-    "relations?": listed(record({"name": TEXT, "directed": FLAG, "inverse": maybe(TEXT), "alone": FLAG}), 1000),
+    "relations?": listed(record({"name": TEXT, "directed": FLAG, "alone": FLAG}), 1000),
     "kind_names?": listed(TEXT, 1000),
 }
 
