@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fewnode.method import Method
     from fewnode.predict.labelling import suggest
     from fewnode.predict.predictions import Predictions, recognise
-    from fewnode.predict.with_base import evaluate_with_base
     from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.scikit.classifier import FewNodeClassifier
     from fewnode.scikit.node_embedding import NodeEmbedding
@@ -55,7 +54,6 @@ _HOMES = {
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
-    "fewnode.predict.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [
@@ -83,7 +81,6 @@ __all__ = [
     "describe",
     "evaluate",
     "evaluate_all_classes",
-    "evaluate_with_base",
     "extend",
     "load",
     "load_model",
