@@ -78,7 +78,8 @@ class FewNodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The most likely class of each node."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The share of the nodes whose class is predicted right. Nodes of unknown class, -1 or None, do not count."""
