@@ -93,6 +93,11 @@ class NodeEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nodes of `graph` become their vectors z: row numbers or names in, a row of numbers each out.
 
     Labels are not looked at. `make_pipeline(NodeEmbedding(data), LogisticRegression())` is a classifier of nodes.
+
+    >>> y = np.repeat(range(4), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(4)[y], y)
+    >>> len(NodeEmbedding(data).fit_transform([3, 30]))
+    2
     """
 
     def __init__(self, graph: Network, estimator: Model = "gpn-plus") -> None:

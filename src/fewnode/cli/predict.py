@@ -99,8 +99,8 @@ def predict(
     shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them:
     wrong ones do harm.
 
-    With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
-    as many of its labelled nodes as the largest new class has: with more of them they would win too often.
+    With --with-base the classes that the dataset knows from training and validation stand beside the new ones. Each
+    has as many labelled nodes as the largest new class; with more it would win too often.
 
     With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
     `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
