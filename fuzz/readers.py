@@ -128,10 +128,10 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["edges.csv"] = Reader(
         at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
     )
-    weighed = {"weight": "amount", "relation": "kind", "time": "day", "half_life": "30d", "min_nodes": 1}
+    weighed = {"weight": "amount", "relation": "kind", "min_nodes": 1}
     found["weighed.csv"] = Reader(
         at("t/w.csv", lambda path: read_tables(_nodes(folder), path, **weighed)),  # type: ignore[arg-type]
-        (b"source,target,amount,kind,day\na,b,1.5,pays,2024-01-31\nb,c,2,owns,1700000000\n",),
+        (b"source,target,amount,kind\na,b,1.5,pays\nb,c,2,owns\n",),
         2,
     )
     found["labels.csv"] = Reader(

@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.merging import EdgeRows
-from fewnode.edges.relations import EdgeRules, read_relations
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Block, Graph
 
@@ -41,7 +40,7 @@ def weighted_graph(seed: int) -> Graph:
     """A random graph whose edges have weights."""
     plain, rng = random_graph(seed), np.random.default_rng(seed)
     rows = EdgeRows(plain.edge_index(), rng.lognormal(0, 1, plain.adj.nnz))
-    return read_relations(rows, plain.n, plain.x, EdgeRules(plain.directed, "none", "once"))[0]
+    return read_relations(rows, plain.n, plain.x, directed=plain.directed, scale="none")[0]
 
 
 def planted_edges(signal: str, seed: int = 0, classes: int = 15, size: int = 24, noise: int = 30) -> Dataset:
@@ -63,7 +62,7 @@ def planted_edges(signal: str, seed: int = 0, classes: int = 15, size: int = 24,
         rows = EdgeRows(edges, kind=kind, names=names)
     else:  # a node points to what is its own, and anything points to it
         rows = EdgeRows(np.where(kind == 2, edges, edges[::-1]), kind=np.zeros(kind.size, int), names=("a",))
-    graph = read_relations(rows, n + marks, rules=EdgeRules(directed=signal == "direction", repeated="once"))[0]
+    graph = read_relations(rows, n + marks, directed=signal == "direction")[0]
     if signal == "direction":
         graph = Graph.from_relations(graph.relations, directed=False)
     third = classes // 3
@@ -124,7 +123,7 @@ def planted_kinds(seed: int = 0) -> Dataset:
     turned = np.where(rng.random(kind.size) < 0.5, edges, edges[::-1])
     weight = np.where(kind == 0, rng.lognormal(0, 0.7, kind.size), 1.0)
     rows = EdgeRows(turned, weight, kind, ("pays", "owns", "knows"))
-    graph = read_relations(rows, data.graph.n, data.graph.x, EdgeRules(("pays", "owns")))[0]
+    graph = read_relations(rows, data.graph.n, data.graph.x, directed=("pays", "owns"))[0]
     return Dataset(graph, data.y, data.split, data.class_names, data.node_names, name="kinds")
 
 

@@ -15,8 +15,7 @@ from torch_geometric.data import Data, HeteroData
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.npz import read_dataset_npz
-from fewnode.edges.merging import EdgeRows
-from fewnode.edges.relations import EdgeRules, read_relations
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
@@ -27,7 +26,7 @@ NO_SPLIT = ClassSplit((), (), ())
 
 
 def typed_graph(seed: int) -> Graph:
-    """Two or three kinds, some directed, one of them the inverse of another, with weights or without."""
+    """Two or three kinds, some directed, one of them another the other way round, with weights or without."""
     rng = np.random.default_rng(seed)
     plain = random_graph(seed)
     n, e = plain.n, 3 * plain.n
@@ -39,7 +38,7 @@ def typed_graph(seed: int) -> Graph:
     weight = np.concatenate([weight, weight[: edges.shape[1] - e]]) if seed % 3 else None
     directed: Any = (True, False, {"pays", "paid by"})[seed % 4 % 3]
     rows = EdgeRows(edges, weight, kind, ("pays", "owns", "paid by"))
-    return read_relations(rows, n, plain.x, EdgeRules(directed))[0]
+    return read_relations(rows, n, plain.x, directed=directed)[0]
 
 
 def several(graph: Graph, seed: int) -> Dataset:
@@ -54,7 +53,7 @@ def several(graph: Graph, seed: int) -> Dataset:
 def same(one: Dataset, other: Dataset) -> None:
     assert len(one.graph.relations) == len(other.graph.relations)
     for ours, theirs in zip(one.graph.relations, other.graph.relations, strict=True):
-        assert (ours.name, ours.directed, ours.inverse) == (theirs.name, theirs.directed, theirs.inverse)
+        assert (ours.name, ours.directed) == (theirs.name, theirs.directed)
         np.testing.assert_array_equal(ours.adj.toarray(), theirs.adj.toarray())
     np.testing.assert_array_equal(one.graph.adj.toarray(), other.graph.adj.toarray())
     np.testing.assert_array_equal(one.labels.toarray(), other.labels.toarray())
@@ -191,10 +190,7 @@ def test_types_of_nodes_and_edges() -> None:
     assert (data.kind_names, data.kind.tolist()) == (("user", "item"), [0, 0, 0, 1, 1])
     assert data.y.tolist() == [-1, -1, -1, 1, 0]
     assert data.claimable_mask.tolist() == [False, False, False, True, True]
-    assert [(r.name, r.inverse, r.n_edges) for r in data.graph.relations] == [
-        ("buys", "rev_buys", 3),
-        ("knows", None, 1),
-    ]
+    assert [(r.name, r.n_edges) for r in data.graph.relations] == [("buys", 3), ("rev_buys", 3), ("knows", 1)]
     x = data.graph.x.toarray()
     assert x.tolist() == [[1, 1, 0, 1, 0]] * 3 + [[0, 0, 5, 0, 1]] * 2
     assert data.graph.adj[3, 1] == pytest.approx(data.graph.adj[3, 0] * 2)

@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from fewnode.method import Method
     from fewnode.predict.labelling import suggest
     from fewnode.predict.predictions import Predictions, recognise
-    from fewnode.predict.with_base import evaluate_with_base
     from fewnode.protocols.all_classes import evaluate_all_classes
-    from fewnode.scikit.classifier import FewNodeClassifier
-    from fewnode.scikit.node_embedding import NodeEmbedding
+    from fewnode.scikit import FewNodeClassifier, NodeEmbedding
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "fewnode.scikit.classifier": ["FewNodeClassifier"],
+    "fewnode.scikit": ["FewNodeClassifier", "NodeEmbedding"],
     "fewnode.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.datasets.encode": ["Words"],
@@ -50,12 +48,10 @@ _HOMES = {
     "fewnode.protocols.all_classes": ["evaluate_all_classes"],
     "fewnode.predict.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.scikit.node_embedding": ["NodeEmbedding"],
     "fewnode.predict.predictions": ["Predictions", "recognise"],
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
-    "fewnode.predict.with_base": ["evaluate_with_base"],
 }
 
 __all__ = [
@@ -83,7 +79,6 @@ __all__ = [
     "describe",
     "evaluate",
     "evaluate_all_classes",
-    "evaluate_with_base",
     "extend",
     "load",
     "load_model",

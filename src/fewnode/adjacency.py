@@ -30,8 +30,6 @@ class Relation:
     name: str
     adj: sp.csr_array
     directed: bool = False
-    inverse: str | None = None
-    """The name of the relation that has the same edges the other way round, and is not stored a second time."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adj", frozen(self.adj))
@@ -56,7 +54,7 @@ def check_relations(relations: Sequence[Relation]) -> None:
     """Refuse none at all, and a name that two of them have."""
     if not relations:
         raise FewnodeError("no relation, expected at least one")
-    names = [name for each in relations for name in (each.name, each.inverse) if name is not None]
+    names = [relation.name for relation in relations]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FewnodeError(f"relation {twice!r} is there twice")
@@ -64,7 +62,7 @@ def check_relations(relations: Sequence[Relation]) -> None:
 
 def total(relations: Sequence[Relation], directed: bool) -> sp.csr_array:
     """The sum of relations, both ways unless `directed`; its mean weight is 1, and so is every one if none has any."""
-    parts = [each.adj if directed and each.inverse is None else each.both_ways for each in relations]
+    parts = [relation.adj if directed else relation.both_ways for relation in relations]
     adj = parts[0] if len(parts) == 1 else _summed(parts)
     if not any(relation.weighted for relation in relations):
         return ones_like(adj)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
 from fewnode.column_blocks import Block, dense_blocks
 from fewnode.display import Shown
-from fewnode.edges.relations import Directed, EdgeRules, edge_rows, edges_info, pyg_edges, read_relations
+from fewnode.edges.relations import Directed, edge_rows, pyg_edges, read_relations
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
@@ -222,7 +222,7 @@ class Dataset(Shown):
         rows = edge_rows(parts.edges, parts.weight, parts.edge_kind, parts.relation_names)
         if directed is None:
             directed = parts.directed or False
-        graph, facts = read_relations(rows, parts.n, parts.x, EdgeRules(directed, scale))
+        graph, facts = read_relations(rows, parts.n, parts.x, directed=directed, scale=scale)
         graph = replace(graph, blocks=blocks) if blocks else graph
         labels = memberships(parts.y, graph.n)
         if parts.y is None:
@@ -234,8 +234,8 @@ class Dataset(Shown):
         if labels is not None:
             names = tuple(map(str, range(labels.shape[1])))
         fields = {**({"class_names": names} if names else {}), "labels": labels, **parts.fields, **more}
-        if told := edges_info(facts):
-            fields["info"] = {**told, **fields.get("info", {})}
+        if facts.info:
+            fields["info"] = {**facts.info, **fields.get("info", {})}
         if parts.unused:
             fields["info"] = {**fields.get("info", {}), "unused": list(parts.unused)}
             warn_unused(parts.unused, stacklevel=4)
@@ -372,7 +372,7 @@ class Dataset(Shown):
             digest.update(repr([(block.kind, block.start, block.stop) for block in self.graph.blocks]).encode())
         more: list[NDArray[Any]] = []
         for relation in self.graph.relations:
-            digest.update(repr((relation.name, relation.directed, relation.inverse)).encode())
+            digest.update(repr((relation.name, relation.directed)).encode())
             more += [relation.adj.indptr, relation.adj.indices, relation.adj.data]
         if self.labels is not None:
             more += [self.labels.indptr, self.labels.indices]

@@ -21,7 +21,7 @@ from fewnode.model.fitted_method import FittedMethod
 from fewnode.model.fitting import TaskShape, fit_method
 from fewnode.model.model_files import checked_tensors, naming, read_model
 from fewnode.model.parameters import Parameters
-from fewnode.model.recogniser import NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
+from fewnode.model.recogniser import NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
 from fewnode.monitoring.tracking import tracked
 from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
 from fewnode.recognition.calibration import MODES, Temperature
@@ -137,17 +137,16 @@ class Estimator(Parameters):
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-        bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
         rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> Recogniser:
         """The model and a support set, read once: then any nodes can be asked about, over and over.
 
         `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
-        `bias` is added to the log-probability of some classes. `several`: a support node may be in several
-        classes, for `fewnode.predict.multi_label`. `rejected`: for some classes, nodes that are not in them.
+        `several`: a support node may be in several classes, for `fewnode.predict.multi_label`. `rejected`: for some
+        classes, nodes that are not in them.
         """
-        network, more = as_network(graph), (described, bias, several, rejected)
+        network, more = as_network(graph), (described, several, rejected)
         plain = as_graph(network)
         found = Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
         self.classes_ = found.classes

@@ -1,4 +1,4 @@
-"""`predict --proportions`, `predict --with-base` and `evaluate --with-base`, from the command line."""
+"""`predict --proportions` and `predict --with-base`, from the command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator, load_model
-from fewnode.predict.with_base import evaluate_with_base
+from fewnode.estimator import Estimator
 from fewnode.storage.io import save_dataset
 
 
@@ -133,65 +132,9 @@ def test_a_name_that_is_taken_is_refused(fewnode, run, support) -> None:
     assert "class 'class a' is a base class of planted already: give the new class another name" in done.err
 
 
-def test_evaluate_says_the_numbers_of_python(fewnode, run, planted: Dataset) -> None:
-    done = fewnode("evaluate", "--run", run, "--with-base", "--shot", 1, "--tasks", 6, "--json")
-    found = evaluate_with_base(load_model(run), planted, shot=1, tasks=6).to_json()
-    assert done.code == 0
-    for name in ("accuracy_new", "accuracy_base", "harmonic_mean"):
-        assert done.json[name] == found[name]
-        assert set(found[name]) == {"mean", "ci95"}
-    assert (done.json["base"], done.json["shot"], done.json["tasks"]) == (10, 1, 6)
-    shown = fewnode("evaluate", "--run", run, "--with-base", "--shot", 1, "--tasks", 6).out
-    assert "beside 10 base classes" in shown
-    for label in ("accuracy on new classes", "accuracy on base classes", "harmonic mean of both"):
-        assert label in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--pool", "p.jsonl", "--repeats", 2), "--pool, --repeats: not used with --with-base"),
-        (("--open-set", "--queries", "long-tail"), "--queries, --open-set: not used with --with-base"),
-        (("--classes", "c.csv"), "--classes: not used with --with-base"),
-        (("--shot", 0), "must be at least 1"),
-        (("--way", 9), "9-way tasks need 9 test classes, there are 5"),
-    ],
-)
-def test_evaluate_refuses_what_cannot_be(fewnode, run, arguments: tuple[object, ...], message: str) -> None:
-    done = fewnode("evaluate", "--run", run, "--with-base", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
-
-
 def test_a_dataset_without_base_classes_is_refused(fewnode, run, support, planted: Dataset, tmp_path: Path) -> None:
     save_dataset(replace(planted, split=ClassSplit((), (), planted.split.test)), tmp_path / "bare")
-    for asked in (("evaluate", "--run", run), ("predict", "--run", run, "--support", support, "--all", "-q")):
-        done = fewnode(*asked, "--data", tmp_path / "bare", "--with-base")
-        assert (done.code, done.out) == (2, "")
-        assert "planted has no base classes to stand beside the new ones: leave out --with-base" in done.err
-    done = fewnode("evaluate", "--data", tmp_path / "bare", "--protocol", "all-classes", "--with-base")
-    assert "--with-base: not used with --protocol all-classes" in done.err
-
-
-# --- files ---
-
-
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [
-        (None, "base_bias is None, expected a table"),
-        (3.0, "base_bias is 3.0, expected a table"),
-        ({"1": "many"}, "base_bias.1 is 'many', expected a number from -100 to 100"),
-        ({"1": 1e9}, "base_bias.1 is 1000000000.0, expected a number from -100 to 100"),
-        ({"2": 1.0}, "base_bias has a field '2' that is not known"),
-    ],
-)
-def test_a_model_with_a_bias_that_cannot_be_is_refused(
-    fewnode, run, support, tmp_path: Path, value: object, place: str
-) -> None:
-    model = load_model(run)
-    model.trained_["base_bias"] = value
-    model.save(tmp_path / "run")
-    done = fewnode("predict", "--run", tmp_path / "run", "--support", support, "--all", "--with-base", "-q")
+    asked = ("predict", "--run", run, "--support", support, "--all", "-q")
+    done = fewnode(*asked, "--data", tmp_path / "bare", "--with-base")
     assert (done.code, done.out) == (2, "")
-    assert place in done.err
+    assert "planted has no base classes to stand beside the new ones: leave out --with-base" in done.err

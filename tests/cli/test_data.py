@@ -212,7 +212,7 @@ def test_every_table_is_used_and_counted(fewnode: Fewnode, tables: Path, tmp_pat
         "nodes.csv: 180 nodes",
         "new.csv: 18 nodes",
         "a.csv: 1 edges of kind pays",
-        "  amount  not used (--weight, --relation or --time uses it)",
+        "  amount  not used (--weight or --relation uses it)",
         "b:c.csv: 1 edges",
         "edges.csv: 362 edges",
         "d: 198 nodes, 362 undirected edges",
@@ -435,7 +435,7 @@ def test_every_command_has_an_example(fewnode: Fewnode) -> None:
         assert f"fewnode data {command}" in shown.out.split("Example:")[1]
 
 
-# --- weights, kinds, directions, times, several classes -----------------------------------------------------------
+# --- weights, kinds, directions, several classes -----------------------------------------------------------
 
 
 @pytest.fixture(name="shop")
@@ -476,23 +476,23 @@ def test_directions_of_all_or_of_some_kinds(
 
 
 def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
-    more = ["--weight", "amount", "--relation", "kind", "--time", "day", "--half-life", "30d", "--before", "2024-01-21"]
+    more = ["--weight", "amount", "--relation", "kind"]
     done = fewnode(*shop_import(shop, *more, "--directed", "buys"))
     assert done.code == 0, done.err
     for words in [
         "amount  weight",
         "kind    relation",
-        "day     time",
-        "dropped: 0 self-loops, 0 with an unknown end, 4 too late",
-        "relation buys: 13 directed edges, weights 2 to 20",
+        "day     not used",
+        "dropped: 0 self-loops, 0 with an unknown end",
+        "relation buys: 16 directed edges, weights 2 to 24",
         "kinds of nodes    user (24), item (6)",
-        "buys →                            13",
+        "buys →                            16",
     ]:
         assert words in done.err
     facts = fewnode("data", "info", shop / "d", "--json").json
     assert [(each["name"], each["edges"], each["directed"]) for each in facts["relations"]] == [
-        ("views", 7, False),
-        ("buys", 13, True),
+        ("views", 8, False),
+        ("buys", 16, True),
     ]
     assert facts["kinds"] == {"user": 24, "item": 6}
     exported = fewnode("data", "export", shop / "d", "--format", "csv", "--out", shop / "out")
@@ -503,7 +503,7 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
     grown = ["data", "extend", shop / "d", "--nodes", f"user:{shop / 'new.csv'}", "--edges", shop / "links.csv"]
     done = fewnode(*grown, "--out", shop / "d2")
     assert done.code == 0, done.err
-    assert [r.n_edges for r in load_dataset(shop / "d2").graph.relations] == [7, 14]
+    assert [r.n_edges for r in load_dataset(shop / "d2").graph.relations] == [8, 17]
     write(shop / "links.csv", [["source", "target", "amount", "kind", "day"], ["u99", "i1", 7, "steals", "2024-01-20"]])
     done = fewnode(*grown, "--out", shop / "d3")
     assert (done.code, "unknown relation 'steals'" in done.err) == (2, True)
@@ -516,10 +516,6 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
         (("--weight", "amuont"), "no column 'amuont' (did you mean 'amount'?)"),
         (("--weight", "amount", "--weight-scale", "sqrt"), "unknown scale 'sqrt'"),
         (("--relation", "kind", "--directed", "buy"), "unknown relation 'buy' (did you mean 'buys'?)"),
-        (("--time", "kind", "--half-life", "1d"), "column 'kind': found 'views', expected a date"),
-        (("--time", "day", "--half-life", "a month"), "such as 30d"),
-        (("--half-life", "3d"), "need the column that says when"),
-        (("--repeated", "never"), "expected sum, count, once"),
         (("--label-separator", "A"), "'A' has an empty part"),
         (("--labels", "nowhere.csv"), "nowhere.csv: no such file"),
         (("--hierarchy", "nowhere.csv"), "nowhere.csv: no such file"),

@@ -1,4 +1,4 @@
-"""Tables with weights, kinds, directions and times of edges: what becomes of them, later edges, and the way out."""
+"""Tables with weights, kinds and directions of edges: what becomes of them, later edges, and the way out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ EDGES = {
     "target": list("bcdd"),
     "amount": [1.0, 2.0, 3.0, 2.0],
     "sort": ["pays", "pays", "owns", "owns"],
-    "day": ["2024-01-31", "2024-01-01", "2023-12-02", "2024-01-31T00:00:00Z"],
 }
 
 
@@ -77,37 +76,14 @@ def test_kinds_and_their_directions() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_recent_edges_weigh_more_and_late_ones_are_left_out() -> None:
-    data = read_tables(NODES, EDGES, time="day", half_life="30d")
-    found = weights(data)
-    assert found["ab"] == found["ad"] == pytest.approx(2 * found["bc"]) == pytest.approx(4 * found["cd"])
-    assert np.mean(list(found.values())) == pytest.approx(1)
-    early = read_tables(NODES, EDGES, time="day", before="2024-01-31")
-    assert set(weights(early)) == {"bc", "cd"}
-    assert early.graph.relations == ()
-    assert "0 with an unknown end, 2 too late" in describe_source(early.info)
-    assert "an edge that is 30d older weighs half" in describe_source(data.info)
-    sums = read_tables(NODES, EDGES, weight="amount", time="day", half_life="30d")
-    assert weights(sums)["bc"] == pytest.approx(weights(sums)["ab"])  # 2 / 2 and 1
-
-
-def test_many_kinds_are_joined_and_it_is_said() -> None:
-    n = 40
-    edges = {
-        "s": [str(i) for i in range(n)],
-        "t": [str((i + 1) % n) for i in range(n)],
-        "k": [f"k{i}" for i in range(n)],
-    }
-    data = read_tables({"id": [str(i) for i in range(n)]}, edges, relation="k")
-    assert len(data.graph.relations) == 30
-    assert "rare kinds of edges, joined into one: k29, k30" in describe_source(data.info)
-
-
-def test_an_inverse_kind_is_stored_once_and_it_is_said() -> None:
-    turned = {**EDGES, "source": EDGES["target"], "target": EDGES["source"]}
-    data = read_tables(NODES, {"pays": EDGES, "paid by": turned}, directed=True)
-    assert [(r.name, r.inverse) for r in data.graph.relations] == [("pays", "paid by")]
-    assert "4 directed edges, the other way round paid by" in " ".join(describe_source(data.info).split())
+def test_repeated_weights_add_up_and_it_is_said() -> None:
+    twice = {**EDGES, "amount": [1.0, 2.0, 3.0, 1.0], "source": list("abab"), "target": list("bcbc")}
+    data = read_tables(NODES, twice, weight="amount")
+    assert weights(data) == pytest.approx({"ab": 8 / 7, "bc": 6 / 7})
+    assert "repeated edges, added up: 2" in describe_source(data.info)
+    alone = read_tables(NODES, twice)
+    assert weights(alone) == {"ab": 1, "bc": 1}
+    assert "repeated edges, counted once: 2" in describe_source(alone.info)
 
 
 # --- later edges --------------------------------------------------------------------------------------------------
@@ -120,7 +96,6 @@ def test_an_inverse_kind_is_stored_once_and_it_is_said() -> None:
         {"weight": "amount", "weight_scale": "log"},
         {"weight": "amount", "relation": "sort", "directed": ["owns"]},
         {"relation": "sort", "directed": True},
-        {"repeated": "count"},
     ],
 )
 def test_edges_that_come_later_are_as_those_that_were_there(options: dict[str, Any]) -> None:
@@ -141,25 +116,6 @@ def test_edges_that_come_later_are_as_those_that_were_there(options: dict[str, A
     assert (np.diff(data.graph.adj.indptr) == np.diff(together.graph.adj.indptr)).all()
 
 
-def test_later_edges_are_as_old_as_they_were() -> None:
-    """Against the latest edge of the import; those behind it are new."""
-    data = read_tables(NODES, EDGES, time="day", half_life="30d")
-    edges = {"source": ["e", "e"], "target": ["a", "b"], "day": ["2024-01-01", "2025-01-01"]}
-    more = extend(data, {"id": ["e"], "size": [1]}, edges)
-    adj = more.graph.relations[0].adj
-    assert adj[4, 1] == pytest.approx(adj[0, 1])  # as the newest of the import
-    assert adj[4, 0] == pytest.approx(adj[0, 1] / 2)
-
-
-def test_later_edges_of_an_inverse_are_turned_round() -> None:
-    turned = {**EDGES, "source": EDGES["target"], "target": EDGES["source"]}
-    data = read_tables(NODES, {"pays": EDGES, "paid by": turned}, directed=True)
-    more = extend(data, {"id": ["e"], "size": [1]}, {"paid by": {"source": ["e"], "target": ["a"]}})
-    [relation] = more.graph.relations
-    assert relation.adj[4, 0] == 1  # a pays e
-    assert relation.adj[0, 4] == 0
-
-
 def test_old_edges_keep_their_bits(tmp_path: Path) -> None:
     data = read_tables(NODES, EDGES, weight="amount", relation="sort", directed=["owns"])
     save_dataset(data, tmp_path / "d")
@@ -172,19 +128,18 @@ def test_old_edges_keep_their_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edges", "options", "message"),
+    ("edges", "message"),
     [
-        ({"likes": {"s": ["e"], "t": ["a"], "amount": [1]}}, {}, "unknown relation 'likes'; mine has pays, owns"),
-        ({"s": ["e"], "t": ["a"], "amount": [1]}, {}, "no column 'sort'"),
-        ({"s": ["e"], "t": ["a"], "sort": ["pays"]}, {}, "no column 'amount'"),
-        ({"s": ["e"], "t": ["a"], "amount": [-1], "sort": ["pays"]}, {}, "data row 1, column 'amount': -1 is below 0"),
-        ({"s": ["e"], "t": ["a"], "amount": [1], "sort": ["pays"]}, {"time": "day"}, "imported without times"),
+        ({"likes": {"s": ["e"], "t": ["a"], "amount": [1]}}, "unknown relation 'likes'; mine has pays, owns"),
+        ({"s": ["e"], "t": ["a"], "amount": [1]}, "no column 'sort'"),
+        ({"s": ["e"], "t": ["a"], "sort": ["pays"]}, "no column 'amount'"),
+        ({"s": ["e"], "t": ["a"], "amount": [-1], "sort": ["pays"]}, "data row 1, column 'amount': -1 is below 0"),
     ],
 )
-def test_later_edges_that_do_not_fit_are_refused(edges: Any, options: dict[str, Any], message: str) -> None:
+def test_later_edges_that_do_not_fit_are_refused(edges: Any, message: str) -> None:
     data = read_tables(NODES, EDGES, weight="amount", relation="sort", name="mine")
     with pytest.raises(FewnodeError, match=message):
-        extend(data, {"id": ["e"], "size": [1]}, edges, **options)
+        extend(data, {"id": ["e"], "size": [1]}, edges)
     with pytest.raises(FewnodeError, match="has neither weights nor kinds of edges"):
         extend(read_tables(NODES, EDGES), {"id": ["e"], "size": [1]}, {"pays": {"s": ["e"], "t": ["a"]}})
 
@@ -318,10 +273,3 @@ def test_bad_files_of_graphs_are_one_line(name: str, content: str, message: str,
         load(tmp_path / name)
     assert "\n" not in str(caught.value)
     assert str(tmp_path / name) in str(caught.value)
-
-
-def test_the_summary_says_from_when_to_when_edges_are() -> None:
-    data = read_tables(
-        NODES, {**EDGES, "day": [20240131 - k for k in range(len(EDGES["day"]))]}, time="day", half_life="30d"
-    )
-    assert data.info["edges"][0]["why"]["day"].endswith("to 2024-01-31")

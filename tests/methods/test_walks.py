@@ -15,8 +15,7 @@ import torch
 from scipy import stats
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.merging import EdgeRows
-from fewnode.edges.relations import EdgeRules, read_relations
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
@@ -90,7 +89,7 @@ def test_steps_have_the_probabilities_of_the_closed_form(p: float, q: float, dir
     graph = Graph.from_edges(np.concatenate([edges, [[7], [0]]], axis=1), 9, directed=directed)  # node 8 is isolated
     if weighted:
         rows = EdgeRows(graph.edge_index(), rng.lognormal(0, 1, graph.adj.nnz))
-        graph = read_relations(rows, 9, rules=EdgeRules(directed, "none", "once"))[0]
+        graph = read_relations(rows, 9, directed=directed, scale="none")[0]
     leads = graph.adj.toarray().T.astype(np.float64)
     path = random_walks(graph, p, q, walks=400, length=60, seed=1, workers=2).astype(int)
     steps = np.concatenate([path[:, i : i + 3] for i in range(58)])

@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from fewnode.dataset import Dataset
-from fewnode.edges.merging import EdgeRows
-from fewnode.edges.relations import read_relations
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus

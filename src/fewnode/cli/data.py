@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli import make_dataset
-from fewnode.cli.edge_options import ImportCommand
 from fewnode.cli.output import Json, Quiet, emit, note, table
+from fewnode.cli.table_options import ImportCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable

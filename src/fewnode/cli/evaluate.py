@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 ALL_CLASSES = "all-classes"
 MEASURED = {
     "accuracy": "accuracy",
-    "accuracy_new": "accuracy on new classes",
-    "accuracy_base": "accuracy on base classes",
-    "harmonic_mean": "harmonic mean of both",
     "micro_f1": "micro-F1",
     "macro_f1": "macro-F1",
     "weighted_f1": "weighted F1",
@@ -90,9 +87,6 @@ def evaluate(
     ),
     classes: Path = Classes,
     open_set: bool = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes."),
-    with_base: bool = typer.Option(
-        False, "--with-base", help="All training and validation classes stand beside the new ones of a task."
-    ),
     multi_label: bool = typer.Option(
         False, "--multi-label", help="Nodes may be in several classes: F1, average precision, precision@k."
     ),
@@ -120,9 +114,6 @@ def evaluate(
 
     With --classes, classes are described, too (see `fewnode predict`); with --shot 0 that is all that is known of them.
 
-    With --with-base each task has all base classes beside its new ones, and asks about nodes of both kinds: accuracy
-    on new classes, on base classes, and their harmonic mean. `fewnode predict --with-base` answers so.
-
     \b
     Example:
       fewnode evaluate --run run --way 5 --shot 3 --tasks 500
@@ -130,7 +121,6 @@ def evaluate(
       fewnode evaluate --run run --save-pool tasks.jsonl
       fewnode evaluate --run other --pool tasks.jsonl --json
       fewnode evaluate --run run --shot 0 --classes classes.csv
-      fewnode evaluate --run run --shot 1 --with-base
       fewnode evaluate --data debian --protocol all-classes --shot 5
       fewnode evaluate --data debian --protocol all-classes --method logistic
       fewnode evaluate --data D --protocol all-classes --multi-label
@@ -150,7 +140,6 @@ def evaluate(
         "--queries": queries,
         "--open-set": open_set or None,
         "--classes": classes,
-        "--with-base": with_base or None,
     }
     if precision_at is not None and not multi_label:
         raise FewnodeError("--precision-at: not used without --multi-label; leave it out, or add that")
@@ -184,13 +173,9 @@ def evaluate(
     spread = queries or "balanced"
     shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
     drawn = {"--pool": pool, "--save-pool": save_pool, "--queries": queries, "--repeats": repeats}
-    if with_base:
-        _refuse({**drawn, "--classes": classes, "--open-set": open_set or None}, "--with-base")
     if classes is not None:
         _refuse(drawn, "--classes")
         result = _described(model, dataset, shape, tasks, classes, transductive, open_set, quiet)
-    elif with_base:
-        result = _with_base(model, dataset, shape, tasks, transductive)
     elif shot == 0:
         raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
     else:
@@ -203,8 +188,7 @@ def evaluate(
     what = f"tasks of {pool}" if pool else f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
     count = result.per_task["accuracy"].shape[1]
     heading = f"{Path(model.method).name} on {dataset.name}: {what}, {count} tasks, {repeats or 1} training(s)"
-    beside = f", beside {of['base']} base classes" if with_base else ""
-    _say(result, heading, transductive, "" if pool else f", {spread} queries{beside}")
+    _say(result, heading, transductive, "" if pool else f", {spread} queries")
 
 
 def _refuse(given: dict[str, Any], beside: str) -> None:
@@ -263,17 +247,6 @@ def _described(
     pool = described_pool(dataset, dataset.split.test, texts, (way, shot, query), count, shape["seed"])
     result = evaluation.evaluate(model, dataset, pool=pool, transductive=transductive, open_set=open_set)
     return replace(result, provenance={**result.provenance, "way": way, "shot": shot, "query": query})
-
-
-def _with_base(
-    model: Estimator, dataset: Dataset, shape: dict[str, Any], tasks: int | None, transductive: bool
-) -> Result:
-    """New classes beside all that training knew."""
-    from fewnode.evaluation import TASKS
-    from fewnode.predict.with_base import evaluate_with_base
-
-    asked = {name: shape[name] for name in ("way", "shot", "query", "seed")}
-    return evaluate_with_base(model, dataset, **asked, tasks=tasks or TASKS, transductive=transductive)
 
 
 # --- a run on its test classes ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli import edge_options, table_options
+from fewnode.cli import table_options
 from fewnode.cli.output import Json, Quiet, counting, emit, note, refuse_unused
 from fewnode.cli.scale import Memory, keep_memory
 from fewnode.errors import FewnodeError, closest
@@ -36,11 +36,11 @@ def import_(
     edges: list[str] = table_options.Edges,
     id_column: str = table_options.IdColumn,
     label: str = table_options.LabelColumn,
-    no_label: bool = edge_options.NoLabel,
-    label_separator: str = edge_options.LabelSeparator,
-    labels: Path = edge_options.Labels,
-    hierarchy: str = edge_options.Hierarchy,
-    kind: str = edge_options.Kind,
+    no_label: bool = table_options.NoLabel,
+    label_separator: str = table_options.LabelSeparator,
+    labels: Path = table_options.Labels,
+    hierarchy: str = table_options.Hierarchy,
+    kind: str = table_options.Kind,
     text: list[str] = typer.Option(
         [], "--text", metavar="COLUMN", help="A column of text: its words are counted. Repeatable."
     ),
@@ -56,14 +56,10 @@ def import_(
     encoder: Path = table_options.EncoderFolder,
     source_column: str = table_options.SourceColumn,
     target_column: str = table_options.TargetColumn,
-    weight: str = edge_options.Weight,
-    weight_scale: str = edge_options.WeightScale,
-    relation: str = edge_options.Relation,
-    time: str = edge_options.Time,
-    half_life: str = edge_options.HalfLife,
-    before: str = edge_options.Before,
-    repeated: str = edge_options.Repeated,
-    directed: list[str] = edge_options.Directed,
+    weight: str = table_options.Weight,
+    weight_scale: str = table_options.WeightScale,
+    relation: str = table_options.Relation,
+    directed: list[str] = table_options.Directed,
     unknown_ends: str = table_options.UnknownEnds,
     separator: str = table_options.Separator,
     decimal: str = table_options.Decimal,
@@ -104,7 +100,7 @@ def import_(
       fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
       fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
           --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
-          --weight amount --time date --half-life 90d --directed --out mydata
+          --weight amount --directed --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 
@@ -113,7 +109,7 @@ def import_(
     """
     _check_free(out)
     lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
-    chosen, ways = table_options.split_of(split, lists), edge_options.directions(directed)
+    chosen, ways = table_options.split_of(split, lists), table_options.directions(directed)
     vector, beside = table_options.columns_and_files(vector)
     roles = {"text": text, "numeric": numeric, "category": category, "vector": vector}
     columns = {
@@ -122,12 +118,9 @@ def import_(
         "kind": kind,
         "weight": weight,
         "relation": relation,
-        "time": time,
         "label_separator": label_separator,
         "labels": labels,
-        "hierarchy": edge_options.hierarchy_of(hierarchy),
-        "half_life": half_life,
-        "before": before,
+        "hierarchy": hierarchy if hierarchy is None or len(hierarchy) < 3 else Path(hierarchy),  # a mark, or a table
         **roles,
         "vectors": beside,
         "encoder": encoder,
@@ -141,62 +134,47 @@ def import_(
     about_columns = any(columns.values()) and not is_graph
     if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
         raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
+    if is_graph and memory:
+        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
     if source is not None and not is_graph:
         words = ["vocabulary", "min_count", "max_share", "stop_words"]
-        alone = [] if chosen is not None else ["min_nodes"]
-        refuse_unused(context, ["unknown_ends", *words, *alone], f"for {source}")
+        refuse_unused(context, ["unknown_ends", *words, *([] if chosen else ["min_nodes"])], f"for {source}")
         from fewnode.datasets.npz import has_split
 
         if chosen is None and has_split(source):
             refuse_unused(context, ["seed"], f"where {source} has a class split of its own and no --split replaces it")
-    if is_graph and memory:
-        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
-    if source is not None and not is_graph:
-        if limit := keep_memory(memory):
-            if ways not in (True, False) or weight_scale or repeated:
-                raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
-            _import_in_pieces(source, out, limit, chosen, (seed, ways is True, name), quiet=quiet, as_json=as_json)
-            return
-        data = _import_file(source, chosen, seed, min_nodes, ways, name, (weight_scale, repeated))
-        if no_label and (data.y >= 0).any():
-            raise FewnodeError(f"{source}: --no-label, but there are classes in it; leave that option out")
-        _keep(data, out, quiet, as_json)
-        return
-    from fewnode.datasets.encode import Words
-    from fewnode.datasets.tables import read_graph, read_tables
-
-    options: dict[str, Any] = {
-        **{name: value for name, value in columns.items() if value},
-        "weight_scale": weight_scale,
-        "repeated": repeated,
-        "unknown_ends": unknown_ends,
-        "split": chosen or "50/20/30",
-        "seed": seed,
-        "min_nodes": min_nodes,
-        "words": Words(vocabulary, min_count, max_share, table_options.stop_words_of(stop_words)),
-        "name": name or out.name,
-        "progress": counting("texts encoded", quiet or as_json),
-    }
-    if source is not None:
-        data = read_graph(source, directed=ways or None, **options)
-        files = str(source)
+        data = _import_file(source, out, chosen, seed, min_nodes, ways, weight_scale, name, keep_memory(memory))
     else:
-        dialects: dict[str, Any] = {
-            "dialect": replace(written, header=not no_node_header),
-            "edge_dialect": replace(written, header=not no_header),
+        from fewnode.datasets.encode import Words
+        from fewnode.datasets.tables import read_graph, read_tables
+
+        options: dict[str, Any] = {
+            **{name: value for name, value in columns.items() if value},
+            "weight_scale": weight_scale,
+            "unknown_ends": unknown_ends,
+            "split": chosen or "50/20/30",
+            "seed": seed,
+            "min_nodes": min_nodes,
+            "words": Words(vocabulary, min_count, max_share, table_options.stop_words_of(stop_words)),
+            "name": name or out.name,
+            "progress": counting("texts encoded", quiet or as_json),
         }
-        options |= {**ends, **dialects}
-        tables = [edge_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
-        with _scratch(out, keep_memory(memory)) as disk:
-            data = read_tables(tables[0], tables[1], directed=ways, disk=disk, **options)
-        files = " and ".join(map(str, nodes))
+        if source is not None:
+            data = read_graph(source, directed=ways or None, **options)
+        else:
+            options |= {**ends, "dialect": replace(written, header=not no_node_header)}
+            options["edge_dialect"] = replace(written, header=not no_header)
+            tables = [table_options.named_files(*given) for given in (("--nodes", nodes), ("--edges", edges))]
+            with _scratch(out, keep_memory(memory)) as disk:
+                data = read_tables(*tables, directed=ways, disk=disk, **options)
+    files = " and ".join(map(str, nodes)) if source is None else source
     has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
     if not has_label and not no_label:
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
         name_it = f"which column holds the class? Name it with --label: {others}; none: --no-label"
         raise FewnodeError(f"{files}: {name_it if others else 'no column holds the class: say --no-label'}")
-    if no_label and (data.y >= 0).any():
-        raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave it out, or rename that column")
+    if no_label and data.graph.home != out.resolve() and (data.y >= 0).any():
+        raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave that option out")
     _keep(data, out, quiet, as_json)
 
 
@@ -215,40 +193,31 @@ def _scratch(out: Path, limit: int | None) -> Iterator[Scratch | None]:
 
 def _import_file(
     source: Path,
+    out: Path,
     split: Split | None,
     seed: int,
     min_nodes: int,
     directed: bool | tuple[str, ...],
+    weight_scale: str | None,
     name: str | None,
-    edges: tuple[str | None, str | None],
+    limit: int | None,
 ) -> Dataset:
-    """A file's own class split stays unless another is asked for."""
+    """A file's own class split stays unless another is asked for. With a limit of memory it is imported in pieces."""
     from fewnode.datasets import import_dataset
     from fewnode.datasets.splits import choose_split
 
-    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=edges[0], repeated=edges[1])
+    if limit:
+        from fewnode.datasets.stream import import_stream
+
+        if not isinstance(directed, bool) or weight_scale:
+            raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
+        if split is not None:
+            raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
+        return import_stream(source, out, limit, seed=seed, directed=directed, name=name)
+    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=weight_scale)
     if split is None:
         return data
     return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
-
-
-def _import_in_pieces(
-    source: Path,
-    out: Path,
-    limit: int,
-    split: Split | None,
-    rest: tuple[int, bool, str | None],
-    *,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    from fewnode.datasets.stream import import_stream
-
-    if split is not None:
-        raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
-    seed, directed, name = rest
-    data = import_stream(source, out, limit, seed=seed, directed=directed, name=name)
-    _keep(data, out, quiet, as_json)
 
 
 def build(
@@ -297,12 +266,11 @@ def extend(
     edges: list[str] = table_options.Edges,
     id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
     label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
-    labels: Path = edge_options.Labels,
+    labels: Path = table_options.Labels,
     source_column: str = table_options.SourceColumn,
     target_column: str = table_options.TargetColumn,
     weight: str = typer.Option(None, "--weight", metavar="COLUMN", help="Of the edges; default: as in D."),
     relation: str = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges; default: as in D."),
-    time: str = typer.Option(None, "--time", metavar="COLUMN", help="Of the edges; default: as in D."),
     unknown_ends: str = table_options.UnknownEnds,
     separator: str = table_options.Separator,
     decimal: str = table_options.Decimal,
@@ -337,14 +305,13 @@ def extend(
     written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
     data = extend_tables(
         load(source),
-        edge_options.named_files("--nodes", nodes),
-        edge_options.named_files("--edges", edges) if edges else None,
+        table_options.named_files("--nodes", nodes),
+        table_options.named_files("--edges", edges) if edges else None,
         id=id_column,
         label=label,
         labels=labels,
         weight=weight,
         relation=relation,
-        time=time,
         source=source_column,
         target=target_column,
         unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there

@@ -99,9 +99,8 @@ def predict(
     shares on average over the nodes asked about, each counted by its `member`. Give them only if you know them:
     wrong ones do harm.
 
-    With --with-base the classes that the dataset knows from training and validation stand beside the new ones, each by
-    at most 50 of its labelled nodes. Having more labels they would win too often; validation classes showed by how
-    much, and that is taken off.
+    With --with-base the classes that the dataset knows from training and validation stand beside the new ones. Each
+    has as many labelled nodes as the largest new class; with more it would win too often.
 
     With --multi-label each class is judged on its own. `label` has all classes at or above --threshold, joined by "|";
     `probability` is that of the likeliest, and `member` that of at least one. Probabilities need not sum to 1. In the
@@ -139,7 +138,6 @@ def predict(
     import numpy as np
 
     from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
-    from fewnode.model.recogniser import NO_BIAS
     from fewnode.predict.labelling import blank, claimable, left_out
     from fewnode.predict.predictions import Answerer
     from fewnode.predict.with_base import joined_by_base
@@ -158,9 +156,9 @@ def predict(
     model, dataset = open_model(run, data, method, quiet)
     if multi_label and (with_base or proportions):
         raise FewnodeError("--multi-label judges each class on its own: leave out --with-base and --proportions")
-    given, bias = Definitions.read(dataset, support, classes, multi_label), NO_BIAS
+    given = Definitions.read(dataset, support, classes, multi_label)
     if with_base:
-        given, bias = joined_by_base(dataset, given, model)
+        given = joined_by_base(dataset, given, model.seed)
     tell(given.remarks, quiet)
     if everything and (others := left_out(dataset, given.support)):
         note(f"left out: {others}", quiet)
@@ -191,7 +189,7 @@ def predict(
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
     tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
-    more = (given.rows, bias, multi_label, given.rejected)
+    more = (given.rows, multi_label, given.rejected)
     answerer = Answerer(model, dataset, given.support, given.labels, *more)
     tell(answerer.remarks, quiet)
     answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)

@@ -62,13 +62,12 @@ def import_dataset(
     directed: Directed = False,
     name: str | None = None,
     scale: str | None = None,
-    repeated: str | None = None,
 ) -> Dataset:
     """A dataset from an .npz, GraphML or GML file, or from a folder of files as the paper's authors publish them.
 
     `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
     that of a file takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are
-    scaled (`none`, `log` or `rank`), `repeated` what repeated edges give (`sum`, `count` or `once`).
+    scaled (`none` or `log`).
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
@@ -79,14 +78,12 @@ def import_dataset(
 
         ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
         title = name or path.name.split(".")[0]
-        return read_graph(
-            path, directed=ways, weight_scale=scale, repeated=repeated, split=shares, seed=seed, name=title
-        )
+        return read_graph(path, directed=ways, weight_scale=scale, split=shares, seed=seed, name=title)
     if path.is_dir():
-        if not isinstance(directed, bool) or scale or repeated:
+        if not isinstance(directed, bool) or scale:
             raise FewnodeError(
                 f"{path}: published files have neither weights nor kinds of edges; all are directed or none"
             )
         return read_published(path, name, fractions, seed, directed)
-    data = read_dataset_npz(path, fractions, seed, directed, scale, repeated)
+    data = read_dataset_npz(path, fractions, seed, directed, scale)
     return replace(data, name=name) if name else data

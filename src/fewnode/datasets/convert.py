@@ -89,7 +89,7 @@ def _edges_table(data: Dataset) -> pa.Table:
 
 
 def _relations_table(data: Dataset) -> pa.Table:
-    """Every edge with its weight, if any has one, and its relation, if there are names; an inverse is not repeated."""
+    """Every edge with its weight, if any has one, and its relation, if there are names."""
     names, tables = _names(data), []
     weighted = any(relation.weighted for relation in data.graph.relations)
     for relation in data.graph.relations:

@@ -1,4 +1,4 @@
-"""Tables of edges: their ends as rows of nodes, weights, kinds and times, what is dropped and why."""
+"""Tables of edges: their ends as rows of nodes, their weights and kinds, what is dropped and why."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source, Table, need_columns, read_table
-from fewnode.datasets.near_misses import describe_near_miss, near_misses
 from fewnode.datasets.nodes import named_tables, title
 from fewnode.datasets.rows import file_names, written_ids
 from fewnode.datasets.scratch import Scratch
-from fewnode.datasets.times import TimeRules, doubt, fades, half_life_seconds, moment, span, times
-from fewnode.edges.merging import EdgeRows
-from fewnode.edges.relations import UNNAMED
+from fewnode.edges.relations import UNNAMED, EdgeRows
 from fewnode.edges.scaling import unfit
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
@@ -31,9 +28,7 @@ EdgeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mappi
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 """Columns that are found without being named, the first pair that is there."""
 
-UNUSED = "--weight, --relation or --time uses it"
-
-
+UNUSED = "--weight or --relation uses it"
 REMEDY = "fill it in, or leave the row out"
 
 
@@ -46,19 +41,16 @@ class EdgeOptions(NamedTuple):
     dialect: Dialect = AS_USUAL
     weight: str | None = None
     relation: str | None = None
-    time: TimeRules | None = None
-    now: float | None = None
-    """When a weight is whole; None: at the time of the latest edge."""
     disk: Scratch | None = None
     """Where edges are if they do not fit into memory."""
 
     @property
     def columns(self) -> dict[str, str]:
         """What columns besides the ends are read for."""
-        given = {"weight": self.weight, "relation": self.relation, "time": self.time and self.time.column}
+        given = {"weight": self.weight, "relation": self.relation}
         named = {column: role for role, column in given.items() if column is not None}
-        if len(named) < sum(column is not None for column in given.values()):
-            raise FewnodeError("weight, relation and time are three columns, and two of them have one name")
+        if self.weight is not None and self.weight == self.relation:
+            raise FewnodeError("weight and relation are two columns, and the two of them have one name")
         return named
 
 
@@ -67,12 +59,6 @@ class Edges(NamedTuple):
 
     rows: EdgeRows
     tables: list[dict[str, Any]]
-    now: float | None = None
-
-    @property
-    def proper(self) -> int:
-        """How many edges are no self-loops."""
-        return int((self.rows.edge_index[0] != self.rows.edge_index[1]).sum())
 
 
 NO_EDGES = Edges(EdgeRows(np.zeros((2, 0), np.int64)), [])
@@ -82,76 +68,37 @@ def read_edges(sources: EdgeSources, ids: pa.Array, owner: str, node_headers: se
     """The edges of all tables. An end that is no name in `ids`, the nodes of `owner`, is refused or dropped."""
     if options.unknown_ends not in ("refuse", "drop"):
         raise FewnodeError(f"unknown ends: found {options.unknown_ends!r}, expected refuse or drop")
-    options = options._replace(time=options.time and options.time.checked())
     nodes = _Nodes(ids, owner, node_headers)
     given = named_sources(sources)
-    found: list[_TableRows] = []
+    parts: list[EdgeRows] = []
     tables: list[dict[str, Any]] = []
     for i, (kind, source) in enumerate(given):
         name = "edges" if len(given) == 1 else f"{kind or 'edges'} {i + 1}"
         rows, facts = _read(source, name, kind, nodes, options)
-        found.append(rows)
+        parts.append(rows)
         tables.append({**facts, "kind": kind})
     headers = [column for table in tables for column in table["columns"]]
     need_columns(" and ".join(str(table["file"]) for table in tables), headers, options.columns)
     for table, file in zip(tables, file_names([table["file"] for table in tables]), strict=True):
         table["file"] = file
-    return _together(found, tables, options)
+    return Edges(_together(parts, options), tables)
 
 
-def _together(found: Sequence[_TableRows], tables: list[dict[str, Any]], options: EdgeOptions) -> Edges:
+def _together(parts: Sequence[EdgeRows], options: EdgeOptions) -> EdgeRows:
     """The rows of all tables; a table without weights has ones, and one without kinds is of a kind without a name."""
-    ends = [rows.edge_index for rows in found]
+    ends = [rows.edge_index for rows in parts]
     edge_index = np.concatenate(ends, axis=1) if options.disk is None else options.disk.joined(ends)
-    weight = None
+    weight, kind = None, None
+    names: tuple[str, ...] = ()
     if options.weight is not None:
-        weight = np.concatenate([_or(rows.weight, np.ones(rows.edge_index.shape[1])) for rows in found])
-    names: tuple[str, ...] = ()
-    kind = None
-    if any(rows.kind is not None for rows in found):
-        names = tuple(dict.fromkeys(name for rows in found for name in rows.names or (UNNAMED,)))
+        weight = np.concatenate([np.ones(len(rows)) if rows.weight is None else rows.weight for rows in parts])
+    if any(rows.kind is not None for rows in parts):
+        names = tuple(dict.fromkeys(name for rows in parts for name in rows.names or (UNNAMED,)))
         place = {name: i for i, name in enumerate(names)}
-        kind = np.concatenate([rows.kinds_among(place) for rows in found])
-    fade, now = None, None
-    if options.time is not None and options.time.half_life is not None:
-        now = options.now
-        if now is None:
-            now = max((float(rows.when.max(initial=-np.inf)) for rows in found if rows.when is not None), default=0.0)
-        half_life = half_life_seconds(options.time.half_life)
-        fade = np.concatenate(
-            [np.ones(r.edge_index.shape[1]) if r.when is None else fades(r.when, half_life, now) for r in found]
-        )
-        now = now if np.isfinite(now) else None
-    return Edges(EdgeRows(edge_index, weight, kind, names, fade), tables, now)
-
-
-def _or(given: NDArray[Any] | None, instead: NDArray[Any]) -> NDArray[Any]:
-    return instead if given is None else given
-
-
-class _TableRows(NamedTuple):
-    """What one table says of its edges."""
-
-    edge_index: Ints
-    weight: NDArray[np.float64] | None = None
-    kind: Ints | None = None
-    when: NDArray[np.float64] | None = None
-    names: tuple[str, ...] = ()
-    """Of the kinds."""
-
-    def kept(self, chosen: NDArray[np.bool_], disk: Scratch | None) -> _TableRows:
-        if chosen.all():
-            return self
-        weight, when = (None if each is None else each[chosen] for each in (self.weight, self.when))
-        kind = None if self.kind is None else self.kind[chosen]
-        ends = self.edge_index[:, chosen] if disk is None else disk.chosen(self.edge_index, chosen)
-        return _TableRows(ends, weight, kind, when, self.names)
-
-    def kinds_among(self, place: Mapping[str, int]) -> Ints:
-        """The kinds as places among all names."""
-        if self.kind is None:
-            return np.full(self.edge_index.shape[1], place[UNNAMED])
-        return np.array([place[name] for name in self.names], np.int64)[self.kind]
+        kinds = [np.zeros(len(rows), np.int64) if rows.kind is None else rows.kind for rows in parts]
+        own = [np.array([place[name] for name in rows.names or (UNNAMED,)]) for rows in parts]
+        kind = np.concatenate([places[codes] for places, codes in zip(own, kinds, strict=True)])
+    return EdgeRows(edge_index, weight, kind, names)
 
 
 class _Nodes(NamedTuple):
@@ -164,7 +111,7 @@ class _Nodes(NamedTuple):
 
 def _read(
     source: Source, name: str, kind: str | None, nodes: _Nodes, options: EdgeOptions
-) -> tuple[_TableRows, dict[str, Any]]:
+) -> tuple[EdgeRows, dict[str, Any]]:
     given = options.source, options.target
     more = options.columns
 
@@ -179,32 +126,26 @@ def _read(
     edge_index = _places(cells, nodes.ids, options.disk)
     unknown = edge_index < 0
     dropped = np.asarray(unknown.any(axis=0))
-    near: list[dict[str, Any]] = []
+    names = _first_names(cells, unknown) if dropped.any() else []
+    if dropped.any() and options.unknown_ends == "refuse":
+        raise _unknown_end(table, unknown, cells, names, nodes)
+    rows = _known_of(table, kind, edge_index, options)
     if dropped.any():
-        near = near_misses(_names(cells, unknown), nodes.ids)
-        if options.unknown_ends == "refuse":
-            raise _unknown_end(table, unknown, cells, near, nodes)
-    rows = _known_of(table, kind, edge_index, options).kept(np.logical_not(dropped), options.disk)
-    when, remarks = {}, _without(table.header, kind, options)
-    if options.time is not None and rows.when is not None:
-        when = {options.time.column: span(rows.when)}
-        remarks += filter(None, [doubt(table, options.time.column, rows.when)])
+        left = np.logical_not(dropped)
+        edge_index = edge_index[:, left] if options.disk is None else options.disk.chosen(edge_index, left)
+        weight = None if rows.weight is None else rows.weight[left]
+        rows = EdgeRows(edge_index, weight, None if rows.kind is None else rows.kind[left], rows.names)
     columns = {**dict.fromkeys(table.header, "not used"), ends[0]: "source", ends[1]: "target"}
     columns |= {column: role for column, role in more.items() if column in table.header}
-    later = 0
-    if options.time is not None and options.time.before is not None and rows.when is not None:
-        late = np.greater_equal(rows.when, moment(options.time.before, "before"))
-        later, rows = int(np.count_nonzero(late)), rows.kept(np.logical_not(late), options.disk)
     return rows, {
         "file": table.name,
         "rows": len(table),
         "columns": columns,
-        "why": {**{column: UNUSED for column, use in columns.items() if use == "not used"}, **when},
+        "why": {column: UNUSED for column, use in columns.items() if use == "not used"},
         "unknown_ends": int(dropped.sum()),
-        "near_misses": near,
-        "self_loops": int((rows.edge_index[0] == rows.edge_index[1]).sum()),
-        **({"later": later} if later else {}),
-        "without": remarks,
+        "unknown_names": names,
+        "self_loops": len(rows) - rows.proper,
+        "without": _without(table.header, kind, options),
     }
 
 
@@ -226,15 +167,14 @@ def _places(cells: Sequence[pa.ChunkedArray], ids: pa.Array, disk: Scratch | Non
 def _without(header: Sequence[str], kind: str | None, options: EdgeOptions) -> list[str]:
     """What follows from columns that were named, but that this table does not have."""
     instead = {"weight": "each of its edges weighs 1", "relation": f"its edges are of relation {UNNAMED!r}"}
-    instead["time"] = "its edges count as new"
     missing = {role: column for column, role in options.columns.items() if column not in header}
     if kind is not None:
         missing.pop("relation", None)
     return [f"no column {column!r}: {instead[role]}" for role, column in missing.items()]
 
 
-def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOptions) -> _TableRows:
-    """Weights, kinds and times of a table's edges, as far as it has them."""
+def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOptions) -> EdgeRows:
+    """Weights and kinds of a table's edges, as far as it has them."""
     there = table.data.column_names
     weight = _weights(table, str(options.weight)) if options.weight in there else None
     kinds: Ints | None = None if kind is None else np.zeros(len(table), np.int64)
@@ -246,8 +186,7 @@ def _known_of(table: Table, kind: str | None, edge_index: Ints, options: EdgeOpt
                 "leave out the one or the other"
             )
         kinds, names = _kinds(table, str(options.relation))
-    when = times(table, options.time.column) if options.time is not None and options.time.column in there else None
-    return _TableRows(edge_index, weight, kinds, when, names)
+    return EdgeRows(edge_index, weight, kinds, names)
 
 
 def _weights(table: Table, column: str) -> NDArray[np.float64]:
@@ -271,18 +210,14 @@ def _kinds(table: Table, column: str) -> tuple[Ints, tuple[str, ...]]:
     return codes.indices.to_numpy().astype(np.int64), tuple(codes.dictionary.to_pylist())
 
 
-def _names(cells: Sequence[pa.ChunkedArray], unknown: NDArray[np.bool_]) -> pa.Array:
-    """The distinct names of unknown ends."""
-    chosen = [side.filter(pa.array(mask)).combine_chunks() for side, mask in zip(cells, unknown, strict=True)]
-    return pc.unique(pa.concat_arrays(chosen)).drop_null()
+def _first_names(cells: Sequence[pa.ChunkedArray], unknown: NDArray[np.bool_]) -> list[str]:
+    """Three names of unknown ends, or as many as there are."""
+    sides = [side.filter(pa.array(mask)).combine_chunks() for side, mask in zip(cells, unknown, strict=True)]
+    return pc.unique(pa.concat_arrays(sides)).drop_null()[:3].to_pylist()  # type: ignore[no-any-return]
 
 
 def _unknown_end(
-    table: Table,
-    unknown: NDArray[np.bool_],
-    cells: Sequence[pa.ChunkedArray],
-    near: Sequence[Mapping[str, Any]],
-    nodes: _Nodes,
+    table: Table, unknown: NDArray[np.bool_], cells: Sequence[pa.ChunkedArray], names: Sequence[str], nodes: _Nodes
 ) -> FewnodeError:
     row = int(unknown.any(axis=0).argmax())
     side = int(unknown[:, row].argmax())
@@ -290,10 +225,10 @@ def _unknown_end(
     what = "empty, expected a node id" if name is None else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:
         what += " but in its header line: if that line is a node, say --no-node-header"
-    hints = "".join(f"; {describe_near_miss(each)}" for each in near)
     count = int(unknown.any(axis=0).sum())
-    plural = "such edge" if count == 1 else "such edges"
-    fault = f"{what}; {count:,} {plural} (--unknown-ends drop leaves them out){hints}"
+    edges = "such edge" if count == 1 else "such edges"
+    ends = f", as {', '.join(map(repr, names))}" if len(names) > 1 else ""
+    fault = f"{what}; {count:,} {edges}{ends} (--unknown-ends drop leaves them out)"
     return table.fault(row, table.data.column_names[side], fault)
 
 
@@ -319,7 +254,7 @@ def _is_delimited(source: Source) -> bool:
 
 def _end_columns(header: list[str], given: tuple[str | None, str | None], name: str) -> list[str]:
     if len(header) < 2:
-        found = f"one column {header[0]!r}" if header else "no column beside those of weight, kind and time"
+        found = f"one column {header[0]!r}" if header else "no column beside those of weight and kind"
         raise FewnodeError(f"{name}: {found}, expected two with the ends of each edge")
     default = next((pair for pair in ENDS if set(pair) <= set(header)), header[:2])
     ends = [column or other for column, other in zip(given, default, strict=True)]

@@ -39,7 +39,6 @@ def extend(
     target: str | None = None,
     weight: str | None = None,
     relation: str | None = None,
-    time: str | None = None,
     unknown_ends: UnknownEnds = "refuse",
     dialect: Dialect = AS_USUAL,
     edge_dialect: Dialect | None = None,
@@ -53,7 +52,7 @@ def extend(
     Ids must be new; edges may join new nodes with each other and with old ones. The class split stays as it is: a class
     name that `data` does not have becomes a class outside the split, and without a label column the classes of the new
     nodes are unknown. Where `dialect` does not say which decimal mark and words for missing values the tables have,
-    they are those of the import, and so are the columns `weight`, `relation` and `time` of the edges. Edges must be of
+    they are those of the import, and so are the columns `weight` and `relation` of the edges. Edges must be of
     the kinds that `data` has, and their weights are brought to its scale. With `alone` the result is a network of the
     new nodes only. `vectors` are those of new nodes, where the dataset has vectors beside its table. Texts
     go through the encoder of the import: that of its folder, or `encoder`, which must be the same one.
@@ -90,8 +89,9 @@ def extend(
     owner = rows.name if alone else f"{data.name} or {rows.name}"
     memory = EdgeMemory.from_json(stored.get("edges"))
     named = edges is not None and any(kind is not None for kind, _ in named_tables(edges))
-    options = _edge_options(memory, weight, relation if named else relation or memory.relation, time)
-    options = options._replace(source=source, target=target, unknown_ends=unknown_ends, dialect=edge_dialect or dialect)
+    relation = relation if named else relation or memory.relation
+    weight = weight or memory.weight
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect, weight, relation)
     linked = NO_EDGES if edges is None else read_edges(edges, ids, owner, rows.headers, options)
     x, missing = encoding.encode(rows)
     every, directed = _stack(data.graph.x, x), stored["directed"]
@@ -113,7 +113,7 @@ def extend(
         "edges": linked.tables,
         "repeated_edges": facts.repeated,
         "new_classes": list(classes.names[len(data.class_names) :]),
-        "warnings": [*table_warnings(rows, linked, linked.proper), *class_warnings(classes, rules)],
+        "warnings": [*table_warnings(rows, linked, linked.rows.proper), *class_warnings(classes, rules)],
     }
     return replace(
         data,
@@ -140,14 +140,6 @@ def _needed(vectors: dict[str, Any], encoding: Encoding, owner: str) -> dict[str
             f"{owner} has no vectors {unknown[0]!r}{closest(unknown[0], encoding.vector)}; it has {known}"
         )
     return vectors
-
-
-def _edge_options(memory: EdgeMemory, weight: str | None, relation: str | None, time: str | None) -> EdgeOptions:
-    """The columns as they were named now or at the import."""
-    when = memory.time if time is None or memory.time is None else memory.time._replace(column=time)
-    if time is not None and memory.time is None:
-        raise FewnodeError("the dataset was imported without times of edges, so that of new ones says nothing")
-    return EdgeOptions(weight=weight or memory.weight, relation=relation, time=when, now=memory.now)
 
 
 def _memberships(data: Dataset, classes: Classes) -> dict[str, Any]:

@@ -65,13 +65,11 @@ def _tables(info: Mapping[str, Any]) -> list[str]:
         kind = f" of kind {printable(table['kind'], 30)}" if table["kind"] else ""
         lines += [f"{printable(table['file'], 40)}: {table['rows']:,} edges{kind}", *_columns(table, table["why"])]
         lines.append(f"  dropped: {table['self_loops']:,} self-loops, {table['unknown_ends']:,} with an unknown end")
-        if table.get("later"):
-            lines[-1] += f", {table['later']:,} too late"
     if not info["edges"]:
         lines.append("no edges")
     elif info["repeated_edges"]:
         weighted = any("weights" in each for each in info.get("relations", ()))
-        how = "joined" if weighted else "counted once"
+        how = "added up" if weighted else "counted once"
         lines.append(f"repeated edges, {how}: {info['repeated_edges']:,}")
     return [*lines, *describe_relations(info)]
 
@@ -81,19 +79,14 @@ def describe_relations(info: Mapping[str, Any]) -> list[str]:
     lines = []
     for each in info.get("relations", ()):
         way = "directed" if each["directed"] else "undirected"
-        inverse = f", the other way round {printable(each['inverse'], 30)}" if each.get("inverse") else ""
-        told = f"relation {printable(each['name'], 30)}: {each['edges']:,} {way} edges{inverse}"
+        told = f"relation {printable(each['name'], 30)}: {each['edges']:,} {way} edges"
         lines += _wrapped(told + (_scale(each) if "weights" in each else ""))
-    if info.get("half_life"):
-        lines.append(f"an edge that is {printable(info['half_life'], 20)} older weighs half")
-    if joined := info.get("joined_relations"):
-        lines += _wrapped(f"rare kinds of edges, joined into one: {name_some(joined, 60)}")
     if info.get("zero_weights"):
         lines.append(f"edges of weight 0, which are none: {info['zero_weights']:,}")
     return lines
 
 
-_SCALES = {"none": "as they are", "log": "by their logarithm", "rank": "by their rank"}
+_SCALES = {"none": "as they are", "log": "by their logarithm"}
 
 
 def _scale(relation: Mapping[str, Any]) -> str:

@@ -109,7 +109,6 @@ def _kinds(data: Dataset) -> dict[str, Any]:
 def _relation(data: Dataset, relation: Relation) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": relation.name,
-        "inverse": relation.inverse,
         "directed": relation.directed,
         "edges": relation.n_edges,
         "homophily": _homophily(data, relation.adj),
@@ -178,8 +177,6 @@ def _relation_bars(relations: list[dict[str, Any]]) -> list[str]:
         same = "unknown" if each["homophily"] is None else f"{each['homophily']:.2f}"
         way = " →" if each["directed"] else ""
         lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,} {bar:<23} same class {same}")
-        if each["inverse"]:
-            lines.append(f"  the other way round: {printable(each['inverse'], 40)}")
         if each["weights"]:
             low, middle, high = (each["weights"][name] for name in ("min", "median", "max"))
             lines.append(f"  weights, scaled: {low:.3g} to {high:.3g}, median {middle:.3g}")

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.relations import Directed, EdgeFacts, EdgeRules, edge_rows, edges_info, read_relations
+from fewnode.edges.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.graph import Graph
+from fewnode.graph import Attributes, Ints
 from fewnode.machine.files import one_line, readable
 from fewnode.storage.packing import checked_csr
 
@@ -135,19 +135,20 @@ def read_dataset_npz(
     seed: int = 0,
     directed: Directed = False,
     scale: str | None = None,
-    repeated: str | None = None,
 ) -> Dataset:
     """A network in either layout; which one, its arrays tell.
 
-    A file without a class split gets a random one from `fractions` and `seed`. `scale` and `repeated` are as in
-    `EdgeRules`.
+    A file without a class split gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
+    `read_relations`.
     """
-    arrays, rules = read_npz(path, _KNOWN), EdgeRules(directed, scale, repeated)
+    arrays = read_npz(path, _KNOWN)
     try:
-        read = _benchmark_graph if "adj_indptr" in arrays else _own_graph
-        graph, y, facts = read(arrays, rules)
+        y, rows, x = _benchmark_graph(arrays) if "adj_indptr" in arrays else _own_graph(arrays)
+        graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale)
         if not y.size:
             raise FewnodeError("there is no node in it")
+        if isinstance(x, np.ndarray):
+            graph = replace(graph, blocks=dense_blocks(x))  # one vector, unless they look like counts
         split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
         names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
@@ -161,7 +162,7 @@ def read_dataset_npz(
             info={
                 "source": path.name,
                 "note": str(arrays.get("info", "")),
-                **edges_info(facts),
+                **facts.info,
                 **warn_others(path, arrays),
             },
         )
@@ -181,34 +182,25 @@ def warn_others(path: Path, used: Collection[str]) -> dict[str, list[str]]:
     return {"unused": unused} if unused else {}
 
 
-def _own_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
+def _own_graph(arrays: Arrays) -> tuple[Ints, EdgeRows, Attributes | None]:
+    """Labels, edges and attributes."""
     _require(arrays, "edge_index")
     if "x" in arrays and "x_indptr" in arrays:
         raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
     y = labels_of(arrays)
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
-    edges, names = arrays["edge_index"], _names_of(arrays, "relation_names")
-    rows = edge_rows(edges, arrays.get("edge_weight"), arrays.get("edge_type"), names)
-    graph, facts = read_relations(rows, y.size, x, rules)
-    return _with_blocks(graph), y, facts
+    kind, names = arrays.get("edge_type"), _names_of(arrays, "relation_names")
+    return y, edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names), x
 
 
-def _benchmark_graph(arrays: Arrays, rules: EdgeRules) -> tuple[Graph, NDArray[Any], EdgeFacts]:
-    """Every stored value of the adjacency matrix that is not zero is an edge, and the value its weight."""
+def _benchmark_graph(arrays: Arrays) -> tuple[Ints, EdgeRows, Attributes | None]:
+    """Labels, edges and attributes. Every stored value of the matrix that is not zero is an edge of that weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
     y = checked_labels(arrays["labels"])
     x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     there = adj.data != 0
-    edges, weight = np.stack([adj.row, adj.col])[:, there], adj.data[there]
-    rows = edge_rows(edges, None if (weight == 1).all() else weight)
-    graph, facts = read_relations(rows, y.size, x, rules)
-    return _with_blocks(graph), y, facts
-
-
-def _with_blocks(graph: Graph) -> Graph:
-    """Dense attributes are one vector, unless they look like counts."""
-    return replace(graph, blocks=dense_blocks(graph.x)) if isinstance(graph.x, np.ndarray) else graph
+    return y, edge_rows(np.stack([adj.row, adj.col])[:, there], adj.data[there]), x
 
 
 def _require(arrays: Arrays, *names: str) -> None:

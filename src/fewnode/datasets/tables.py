@@ -20,15 +20,13 @@ from fewnode.datasets.graph_files import read_graph_file
 from fewnode.datasets.growth import EdgeMemory
 from fewnode.datasets.labels import several_in_a_cell
 from fewnode.datasets.memberships import Classes, ClassRules, choose_classes, class_rules
-from fewnode.datasets.near_misses import describe_near_miss
 from fewnode.datasets.nodes import IDS, LABELS, NodeSources, read_nodes
 from fewnode.datasets.roles import NOT_USED, ColumnUse, column_uses, given_roles
 from fewnode.datasets.rows import NodeRows
 from fewnode.datasets.scratch import Scratch
 from fewnode.datasets.splits import SHARES, Split, choose_split
-from fewnode.datasets.times import TimeRules
 from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
-from fewnode.edges.relations import Directed, EdgeRules, edges_info, is_plain, read_relations
+from fewnode.edges.relations import Directed, read_relations
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
 from fewnode.naming import two_alike
@@ -60,10 +58,6 @@ def read_tables(
     weight: str | None = None,
     weight_scale: str | None = None,
     relation: str | None = None,
-    time: str | None = None,
-    half_life: str | None = None,
-    before: str | None = None,
-    repeated: str | None = None,
     directed: Directed = False,
     unknown_ends: UnknownEnds = "refuse",
     split: Split = SHARES,
@@ -91,11 +85,9 @@ def read_tables(
     a column with the kind of each node.
 
     `source` and `target` are by default columns of that name or else the first two. `weight` is a column of numbers
-    from 0 on, scaled as `weight_scale` says: `none`, `log` or `rank`; by default by logarithm if a few are far larger
-    than the rest. `relation` is a column with the kind of each edge, and `directed` says whether edges have a
-    direction, or the edges of which kinds. `repeated` edges give the `sum` of their weights, their `count`, or the
-    largest weight `once`. `time` is a column of dates: an edge that is a `half_life` such as `30d` older weighs half,
-    and only those `before` a date are read.
+    from 0 on, scaled as `weight_scale` says: `none` or `log`; by default by logarithm if a few are far larger than the
+    rest. The weights of repeated edges add up; without weights an edge counts once. `relation` is a column with the
+    kind of each edge, and `directed` says whether edges have a direction, or the edges of which kinds.
 
     `split` is shares `50/20/30`, class counts `40,17,20`, or lists of class names under `train`, `valid` and `test`.
     `dialect` says how files of text are written, `edge_dialect` if those of edges are written in another way. What
@@ -117,8 +109,7 @@ def read_tables(
     rows = attach(read_nodes(nodes, (id, *IDS), own, list(given), dialect, kind=kind, disk=disk), beside)
     if disk is not None:
         disk.check_names(len(rows), rows.name)
-    when = _time_rules(time, half_life, before)
-    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect, weight, relation, when, disk=disk)
+    options = EdgeOptions(source, target, unknown_ends, edge_dialect or dialect, weight, relation, disk)
     linked = read_edges(edges, rows.ids, rows.name, rows.headers, options)
     if not any(table["rows"] for table in linked.tables):
         raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
@@ -134,17 +125,18 @@ def read_tables(
     roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
     encoding = Encoding.learn(rows, roles, words or Words())
     x, missing = encoding.encode(rows, disk)
-    edge_rules = EdgeRules(directed, weight_scale, repeated)
-    if disk is not None and not is_plain(linked.rows, edge_rules):
+    if disk is not None and not linked.rows.is_plain:
         disk.check_edges(len(linked.rows))
     from_edges = Graph.from_edges if disk is None else disk.graph
-    graph, facts = read_relations(linked.rows, len(rows), x, edge_rules, from_edges)
+    graph, facts = read_relations(
+        linked.rows, len(rows), x, directed=directed, scale=weight_scale, from_edges=from_edges
+    )
     graph = replace(graph, blocks=encoding.blocks)
     tables = rows.facts({column: use.role for column, use in uses.items()})
     warnings = [use.warning for use in uses.values() if use.warning]
-    warnings += filter(None, [when and when.does_nothing, wordless(rows, encoding, x)])
+    warnings += filter(None, [wordless(rows, encoding, x)])
     kinds, kind_names = rows.kinds_of_nodes()
-    memory = EdgeMemory(weight, relation, when, linked.now, repeated, facts.scalings)
+    memory = EdgeMemory(weight, relation, facts.scalings)
     return Dataset(
         graph=graph,
         y=classes.y,
@@ -163,8 +155,7 @@ def read_tables(
             "labels": classes.facts,
             "edges": linked.tables,
             "repeated_edges": facts.repeated,
-            **edges_info(facts),
-            **({} if half_life is None else {"half_life": half_life}),
+            **facts.info,
             "warnings": [*warnings, *table_warnings(rows, linked, graph.n_edges), *class_warnings(classes, rules)],
         },
         encoding={
@@ -215,14 +206,6 @@ def read_graph(path: Path, *, directed: Directed | None = None, weight: str | No
     return replace(data, info={**data.info, "unused": file.unused}) if file.unused else data
 
 
-def _time_rules(column: str | None, half_life: str | None, before: str | None) -> TimeRules | None:
-    if column is not None:
-        return TimeRules(column, half_life, before)
-    if half_life is not None or before is not None:
-        raise FewnodeError("a half-life and a date before which edges count need the column that says when edges were")
-    return None
-
-
 # --- what a user should know of the tables, though nothing is wrong with them ---
 
 
@@ -254,8 +237,11 @@ def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:
         names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
         found.append(f"{spaced:,} {names}; ids are compared as they are written")
     for table in edges.tables:
-        found += [f"{table['file']}: {describe_near_miss(each)}; not matched" for each in table["near_misses"]]
-        found += [f"{table['file']}: {each}" for each in table["without"]]
+        if names := table["unknown_names"]:
+            found.append(
+                f"{table['file']}: no node is called {' or '.join(map(repr, names))}; edges to them are dropped"
+            )
+        found += [f"{table['file']}: {remark}" for remark in table["without"]]
     if edges.tables and not left:
         found.append("no edge is left, so no node has a neighbour")
     return found

@@ -1,18 +1,17 @@
-"""Edges as people have them become relations: repeated ones joined, weights scaled, rare kinds and inverses joined."""
+"""Edges as people have them become relations of a graph: repeated ones are added up, weights brought to one scale."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode.adjacency import Relation
-from fewnode.edges.merging import EdgeRows, merge
-from fewnode.edges.scaling import Scaling, Weights, unfit
+from fewnode.edges.scaling import Scaling, Weights, check_scale, unfit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, checked_edges
 
@@ -21,28 +20,34 @@ Directed: TypeAlias = bool | Collection[str]
 
 FromEdges: TypeAlias = Callable[..., Graph]
 
-MOST = 30
-MOST_NAMES = 100_000
-OTHERS = "other"
-"""What the rarest relations are joined into where there are more than `MOST`."""
+MAX_KINDS = 1000
+"""Each is a matrix of its own."""
 UNNAMED = "edges"
 """The relation of edges whose kind has no name."""
-REPEATED = ("sum", "count", "once")
 
 
-class EdgeRules(NamedTuple):
-    """What is to be made of edges."""
+@dataclass(frozen=True, eq=False)
+class EdgeRows:
+    """Edges in the order they were found: 2 x E node numbers, source above target, and what is known of each."""
 
-    directed: Directed = False
-    scale: str | None = None
-    """`none`, `log` or `rank`; None: by what the weights are like."""
-    repeated: str | None = None
-    """What repeated edges give: the `sum` of their weights, their `count`, or the largest weight `once`.
+    edge_index: Ints
+    weight: Weights | None = None
+    kind: Ints | None = None
+    """Places in `names`."""
+    names: tuple[str, ...] = ()
 
-    None: the sum where there are weights, else once."""
+    def __len__(self) -> int:
+        return int(self.edge_index.shape[1])
 
+    @property
+    def proper(self) -> int:
+        """How many are no self-loops."""
+        return int(np.count_nonzero(self.edge_index[0] != self.edge_index[1]))
 
-AS_THEY_ARE = EdgeRules()
+    @property
+    def is_plain(self) -> bool:
+        """Whether they have neither weights nor kinds."""
+        return self.kind is None and self.weight is None
 
 
 @dataclass
@@ -54,9 +59,14 @@ class EdgeFacts:
     zero: int = 0
     """Edges of weight 0, which are no edges."""
     relations: list[dict[str, Any]] = field(default_factory=list)
-    joined: list[str] = field(default_factory=list)
-    """The rare relations that became one."""
     scalings: dict[str, Scaling] = field(default_factory=dict)
+    """Of the relations that have weights."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What is to be told in a dataset's `info`; nothing of a plain graph."""
+        told: dict[str, Any] = {"relations": self.relations} if self.relations else {}
+        return told | ({"zero_weights": self.zero} if self.zero else {})
 
 
 def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequence[str] | None = None) -> EdgeRows:
@@ -81,7 +91,7 @@ def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequ
     if kind.shape != (count,) or kind.dtype.kind not in "iu":
         raise FewnodeError(f"kinds of edges are {kind.dtype} {kind.shape}, expected a whole number for each of {count}")
     top = int(kind.max(initial=-1))
-    limit = MOST_NAMES if names is None else len(names)
+    limit = MAX_KINDS if names is None else len(names)
     if count and (kind.min() < 0 or top >= limit):
         place = int(np.argmax((kind < 0) | (kind >= limit)))
         known = "that many kinds are refused" if names is None else f"there are {len(names)} names of relations"
@@ -89,37 +99,24 @@ def edge_rows(edge_index: Any, weight: Any = None, kind: Any = None, names: Sequ
     return EdgeRows(edges, weight, kind.astype(np.int64), tuple(names or map(str, range(top + 1))))
 
 
-def edges_info(facts: EdgeFacts) -> dict[str, Any]:
-    """What is to be told in a dataset's `info`; nothing of a plain graph."""
-    told: dict[str, Any] = {"relations": facts.relations} if facts.relations else {}
-    if facts.joined:
-        told["joined_relations"] = facts.joined
-    if facts.zero:
-        told["zero_weights"] = facts.zero
-    return told
-
-
 def pyg_edges(graph: Graph) -> tuple[Ints, dict[str, Any]]:
     """Every arc as 2 x E, and what `edge_rows` needs beside that to give the same relations: arrays and lists."""
     if not graph.relations:
         return graph.edge_index(), {}
-    names: list[str] = []
-    arcs, weights, kinds = [], [], []
+    arcs, weights = [], []
     for relation in graph.relations:
-        for name in (relation.name, relation.inverse):
-            if name is not None:
-                coo = relation.adj.tocoo()
-                target, source = coo.coords if name == relation.name else coo.coords[::-1]
-                arcs.append(np.stack([source, target]).astype(np.int64))
-                weights.append(coo.data)
-                kinds.append(np.full(coo.nnz, len(names)))
-                names.append(name)
+        coo = relation.adj.tocoo()
+        target, source = coo.coords
+        arcs.append(np.stack([source, target]).astype(np.int64))
+        weights.append(coo.data)
+    names = [relation.name for relation in graph.relations]
     held: dict[str, Any] = {}
     if any(relation.weighted for relation in graph.relations):
         held["edge_weight"] = np.concatenate(weights).astype(np.float32)
-    directed = [name for r in graph.relations if r.directed for name in (r.name, r.inverse) if name is not None]
     if names != [UNNAMED]:
-        held |= {"edge_type": np.concatenate(kinds), "relation_names": names, "directed_relations": directed}
+        kind = np.repeat(np.arange(len(names)), [ends.shape[1] for ends in arcs])
+        directed = [relation.name for relation in graph.relations if relation.directed]
+        held |= {"edge_type": kind, "relation_names": names, "directed_relations": directed}
     return np.concatenate(arcs, axis=1), held
 
 
@@ -127,108 +124,109 @@ def read_relations(
     rows: EdgeRows,
     n: int,
     x: Attributes | None = None,
-    rules: EdgeRules = AS_THEY_ARE,
+    *,
+    directed: Directed = False,
+    scale: str | None = None,
     from_edges: FromEdges = Graph.from_edges,
 ) -> tuple[Graph, EdgeFacts]:
     """A graph of the edges, and what became of them. Without weights and kinds it is a plain one.
 
-    `from_edges` makes graphs of edges without weights: as `Graph.from_edges` does, perhaps in less memory.
+    The weights of repeated edges add up; without weights they count once. `scale` is `none`, `log`, or None: by what
+    the weights are like. `from_edges` makes graphs of edges without weights: as `Graph.from_edges` does, perhaps in
+    less memory.
     """
-    rules = _checked(rows, rules)
-    if is_plain(rows, rules):
-        graph, facts = _plain(rows, n, bool(rules.directed), from_edges)
+    _check(rows, directed, scale)
+    facts = EdgeFacts()
+    if rows.is_plain:
+        graph = from_edges(rows.edge_index, n, directed=bool(directed))
+        facts.repeated = rows.proper - int(graph.adj.nnz if directed else graph.adj.nnz // 2)
         return graph if x is None else replace(graph, x=x), facts
     checked_edges(rows.edge_index, n)
-    _check_amounts(rows.weight)
-    facts = EdgeFacts()
-    rows, facts.joined = _without_rare(rows)
-    found: list[tuple[Relation, Ints]] = []
+    relations = []
     for name, part in _by_kind(rows):
-        directed = rules.directed if isinstance(rules.directed, bool) else name in rules.directed
-        found.append((_relation(name, part, n, directed, rules, facts, from_edges), part.edge_index))
-    return Graph.from_relations(_inverses_once(found, n, facts), x), facts
+        one_way = directed if isinstance(directed, bool) else name in directed
+        if part.weight is None:
+            relation = Relation(name, from_edges(part.edge_index, n, directed=one_way).adj, one_way)
+            facts.repeated += part.proper - relation.n_edges
+            facts.relations.append({"name": name, "edges": relation.n_edges, "directed": one_way})
+        else:
+            relation = _weighted(name, part, n, one_way, scale, facts)
+        relations.append(relation)
+    return Graph.from_relations(relations, x), facts
 
 
-def is_plain(rows: EdgeRows, rules: EdgeRules) -> bool:
-    """Whether edges have neither weights nor kinds."""
-    return rows.kind is None and rows.weight is None and rows.fade is None and rules.repeated != "count"
-
-
-def _plain(rows: EdgeRows, n: int, directed: bool, from_edges: FromEdges) -> tuple[Graph, EdgeFacts]:
-    graph = from_edges(rows.edge_index, n, directed=directed)
-    proper = int((rows.edge_index[0] != rows.edge_index[1]).sum())
-    return graph, EdgeFacts(repeated=proper - int(graph.adj.nnz if directed else graph.adj.nnz // 2))
-
-
-def _relation(
-    name: str,
-    rows: EdgeRows,
-    n: int,
-    directed: bool,
-    rules: EdgeRules,
-    facts: EdgeFacts,
-    from_edges: FromEdges,
-) -> Relation:
-    if is_plain(rows, rules):
-        return _unweighted(name, rows, n, directed, facts, from_edges)
-    merged = merge(rows, n, directed, rules.repeated)
-    facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - merged.source.size
-    facts.zero += int((merged.amount == 0).sum())
-    merged = merged.kept(merged.amount > 0)
-    scaling = Scaling.learn(merged.amount, rules.scale)
-    weight = scaling.apply(merged.amount) * merged.fade
-    if rows.fade is not None and weight.size:
-        scaling = replace(scaling, mean=scaling.mean * float(weight.mean()))
-        weight = weight / weight.mean()
-    facts.scalings[name] = scaling
-    relation = Relation(name, merged.matrix(weight, n, directed), directed)
-    facts.relations.append(_facts(relation, merged.amount, scaling, rules.scale))
+def _weighted(name: str, rows: EdgeRows, n: int, directed: bool, scale: str | None, facts: EdgeFacts) -> Relation:
+    amounts = summed(rows, n, directed)
+    facts.repeated += rows.proper - amounts.nnz
+    facts.zero += int((amounts.data == 0).sum())
+    amounts.eliminate_zeros()
+    scaling = facts.scalings[name] = Scaling.learn(amounts.data, scale)
+    relation = Relation(name, adjacency(amounts, scaling.apply(amounts.data), directed), directed)
+    told: dict[str, Any] = {"name": name, "edges": relation.n_edges, "directed": directed}
+    if amounts.nnz:
+        low, middle, high = (float(statistic(amounts.data)) for statistic in (np.min, np.median, np.max))
+        told |= {"weights": {"min": low, "median": middle, "max": high}, "scale": scaling.kind}
+        told["scale_asked"] = scale is not None
+    facts.relations.append(told)
     return relation
 
 
-def _unweighted(name: str, rows: EdgeRows, n: int, directed: bool, facts: EdgeFacts, from_edges: FromEdges) -> Relation:
-    """Every edge once, without anything to be added up."""
-    relation = Relation(name, _plain(rows, n, directed, from_edges)[0].adj, directed)
-    facts.repeated += int((rows.edge_index[0] != rows.edge_index[1]).sum()) - relation.n_edges
-    facts.scalings[name] = Scaling.learn(np.ones(min(1, relation.n_edges)), "none")
-    facts.relations.append({"name": name, "edges": relation.n_edges, "directed": directed})
-    return relation
+def summed(rows: EdgeRows, n: int, directed: bool) -> sp.csr_array:
+    """The weight of each distinct edge at [source, target], without self-loops. Those of repeated edges are added.
+
+    Unless `directed`, a - b and b - a are one edge, from the lower to the higher number. Where every edge is there
+    both ways, with one weight, that is how an undirected edge is written: it counts once.
+    """
+    proper = rows.edge_index[0] != rows.edge_index[1]
+    source, target = rows.edge_index[:, proper].astype(np.int64)
+    weight = np.ones(source.size) if rows.weight is None else rows.weight[proper]
+
+    def matrix(row: Ints, column: Ints) -> sp.csr_array:
+        return sp.coo_array((weight, (row, column)), shape=(n, n)).tocsr()
+
+    if directed:
+        return matrix(source, target)
+    if 2 * np.count_nonzero(source < target) == source.size:
+        arcs, turned = matrix(source, target), matrix(target, source)
+        same = np.array_equal(arcs.indptr, turned.indptr) and np.array_equal(arcs.indices, turned.indices)
+        if same and np.allclose(arcs.data, turned.data, rtol=1e-9, atol=0):
+            return sp.triu(arcs, format="csr")
+    return matrix(np.minimum(source, target), np.maximum(source, target))
 
 
-def _checked(rows: EdgeRows, rules: EdgeRules) -> EdgeRules:
-    if rules.repeated not in (None, *REPEATED):
-        raise FewnodeError(f"repeated edges: found {rules.repeated!r}, expected {', '.join(REPEATED)}")
-    if rules.repeated == "count" and rows.weight is not None:
-        raise FewnodeError("repeated edges are counted or their weights are summed: leave out the weights, or sum them")
-    if rules.scale is not None:
-        Scaling.learn(np.zeros(0), rules.scale)
-    if not isinstance(rules.directed, bool):
-        names = rows.names if rows.kind is not None else ()
-        for name in rules.directed:
-            if name not in names:
-                shown = ", ".join(names[:12]) or "no kinds of edges"
-                raise FewnodeError(f"unknown relation {name!r}{closest(name, names)}; there are {shown}")
-    if is_plain(replace(rows, kind=None), rules):
-        _need_no_weights(rules)
-    default = "once" if rows.weight is None and rows.fade is None else "sum"
-    return rules._replace(repeated=rules.repeated or default)
+def adjacency(amounts: sp.csr_array, weight: Weights, directed: bool) -> sp.csr_array:
+    """The matrix of a relation from what `summed` gave, with these weights instead of the amounts."""
+    least = np.finfo(np.float32).tiny  # what is rounded to 0 would be no edge
+    arcs = sp.csr_array((np.maximum(weight.astype(np.float32), least), amounts.indices, amounts.indptr), amounts.shape)
+    return arcs.T.tocsr() if directed else (arcs + arcs.T).tocsr()
 
 
-def _need_no_weights(rules: EdgeRules) -> None:
-    """Refuse what is said about weights where edges have none."""
-    if rules.scale not in (None, "none"):
-        raise FewnodeError(f"there are no weights to scale by {rules.scale!r}: name their column, --weight")
-    if rules.repeated == "sum":
-        raise FewnodeError("there are no weights to sum: name their column, --weight, or say --repeated count")
-
-
-def _check_amounts(weight: Weights | None) -> None:
-    if weight is None:
+def _by_kind(rows: EdgeRows) -> Iterator[tuple[str, EdgeRows]]:
+    if rows.kind is None:
+        yield UNNAMED, rows
         return
-    odd = unfit(weight)
-    if odd.any():
+    order = np.argsort(rows.kind, kind="stable")
+    end = np.cumsum(np.bincount(rows.kind, minlength=len(rows.names)))
+    for place, name in enumerate(rows.names):
+        own = order[end[place - 1] if place else 0 : end[place]]
+        yield name, EdgeRows(rows.edge_index[:, own], None if rows.weight is None else rows.weight[own])
+
+
+def _check(rows: EdgeRows, directed: Directed, scale: str | None) -> None:
+    check_scale(scale)
+    if rows.weight is None and scale not in (None, "none"):
+        raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, --weight")
+    if rows.weight is not None and (odd := unfit(rows.weight)).any():
         place = int(np.argmax(odd))
-        raise FewnodeError(f"edge {place}: its weight is {weight[place]}, expected a number from 0 on")
+        raise FewnodeError(f"edge {place}: its weight is {rows.weight[place]}, expected a number from 0 on")
+    if len(rows.names) > MAX_KINDS:
+        raise FewnodeError(f"{len(rows.names):,} kinds of edges, at most {MAX_KINDS:,} are kept apart; join the rarest")
+    if isinstance(directed, bool):
+        return
+    for name in directed:
+        if name not in rows.names:
+            shown = ", ".join(rows.names[:12]) or "no kinds of edges"
+            raise FewnodeError(f"unknown relation {name!r}{closest(name, rows.names)}; there are {shown}")
 
 
 def rewired(graph: Graph, kept: NDArray[np.bool_], x: Attributes, added: Ints, gone: Ints, directed: bool) -> Graph:
@@ -273,67 +271,3 @@ def _with_ones(relation: Relation, edges: Ints, weight: NDArray[np.float32], add
     values = np.concatenate([weight, np.ones(new.shape[1], np.float32)])
     adj = sp.coo_array((values, (every[1], every[0])), shape=(n, n)).tocsr()
     return replace(relation, adj=adj)
-
-
-# --- kinds --------------------------------------------------------------------------------------------------------
-
-
-def _by_kind(rows: EdgeRows) -> list[tuple[str, EdgeRows]]:
-    if rows.kind is None:
-        return [(UNNAMED, rows)]
-    found = []
-    small = rows.kind.astype(np.int8)  # there are MOST at most
-    for place, name in enumerate(rows.names):
-        chosen = np.flatnonzero(small == place)
-        weight, fade = (None if each is None else each[chosen] for each in (rows.weight, rows.fade))
-        found.append((name, EdgeRows(rows.edge_index[:, chosen], weight, fade=fade)))
-    return found
-
-
-def _without_rare(rows: EdgeRows) -> tuple[EdgeRows, list[str]]:
-    """The rarest kinds joined into one, if there are more than `MOST`; and their names."""
-    if rows.kind is None or len(rows.names) <= MOST:
-        return rows, []
-    counts = np.bincount(rows.kind, minlength=len(rows.names))
-    common = np.sort(np.argsort(-counts, kind="stable")[: MOST - 1])
-    place = np.full(len(rows.names), MOST - 1)
-    place[common] = np.arange(MOST - 1)
-    rare = [name for name, at in zip(rows.names, place, strict=True) if at == MOST - 1]
-    kept = [rows.names[i] for i in common]
-    others = OTHERS if OTHERS not in kept else f"{OTHERS} kinds"
-    return EdgeRows(rows.edge_index, rows.weight, place[rows.kind], (*kept, others), rows.fade), rare
-
-
-def _inverses_once(relations: Sequence[tuple[Relation, Ints]], n: int, facts: EdgeFacts) -> list[Relation]:
-    """A relation that has the edges of an earlier one the other way round is only named there."""
-    found: list[tuple[Relation, Ints]] = []
-    for relation, arcs in relations:
-        inverse = (i for i, (each, theirs) in enumerate(found) if _are_inverse(each, theirs, relation, arcs, n))
-        at = next(inverse, None)
-        if at is None:
-            found.append((relation, arcs))
-            continue
-        first, theirs = found[at]
-        found[at] = replace(first, inverse=relation.name), theirs
-        facts.relations = [each for each in facts.relations if each["name"] != relation.name]
-        next(each for each in facts.relations if each["name"] == first.name)["inverse"] = relation.name
-    return [relation for relation, _ in found]
-
-
-def _are_inverse(one: Relation, arcs: Ints, other: Relation, others: Ints, n: int) -> bool:
-    if one.directed != other.directed or one.inverse is not None or not 0 < one.adj.nnz == other.adj.nnz:
-        return False
-    if not np.array_equal(np.unique(arcs[0] * n + arcs[1]), np.unique(others[1] * n + others[0])):
-        return False
-    turned = other.adj.T.tocsr() if other.directed else other.adj
-    turned.sort_indices()
-    return bool(np.allclose(turned.data, one.adj.data, rtol=1e-5))
-
-
-def _facts(relation: Relation, amount: Weights, scaling: Scaling, asked: str | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": relation.name, "edges": relation.n_edges, "directed": relation.directed}
-    if amount.size:
-        low, middle, high = (float(each(amount)) for each in (np.min, np.median, np.max))
-        facts |= {"weights": {"min": low, "median": middle, "max": high}, "scale": scaling.kind}
-        facts["scale_asked"] = asked is not None
-    return facts

@@ -7,7 +7,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +19,12 @@ from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
-from fewnode.model.fitted_method import FittedMethod
-from fewnode.recognition.base_bias import fit_base_bias
 from fewnode.recognition.calibration import (
     DOUBT,
     MODES,
     NO_TEMPERATURE,
     TASKS,
     CalibrationPrior,
-    Temperature,
     accuracy_by_shots,
     calibration_tasks,
     fit_temperature,
@@ -119,7 +115,7 @@ def calibrate(
     if not isinstance(method, Prototypical):
         history = getattr(method, "history_", None)
         validated = {str(shot): history.best.accuracy} if history else {}
-        return {"temperature": None, "membership": None, "validated": validated, "base_bias": {}}
+        return {"temperature": None, "membership": None, "validated": validated}
     unseen = calibration_tasks(valid.members, way)
     members = valid.members if method.learns_classes else [*train.members, *valid.members]
     prior: CalibrationPrior | None = getattr(method, "prior", None)
@@ -140,10 +136,7 @@ def calibrate(
     temperature = {
         mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt)) for mode, given in answers.items()
     }
-    sure = {mode: Temperature(**each) for mode, each in temperature.items()}
-    fitted = FittedMethod(type(method).__name__, method, sure)
     return {
-        "base_bias": fit_base_bias(partial(fitted.predict_tasks, graph), train.members, valid.members, way),
         "temperature": temperature,
         "membership": asdict(method.membership) if method.membership else None,
         "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),

@@ -39,7 +39,6 @@ from fewnode.recognition.prepared import PreparedSupport
 from fewnode.recognition.prototypes import Explanation, Prototypical
 
 NO_DESCRIPTIONS: Mapping[Hashable, Attributes] = MappingProxyType({})
-NO_BIAS: Mapping[Hashable, float] = MappingProxyType({})
 NO_REJECTED: Mapping[Hashable, Nodes] = MappingProxyType({})
 NONE = "none of these"
 """The label of a node that looks like none of the classes."""
@@ -58,15 +57,13 @@ class Recogniser:
         support: Nodes,
         support_y: Labels,
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-        bias: Mapping[Hashable, float] = NO_BIAS,
         several: bool = False,
         rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> None:
         """`network` is what the caller means by nodes, `graph` the same as the method reads it.
 
-        `described` are rows of attributes that stand for classes, too, or alone. `bias` is added to the log-probability
-        of some classes. If `several`, a support node may be in several classes: that is for `IndependentClasses`.
-        `rejected`: for some classes, nodes that are not in them.
+        `described` are rows of attributes that stand for classes, too, or alone. If `several`, a support node may be
+        in several classes: that is for `IndependentClasses`. `rejected`: for some classes, nodes that are not in them.
         """
         self.fitted, self.network, self.graph = fitted, network, graph
         self._method = fitted.method
@@ -75,7 +72,6 @@ class Recogniser:
         self.classes = classes([*label_list(support_y), *described])
         self.support, self._support_y = support_rows(self.network, support, support_y, self.classes, several)
         self._described = self._rows_of(described)
-        self._bias = np.array([bias.get(name, 0.0) for name in self.classes])
         self.rejected = self._checked_rejected(rejected)
         self._remembered: dict[str, Any] = {}
 
@@ -170,8 +166,7 @@ class Recogniser:
         if len(self.classes) == 1:
             return np.ones((asked.size, 1), np.float32)
         if transductive or not isinstance(self._method, Prototypical):
-            found = self.fitted.predict_tasks(self.graph, [self.task(asked)], transductive)[0]
-            return biased(found, self._bias) if self._bias.any() else found
+            return self.fitted.predict_tasks(self.graph, [self.task(asked)], transductive)[0]
         return self._alone(self._method, self.graph, asked)
 
     def _alone(self, method: Prototypical, graph: Graph, asked: Ints) -> Probabilities:
@@ -180,8 +175,7 @@ class Recogniser:
         if len(self.classes) == 1 or prepared is None:
             return np.ones((asked.size, 1), np.float32)
         fitted = replace(self.fitted, method=method)
-        found = fitted.tempered(graph, method.answer(graph, prepared, asked), self.task(asked), prepared=prepared)
-        return biased(found, self._bias) if self._bias.any() else found
+        return fitted.tempered(graph, method.answer(graph, prepared, asked), self.task(asked), prepared=prepared)
 
     # --- what was rejected ---
 

@@ -21,7 +21,7 @@ from fewnode.errors import FewnodeError, warn_unused
 from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, Ints
 from fewnode.machine.files import write_text
-from fewnode.model.recogniser import DIGITS, NO_BIAS, NO_DESCRIPTIONS, NO_REJECTED, Recogniser
+from fewnode.model.recogniser import DIGITS, NO_DESCRIPTIONS, NO_REJECTED, Recogniser
 from fewnode.model.recogniser import NONE as NONE
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.predict import prediction_tables as tables
@@ -224,13 +224,12 @@ class Answerer:
         support: Nodes,
         labels: Sequence[str],
         described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-        bias: Mapping[Hashable, float] = NO_BIAS,
         multi_label: bool = False,
         rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
     ) -> None:
-        """`bias` is added to the log-probability of some classes; `rejected` are nodes that are not in some."""
+        """`rejected`: for some classes, nodes that are not in them."""
         self.data = data = as_dataset(data)
-        self.recogniser = model.recogniser(data, support, labels, described, bias, multi_label, rejected)
+        self.recogniser = model.recogniser(data, support, labels, described, multi_label, rejected)
         self.nodes: list[int] = self.recogniser.support.tolist()
         self.classes = [str(name) for name in self.recogniser.classes]
         self.support = [(data.node_name(node), label) for node, label in zip(self.nodes, labels, strict=True)]
@@ -350,8 +349,8 @@ def recognise(
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
     What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
     `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is
-    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by at most 50 of its labelled
-    nodes.
+    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by as many of its labelled
+    nodes as the largest new class has.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -363,15 +362,14 @@ def recognise(
     network = as_dataset(data)
     given = Definitions.of(network, classes)
     model = model or untrained(network)
-    bias = NO_BIAS
     if with_base:
-        given, bias = joined_by_base(network, given, model)
+        given = joined_by_base(network, given, model.seed)
     asked = np.flatnonzero(claimable(network, given.support)) if query is None else query
     others = left_out(network, given.support) if query is None else ""
     if multi_label and (with_base or proportions):
         raise FewnodeError("several classes a node: each is judged on its own; leave out with_base and proportions")
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold, "proportions": proportions}
-    more = (given.rows, bias, multi_label, given.rejected)
+    more = (given.rows, multi_label, given.rejected)
     answerer = Answerer(model, network, given.support, given.labels, *more)
     told = filter(None, [others, blank(network, answerer.recogniser.rows(asked))])
     if remarks := [*given.remarks, *answerer.remarks, *unused_edges(model, network), *told]:

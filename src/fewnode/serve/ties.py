@@ -20,36 +20,32 @@ from fewnode.serve.state import Tie
 
 def tie_of(data: Dataset, source: str, target: str, kind: str | None, weight: float | None) -> tuple[Tie, float]:
     """The one form of an edge of a kind, and its amount. What the network cannot hold is refused."""
-    relation, turned = _relation(data.graph, kind)
+    relation = _relation(data.graph, kind)
     if weight is not None and not relation.weighted:
         raise FewnodeError(f"edges of kind {relation.name!r} have no weights; leave out the weight")
-    ends = (target, source) if turned else (source, target)
-    if not relation.directed:
-        ends = (min(ends), max(ends))
+    ends = (source, target) if relation.directed else (min(source, target), max(source, target))
     if ends[0] == ends[1]:
         raise FewnodeError(f"an edge from {source!r} to itself says nothing")
     usual = float(_scaling(data, relation).invert(np.ones(1))[0])
     return (*ends, relation.name), float(usual if weight is None else weight)
 
 
-def _relation(graph: Graph, kind: str | None) -> tuple[Relation, bool]:
-    """The relation of that name, and whether it is the inverse of the one that is stored."""
+def _relation(graph: Graph, kind: str | None) -> Relation:
     if not graph.relations:
         raise FewnodeError("the network has neither weights nor kinds of edges, so new edges cannot have them")
-    names = [name for each in graph.relations for name in (each.name, each.inverse) if name is not None]
+    relations = {relation.name: relation for relation in graph.relations}
     if kind is None:
-        if len(graph.relations) > 1:
-            raise FewnodeError(f"an edge with a weight needs a kind: {', '.join(names)}")
-        return graph.relations[0], False
-    for each in graph.relations:
-        if kind in (each.name, each.inverse):
-            return each, kind == each.inverse
-    raise FewnodeError(f"unknown kind of edge {kind!r}{closest(kind, names)}; there are {', '.join(names)}")
+        if len(relations) > 1:
+            raise FewnodeError(f"an edge with a weight needs a kind: {', '.join(relations)}")
+        return graph.relations[0]
+    if kind not in relations:
+        raise FewnodeError(f"unknown kind of edge {kind!r}{closest(kind, relations)}; there are {', '.join(relations)}")
+    return relations[kind]
 
 
 def _scaling(data: Dataset, relation: Relation) -> Scaling:
     stored: Mapping[str, Any] = data.encoding or {}
-    return (EdgeMemory.from_json(stored.get("edges")).scalings or {}).get(relation.name, Scaling("none"))
+    return EdgeMemory.from_json(stored.get("edges")).scalings.get(relation.name, Scaling("none"))
 
 
 def tied(graph: Graph, data: Dataset, ties: Mapping[Tie, float], place: Mapping[str, int]) -> Graph:

@@ -16,7 +16,6 @@ MAX_COUNT = 1 << 24
 """Attributes, ways, shots, classes."""
 MAX_CONSTANT = 1e12
 """Of a calibration: a larger one was fitted to rounding errors."""
-MAX_BIAS = 100.0
 """On a log-probability."""
 
 Check: TypeAlias = Callable[[Any, str], None]
@@ -136,7 +135,6 @@ _TRAINED = {
     "temperature": maybe(record({"inductive": CONSTANTS, "transductive": CONSTANTS})),
     "membership": maybe(CONSTANTS),
     "validated": table(number(0, 1)),
-    "base_bias": record(dict.fromkeys(("1?", "3?", "5?"), number(-MAX_BIAS, MAX_BIAS))),
     "seconds": number(0, 1e12),
     "threads": whole(1),
     "versions": table(TEXT),
@@ -211,7 +209,7 @@ _DATASET = {
     "split": record({"train": _IDS, "valid": _IDS, "test": _IDS}),
     "info": record({"extended?": listed(IS_TABLE)}, more=True),
     "encoding": maybe(record(_ENCODING, more=True)),
-    "relations?": listed(record({"name": TEXT, "directed": FLAG, "inverse": maybe(TEXT), "alone": FLAG}), 1000),
+    "relations?": listed(record({"name": TEXT, "directed": FLAG, "alone": FLAG}), 1000),
     "kind_names?": listed(TEXT, 1000),
 }
 

@@ -28,7 +28,7 @@ def graph_arrays(graph: Graph) -> tuple[dict[str, NDArray[Any]], list[dict[str, 
     told = []
     for i, relation in enumerate(graph.relations):
         alone = _is_same(relation.adj, graph.adj)  # the only relation is its own sum
-        told.append({"name": relation.name, "directed": relation.directed, "inverse": relation.inverse, "alone": alone})
+        told.append({"name": relation.name, "directed": relation.directed, "alone": alone})
         arrays |= {} if alone else _places(f"relation.{i}", relation.adj, relation.weighted)
     return arrays, told
 
@@ -43,12 +43,7 @@ def graph_of(
     if x is None:
         x = checked_csr(arrays["x.data"], arrays["x.indices"], arrays["x.indptr"], (n, width))
     relations = tuple(
-        Relation(
-            each["name"],
-            adj if each["alone"] else _matrix(f"relation.{i}", arrays, n),
-            each["directed"],
-            each["inverse"],
-        )
+        Relation(each["name"], adj if each["alone"] else _matrix(f"relation.{i}", arrays, n), each["directed"])
         for i, each in enumerate(told)
     )
     return Graph(adj, x, home, relations=relations)
