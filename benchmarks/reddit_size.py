@@ -18,7 +18,7 @@ from fewnode.bench.networks import SIZES, network
 from fewnode.bench.run import resident
 from fewnode.episodes import EpisodeSampler
 from fewnode.methods.gpn import GPN
-from fewnode.storage.checkpoint import Checkpoints
+from fewnode.train import Journal
 
 
 def main() -> None:
@@ -35,9 +35,9 @@ def main() -> None:
     train, valid = (EpisodeSampler(data, part, 5, 5) for part in ("train", "valid"))
     steps: list[float] = []
     start = time.perf_counter()
-    report = Checkpoints(listener=lambda part, episode, loss, history: steps.append(time.perf_counter() - start))
+    report = Journal(on_step=lambda step, loss, history: steps.append(time.perf_counter() - start))
     model = GPN(episodes=arguments.episodes, patience=1000)
-    model.fit(data.graph, train, valid, report)
+    model.fit_in_steps(data.graph, train, valid, report)
     seconds = time.perf_counter() - start
     found = {
         "episodes": model.history_.done,

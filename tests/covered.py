@@ -12,7 +12,7 @@ from sizes import keep_figures
 
 OVERALL, STRICT = 95, 100
 STRICTLY = re.compile(
-    r"fewnode/(files|io|sheets|delimited|errors|manifest|plugins|signing|predictions|experiment/(grid|ledger)"
+    r"fewnode/(files|io|sheets|delimited|errors|manifest|plugins|predictions|experiment/(grid|ledger)"
     r"|serve/(auth|bodies|store|admission)"
     r"|datasets/(arrow|amazon|columns|dblp|decoding|dump|beside|fewshot_mat|lines|literal|npz|reddit|splits|stream|text_tables|bag"
     r"|tables|extend|remarks|nodes|rows|edges|labels|roles|encode|standardise|source|vocabulary))\.py$"

@@ -19,7 +19,7 @@ LAYERS = [
     {"method"},
     {"scoring"},
     {"evaluation", "gpn", "train"},
-    {"monitoring", "storage"},
+    {"storage"},
     {"engine"},
     {"datasets", "represent"},
     {"classes", "recognition"},

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fewnode.adam import Adam
+from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.graph import Graph
 from fewnode.machine.team import ALONE, Gradients, Team
 from fewnode.seeds import seeded as seeded
 
@@ -51,8 +53,11 @@ class Point:
 
 @dataclass
 class History:
+    """The validations so far. A training that tries several rates of dropout has a `part`, and a history, for each."""
+
     points: list[Point] = field(default_factory=list)
     stopped: bool = False
+    part: str = ""
 
     @property
     def best(self) -> Point:
@@ -65,29 +70,41 @@ class History:
         return self.points[-1].episode if self.points else 0
 
 
-class Journal:
-    """Who is told of each step. This one keeps nothing; `checkpoint.Checkpoints` keeps what is continued from."""
+OnStep: TypeAlias = Callable[[int, float, History], None]
+"""Told once of each step: its number from 1, its loss, and the history with the validation that it ends with, if any.
 
-    def report(self, episode: int, loss: float, history: History) -> None:
-        """Episode by episode, and once more after a validation."""
+What it raises ends the training.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """Who is told of each step of a training. This one keeps nothing; `Checkpoints` keeps what is continued from."""
+
+    on_step: OnStep = lambda step, loss, history: None
+    part: str = ""
+    """Of a training that has several."""
 
     def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
         """Bring both to where a training was left; its history, and the weights that validated best."""
-        return History(), weights_of(model)
+        return History(part=self.part), weights_of(model)
 
     def save(self, model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor]) -> None:
         """All that `resume` needs."""
 
     def within(self, part: str) -> Self:
         """The journal of one part of a training that has several."""
-        return self
-
-    def agreeing(self, settings: Mapping[str, Any]) -> Self:
-        """One that continues no training of other settings."""
-        return self
+        return replace(self, part=part)
 
 
 QUIET = Journal()
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """A method that is trained step by step: it can be followed, and continued where it was left."""
+
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
 
 
 def meta_train(
@@ -113,8 +130,8 @@ def meta_train(
             except Diverged:
                 model.load_state_dict(best)
                 raise
-            if team.leads:
-                journal.report(t + 1, losses[-1], history)
+            if team.leads and t + 1 < stop:
+                journal.on_step(t + 1, losses[-1], history)
         accuracy = team.agree(validate() if team.leads else 0.0)
         history.points.append(Point(stop, float(np.mean(losses)), accuracy))
         if history.best.episode == stop:
@@ -122,7 +139,7 @@ def meta_train(
         history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
         if team.leads:
             journal.save(model, optimizer, history, best)
-            journal.report(stop, losses[-1], history)
+            journal.on_step(stop, losses[-1], history)
     if schedule.keep == "best":
         model.load_state_dict(best)
     model.eval()

@@ -255,7 +255,7 @@ def test_a_fault_in_a_save(planted: Dataset, tmp_path: Path) -> None:
         assert ended != 0 or (name, place) == ("replace", 4), "there are three renames"
         if not (out / "model.json").exists():
             model.save(out)
-        assert sorted(p.name for p in out.iterdir()) == ["README.md", "model.json", "model.safetensors"]
+        assert sorted(p.name for p in out.iterdir()) == ["model.json", "model.safetensors"]
         assert load_model(out).method == "propagation"
 
 

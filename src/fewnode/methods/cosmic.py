@@ -17,7 +17,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.methods.probe import LinearProbe, ReadGraph, check_training
 from fewnode.methods.subgraphs import Parts, Subgraphs, normalised
-from fewnode.train import QUIET, Journal, Schedule, by_autograd
+from fewnode.train import Journal, Schedule, by_autograd
 
 _CUT: WeakKeyDictionary[Graph, dict[int, Subgraphs]] = WeakKeyDictionary()
 
@@ -73,7 +73,7 @@ class Cosmic(LinearProbe):
             known[self.subgraph] = Subgraphs(graph, self.subgraph)
         return known[self.subgraph]
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Cosmic:
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> Cosmic:
         """Learn from episodes of training classes."""
         train[0]  # without base classes it says so
         module = self._begin(graph, self.build)

@@ -18,7 +18,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.methods.graph_views import EdgeDropping, View
 from fewnode.methods.probe import LinearProbe, ReadGraph, check_training, leading_directions
-from fewnode.train import QUIET, Journal, Schedule, by_autograd
+from fewnode.train import Journal, Schedule, by_autograd
 
 MIN_BATCH = 2
 SLOPE = 0.25
@@ -74,7 +74,7 @@ class Grace(LinearProbe):
                 f"expected above 0, at least {MIN_BATCH} and at least 1"
             )
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Grace:
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> Grace:
         """Learn from the graph; training classes are not looked at."""
         if graph.n < MIN_BATCH:
             raise FewnodeError("a network of one node has nothing to tell it from; GRACE needs at least two")

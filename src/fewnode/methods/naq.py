@@ -18,7 +18,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import undirected
 from fewnode.methods.probe import LinearProbe, ReadGraph, check_training, leading_directions
 from fewnode.methods.similar_nodes import Similarities, cosines, most_similar, personalised_pagerank
-from fewnode.train import QUIET, Journal, Schedule, by_autograd
+from fewnode.train import Journal, Schedule, by_autograd
 
 SIMILARITIES = ("attributes", "diffusion")
 TERMS = 100
@@ -76,7 +76,7 @@ class NaQ(LinearProbe):
         if not 0 < self.alpha < 1:
             raise FewnodeError(f"alpha is {self.alpha}, expected a probability between 0 and 1")
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> NaQ:
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> NaQ:
         """Learn from the graph; training classes are not looked at."""
         module = self._begin(graph, self.build)
         module.directions.copy_(leading_directions(self.attributes_.of(graph), self.rank, self.seed))

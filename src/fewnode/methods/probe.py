@@ -29,7 +29,7 @@ from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
 from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import adopt
-from fewnode.train import VALID_TASKS, History, Journal, Schedule, meta_train, seeded
+from fewnode.train import QUIET, VALID_TASKS, History, Journal, Schedule, meta_train, seeded
 
 Module = TypeVar("Module", bound=nn.Module)
 MAX_WIDTH, MAX_STEPS = 4096, 1_000_000
@@ -80,6 +80,12 @@ class LinearProbe:
         """Refuse options that cannot be."""
         if not 0 < self.c < math.inf:
             raise FewnodeError(f"c is {self.c}, expected a number above 0")
+
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Self:
+        return self.fit_in_steps(graph, train, valid, QUIET)
+
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> Self:
+        raise NotImplementedError
 
     def _read(self, graph: Graph) -> ReadGraph:
         return ReadGraph(CSR.of(normalised(graph, np.float32)), operand(self.attributes_.of(graph)))

@@ -37,7 +37,7 @@ from fewnode.recognition.calibration import (
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.train import Journal
+from fewnode.train import Journal, Stepwise
 
 
 class TaskShape(NamedTuple):
@@ -54,27 +54,37 @@ def fit_method(
     data: Dataset,
     graph: Graph,
     shape: TaskShape,
-    settings: Mapping[str, Any],
     journal: Journal,
     team: Team,
 ) -> dict[str, Any] | None:
     """Train a method on the base classes; what is to be kept of it with the model. None for those who only help.
 
-    `graph` is as the method reads it. `settings` are what a training that is resumed must agree on.
+    `graph` is as the method reads it.
     """
     train, valid = base_tasks(data, shape, getattr(method, "needs_base", True))
     start = time.perf_counter()
-    known = inspect.signature(method.fit).parameters
-    more: dict[str, Any] = {"team": team} if "team" in known else {}
-    if "journal" in known:
-        agreed = {**settings, "data": data.sha256, "threads": torch.get_num_threads()}
-        agreed |= {"workers": team.size} if team.size > 1 else {}
-        more["journal"] = journal.agreeing(agreed)
-    method.fit(graph, train, valid, **more)
+    if isinstance(method, Stepwise):
+        more = {"team": team} if "team" in inspect.signature(method.fit_in_steps).parameters else {}
+        method.fit_in_steps(graph, train, valid, journal, **more)
+    else:
+        method.fit(graph, train, valid)
     if not team.leads:
         return None
     found = calibrate(method, data, graph, train, valid, shape.way, shape.shot)
     return {**training_record(method, data, graph), **found, "seconds": time.perf_counter() - start}
+
+
+def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
+    """What a notebook shows of a model: the record that is kept with it, in a few lines."""
+    if not trained:
+        return {"fitted": "not yet"}
+    accuracy = ", ".join(f"{100 * value:.1f} % with {shots}" for shots, value in trained["validated"].items())
+    return {
+        "fitted": f"on {trained['data']['name']}, {trained['data']['nodes']:,} nodes, in {trained['seconds']:.1f} s",
+        "base classes": f"{len(trained['classes']['train'])} training, {len(trained['classes']['valid'])} validation",
+        "validation accuracy": f"{accuracy} labels a class" if accuracy else None,
+        "none of these": "can be told" if trained["membership"] else "cannot be told",
+    }
 
 
 def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:

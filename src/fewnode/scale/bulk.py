@@ -151,7 +151,7 @@ def _answerer(stage: Answers) -> Answerer:
         importance, given = torch.zeros(bulk.n), np.array(bulk.support)
         importance[given] = method.engine(data.graph, method.networks_).embed(method.networks_, given)[1]
         method.remember(data.graph, z, importance)
-    elif not method.remembers(data.graph) and not recall(bulk.run, model, data):
+    elif not method.remembers(data.graph) and not recall(model, data):
         method.remember(data.graph, as_tensor(_rows(_own_embedding(bulk))), torch.zeros(bulk.n))
     return _asked(bulk, model, data)
 
@@ -204,12 +204,14 @@ def _own_embedding(bulk: Bulk) -> Path:
 def _embed(
     bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
 ) -> None:
-    """z of all nodes by GPN+ as a file, unless the run has it."""
-    if recall(bulk.run, model, data) or _own_embedding(bulk).exists():
+    """z of all nodes by GPN+ as a file, unless this process or an earlier one has kept it for this machine."""
+    known = recall(model, data)
+    if _own_embedding(bulk).exists() or (known and runner is here):
         return
     method: GPNPlus = model.method_
     folder = bulk.work / "views"
-    method.workspace = Workspace.of(data.graph, folder, model.all_settings(), bulk.limit, runner, report)
+    if not known:
+        method.workspace = Workspace.of(data.graph, folder, model.all_settings(), bulk.limit, runner, report)
     z, _ = method.embedding(data.graph)
     write_safetensors(_own_embedding(bulk), {"h": z.numpy()})
     clear_blocks(folder)

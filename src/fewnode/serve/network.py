@@ -72,8 +72,8 @@ class ServedNetwork:
         if z is not None and of_all is not None:
             self.model.method_.of_all = (of_all.model.method_, of_all.data.graph)
             self.model.remember(data.graph, z, z.new_zeros(data.graph.n))
-        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
-            keep(home, self.model, data)
+        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
+            keep(self.model, data)
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes
         self._making, self._views = threading.Lock(), views
         self.views_are_kept = False
