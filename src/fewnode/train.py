@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, TypeAlias, runtime_checkable
+from typing import Self, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fewnode.adam import Adam
-from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
 from fewnode.machine.team import ALONE, Gradients, Team
 from fewnode.seeds import seeded as seeded
 
@@ -53,11 +51,9 @@ class Point:
 
 @dataclass
 class History:
-    """The validations so far. A training that tries several rates of dropout has a `part`, and a history, for each."""
-
     points: list[Point] = field(default_factory=list)
     stopped: bool = False
-    part: str = ""
+    part: str = ""  # of a training that has several, such as one for each rate of dropout
 
     @property
     def best(self) -> Point:
@@ -71,19 +67,15 @@ class History:
 
 
 OnStep: TypeAlias = Callable[[int, float, History], None]
-"""Told once of each step: its number from 1, its loss, and the history with the validation that it ends with, if any.
-
-What it raises ends the training.
-"""
+"""Told once of each step: its number, its loss, the history with the validation after it. What it raises ends all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Journal:
-    """Who is told of each step of a training. This one keeps nothing; `Checkpoints` keeps what is continued from."""
+    """Who is told of a training, or a part of it. This one keeps nothing; `Checkpoints` keeps what is continued from."""
 
     on_step: OnStep = lambda step, loss, history: None
     part: str = ""
-    """Of a training that has several."""
 
     def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
         """Bring both to where a training was left; its history, and the weights that validated best."""
@@ -98,13 +90,6 @@ class Journal:
 
 
 QUIET = Journal()
-
-
-@runtime_checkable
-class Stepwise(Protocol):
-    """A method that is trained step by step: it can be followed, and continued where it was left."""
-
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
 
 
 def meta_train(

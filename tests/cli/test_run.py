@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
 from sizes import begun, in_child, kill_once
@@ -516,7 +516,7 @@ def test_a_run_of_ones_own_method_is_read_by_who_names_it(
     fewnode, dataset_dir: Path, tmp_path: Path, command: str
 ) -> None:
     mine = f"{Path(__file__).parents[2] / 'examples' / 'my_method.py'}:MyMethod"
-    (tmp_path / "support.csv").write_text("node,class\n0,a\n30,b\n")
+    (tmp_path / "support.csv").write_text("node,class\nnode-0,a\nnode-30,b\n")
     trained = fewnode("train", "--data", dataset_dir, "--method", mine, "--way", 3, "--out", tmp_path / "run", "-q")
     assert trained.code == 0, trained.err
     predicting = ("--support", tmp_path / "support.csv", "--all", "--out", tmp_path / "p.csv")

@@ -513,7 +513,7 @@ def test_nothing_in_a_file_runs(small: Dataset, kept: Path, tmp_path: Path, figu
             with suppress(FewnodeError):
                 read()
         shutil.rmtree(tmp_path / str(number))
-    forge = {"method": f"{tmp_path}/evil.py:Evil", "plugin": {"files": {"evil": "0" * 64}, "signature": "0" * 64}}
+    forge = {"method": f"{tmp_path}/evil.py:Evil"}
     (tmp_path / "evil.py").write_text(f"open({str(canary)!r}, 'w')\nclass Evil: fit = predict_proba = print\n")
     refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", forge)))
     assert not canary.exists()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ from fewnode.recognition.calibration import (
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.train import Journal, Stepwise
+from fewnode.train import Journal
 
 
 class TaskShape(NamedTuple):
@@ -47,6 +47,13 @@ class TaskShape(NamedTuple):
     shot: int
     query: int
     seed: int
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """A method that is trained step by step: it can be followed, and continued where it was left."""
+
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
 
 
 def fit_method(
