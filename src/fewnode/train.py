@@ -72,7 +72,7 @@ OnStep: TypeAlias = Callable[[int, float, History], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Journal:
-    """Who is told of a training, or a part of it. This one keeps nothing; `Checkpoints` keeps what is continued from."""
+    """Who is told of a training, or of a part of it. This one keeps nothing to continue from; `Checkpoints` does."""
 
     on_step: OnStep = lambda step, loss, history: None
     part: str = ""

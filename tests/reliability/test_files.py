@@ -34,6 +34,7 @@ import torch
 from safetensors.numpy import save as safetensors_bytes
 
 from fewnode.classes.definitions import read_support
+from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.info import describe, statistics
@@ -43,7 +44,6 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.protocols.tune import read_options
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
@@ -485,7 +485,7 @@ def doors(folder: Path, data: Dataset, blob: bytes) -> Iterator[Callable[[], obj
     yield lambda: read_support(folder / "t.csv", data)
     yield lambda: read_pool(folder / "p.jsonl", data)
     yield lambda: read_grid(folder / "g.toml")
-    yield lambda: read_options(folder / "g.toml")
+    yield lambda: read_tuned(folder / "g.toml")
     for name in ("t.csv", "t.csv.gz", "t.jsonl", "t.parquet"):
         yield lambda name=name: read_tables(folder / name, folder / name)  # type: ignore[misc]
     for kind, read in (("model", load_model), ("dataset", load_dataset)):

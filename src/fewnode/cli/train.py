@@ -355,15 +355,19 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
         raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
 
 
-def _tuned(path: Path, method: str) -> dict[str, Any]:
-    """The options of a file that `fewnode tune --out` wrote."""
+def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
+    """The method and the options of a file that `fewnode tune --out` wrote."""
     from fewnode.machine.files import one_line, read_text
 
     try:
         found = json.loads(read_text(path, MAX_TUNED_BYTES))
-        name, options = str(found["method"]), dict(found["options"])
+        return str(found["method"]), dict(found["options"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
+
+
+def _tuned(path: Path, method: str) -> dict[str, Any]:
+    name, options = read_tuned(path)
     if name != method:
         raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
     return options
