@@ -46,7 +46,7 @@ class ServedNetwork:
     """A model and a dataset, every node embedded. Never changed: with other nodes or edges there is another one.
 
     The model is a shallow copy, since a method remembers the embedding of one graph only. One that takes long is kept
-    at `home`, so that the next start is a short one.
+    in the user's cache, so that the next start is a short one. `home` is where the state of the service is.
     """
 
     def __init__(
