@@ -24,6 +24,7 @@ from torch import nn
 from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
 from fewnode.classes.description import describe, read_classes
+from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
@@ -43,7 +44,6 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
-from fewnode.protocols.tune import read_options
 from fewnode.scoring.pools import read_pool, save_pool
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
@@ -164,7 +164,7 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["grid"] = Reader(at("g.toml", read_grid), (GRID,), 8)
     found["reported"] = Reader(at("r.toml", read_reported), (REPORTED,), 8)
     found["tuned"] = Reader(
-        at("o.toml", read_options), (b'method = "gpn"\n[options]\nlr = 0.01\nhidden = [4, 3]\n',), 8
+        at("o.json", read_tuned), (b'{"method": "gpn", "options": {"lr": 0.01, "hidden": [4, 3]}}',), 8
     )
     found["class list"] = Reader(
         at("c.txt", lambda p: choose_split(data.y, data.class_names, {"train": ["c1"], "valid": ["c2"], "test": p})),

@@ -56,8 +56,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is signed in a test is signed with a key of its own, also by the processes that it starts."""
-    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("home"))
+    """What tests keep in the user's cache goes to one of their own, also from processes that they start."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 

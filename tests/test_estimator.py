@@ -9,6 +9,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.nodes import classes
+from fewnode.train import History
 
 
 @pytest.fixture(scope="module", name="model")
@@ -122,3 +123,63 @@ def test_models_that_are_not_there(tmp_path: Path) -> None:
         load_model(tmp_path / "nowhere")
     with pytest.raises(FewnodeError, match="no model in it"):
         load_model(tmp_path)
+
+
+# --- following a training -----------------------------------------------------------------------------------------
+
+SHORT = {"way": 3, "shot": 2, "episodes": 25, "dropout": 0.5}
+
+
+def test_each_step_is_told_once_with_its_loss(planted: Dataset) -> None:
+    told: list[tuple[int, float, int]] = []
+    model = Estimator("gpn", **SHORT).fit(
+        planted, on_step=lambda step, loss, history: told.append((step, loss, history.done))
+    )
+    steps, losses, validated = zip(*told, strict=True)
+    assert steps == tuple(range(1, 26))
+    assert np.isfinite(losses).all()
+    assert validated == (*[0] * 9, *[10] * 10, *[20] * 5, 25), "the step that a validation follows is told after it"
+    points = model.trained_["history"]["points"]
+    assert [np.mean(losses[low:high]) for low, high in ((0, 10), (10, 20), (20, 25))] == pytest.approx(
+        [point["loss"] for point in points]
+    )
+
+
+def test_each_rate_of_dropout_that_is_tried_is_a_part(planted: Dataset) -> None:
+    parts: list[str] = []
+    Estimator("gpn", **{**SHORT, "episodes": 2, "dropout": "auto"}).fit(
+        planted, on_step=lambda step, loss, history: parts.append(history.part)
+    )
+    assert parts == [f"dropout-{rate}" for rate in (0.0, 0.2, 0.5) for _ in range(2)]
+
+
+@pytest.mark.parametrize("method", ["gpn", "sgc"])
+def test_what_is_raised_at_a_step_ends_the_training(method: str, planted: Dataset, tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def stop(step: int, loss: float, history: History) -> None:
+        told.append(step)
+        if step == 13:
+            raise KeyboardInterrupt
+
+    model = Estimator(method, **SHORT)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(planted, on_step=stop, checkpoints=tmp_path)
+    assert (told, model.needs_fit) == (list(range(1, 14)), True)
+    continued = Estimator(method, **SHORT).fit(
+        planted, on_step=lambda step, *_: told.append(step), checkpoints=tmp_path
+    )
+    assert told[13:] == list(range(11, 26)), "from the last validation"
+    whole = Estimator(method, **SHORT).fit(planted)
+    assert continued.trained_["history"] == whole.trained_["history"]
+    with pytest.raises(FewnodeError, match="was trained with way = 3, not 2"):
+        Estimator(method, **{**SHORT, "way": 2}).fit(planted, checkpoints=tmp_path)
+
+
+def test_nothing_is_printed_unless_asked(planted: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    Estimator("gpn", **SHORT).fit(planted)
+    assert capsys.readouterr() == ("", "")
+    Estimator("gpn", **SHORT).fit(planted, verbose=True)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "training  20/25  loss " in said.err

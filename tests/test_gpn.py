@@ -31,6 +31,7 @@ from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.nearness import nearness
 from fewnode.storage.checkpoint import Checkpoints
+from fewnode.train import QUIET, Journal
 from graphs import random_graph, weighted_graph
 
 
@@ -220,11 +221,11 @@ def test_a_batch_of_tasks_equals_the_tasks_one_by_one(planted: Dataset) -> None:
 def test_dropout_by_validation_keeps_the_rate_that_validated_best(planted: Dataset, tmp_path) -> None:
     seen: dict[str, float] = {}
 
-    def report(part: str, episode: int, loss: float, history) -> None:
+    def on_step(step: int, loss: float, history) -> None:
         if history.points:
-            seen[part] = max(point.accuracy for point in history.points)
+            seen[history.part] = max(point.accuracy for point in history.points)
 
-    model = _fit(planted, dropout="auto", journal=Checkpoints(tmp_path, listener=report))
+    model = _fit(planted, dropout="auto", journal=Checkpoints(tmp_path, on_step=on_step))
     assert set(seen) == {f"dropout-{rate}" for rate in GPN.DROPOUTS}
     assert seen[f"dropout-{model.dropout_}"] == max(seen.values()) == model.history_.best.accuracy
 
@@ -261,6 +262,6 @@ def test_a_network_without_attributes_is_refused(planted: Dataset) -> None:
         GPN().fit(bare, sampler, sampler)
 
 
-def _fit(data: Dataset, journal: Checkpoints | None = None, **options: object) -> GPN:
+def _fit(data: Dataset, journal: Journal = QUIET, **options: object) -> GPN:
     train, valid = (EpisodeSampler(data, part, 3, 2, 4) for part in ("train", "valid"))
-    return GPN(episodes=20, **options).fit(data.graph, train, valid, **({"journal": journal} if journal else {}))
+    return GPN(episodes=20, **options).fit_in_steps(data.graph, train, valid, journal)

@@ -11,7 +11,7 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.monitoring.progress import training_progress
+from fewnode.model.progress import training_bar
 from fewnode.predict.predictions import NONE, Predictions
 from fewnode.train import History, Point
 
@@ -128,8 +128,8 @@ def test_a_notebook_has_one_bar_that_is_changed(monkeypatch: pytest.MonkeyPatch)
     display = SimpleNamespace(HTML=str, display=lambda bar, display_id: (shown.append(bar), handle)[1])
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel, display=display))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    with training_progress(30, pytest.fail) as report:
-        report("", 1, 0.5, History())
-        report("", 20, 0.4, History([Point(20, 0.4, 0.75)], stopped=True))
+    with training_bar(30) as on_step:
+        on_step(1, 0.5, History())
+        on_step(20, 0.4, History([Point(20, 0.4, 0.75)], stopped=True))
     assert shown[0].startswith("training <progress value='1' max='30'></progress> 1/30")
     assert shown[1] == "training <progress value='20' max='20'></progress> 20/20 loss 0.400  valid 75.0 %"

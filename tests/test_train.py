@@ -22,22 +22,22 @@ class Killed(Exception):
 
 def fit(data: Dataset, journal: Journal, **options: object) -> GPN:
     train, valid = (EpisodeSampler(data, part, 3, 2, 4) for part in ("train", "valid"))
-    return GPN(**{"episodes": 60, "dropout": 0.5, **options}).fit(data.graph, train, valid, journal)
+    return GPN(**{"episodes": 60, "dropout": 0.5, **options}).fit_in_steps(data.graph, train, valid, journal)
 
 
 def kill_at(episode: int) -> Callable[..., None]:
-    def report(part: str, done: int, loss: float, history: object) -> None:
-        if done == episode:
+    def on_step(step: int, loss: float, history: object) -> None:
+        if step == episode:
             raise Killed
 
-    return report
+    return on_step
 
 
 @pytest.mark.parametrize("killed", [1, 10, 37, 60])
 def test_a_resumed_training_has_the_bits_of_an_uninterrupted_one(planted: Dataset, tmp_path: Path, killed: int) -> None:
     whole = fit(planted, Checkpoints(tmp_path / "whole"))
     with pytest.raises(Killed):
-        fit(planted, Checkpoints(tmp_path / "parts", listener=kill_at(killed)))
+        fit(planted, Checkpoints(tmp_path / "parts", on_step=kill_at(killed)))
     torch.manual_seed(12345)  # the caller's own stream must not matter
     resumed = fit(planted, Checkpoints(tmp_path / "parts"))
     assert resumed.history_ == whole.history_

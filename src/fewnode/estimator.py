@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from fewnode.dataset import Dataset
+from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
-from fewnode.machine.files import one_line
 from fewnode.method import Probabilities
-from fewnode.methods.plugins import Plugin, is_plugin, name_of, read, read_class, recall
+from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method
-from fewnode.model.card import model_card, short_facts
 from fewnode.model.fitted_method import FittedMethod
-from fewnode.model.fitting import TaskShape, fit_method
+from fewnode.model.fitting import TaskShape, fit_method, short_facts
 from fewnode.model.model_files import checked_tensors, naming, read_model
-from fewnode.model.parameters import Parameters
+from fewnode.model.progress import training_bar
 from fewnode.model.recogniser import NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
-from fewnode.monitoring.tracking import tracked
 from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
+from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import check_model, check_options
-from fewnode.train import QUIET, Journal
+from fewnode.train import History, Journal, OnStep
 
 
-class Estimator(Parameters):
+class Estimator:
     """A few-shot method for N-way K-shot tasks on attributed networks.
 
     `method` is one of `METHODS`, or a method of your own: its class, or `FILE.py:CLASS`. `features` makes attributes
@@ -59,7 +61,7 @@ class Estimator(Parameters):
 
     def __init__(
         self,
-        method: str | type | Plugin = "gpn-plus",
+        method: str | type = "gpn-plus",
         way: int = 5,
         shot: int = 5,
         query: int | None = None,
@@ -67,50 +69,46 @@ class Estimator(Parameters):
         features: str | None = None,
         **options: Any,
     ) -> None:
-        # a file is read once: what is saved, signed and made again with another seed are the bytes that ran
-        self._made_by = read(method) if isinstance(method, str) and is_plugin(method) else method
-        self.method, self.features = name_of(self._made_by), features
+        # a file is read once: what another seed is trained with is what ran
+        self._made_by = load_plugin(method)[0] if isinstance(method, str) and is_plugin(method) else method
         self.method_: Any = build_method(self._made_by, seed, options)
+        self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
+        self.features = features
         self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
         self.query = getattr(self.method_, "queries", None) or shot if query is None else query
         self.trained_: dict[str, Any] = {}
         self.needs_fit, self.reads_descriptions = True, getattr(self.method_, "reads_descriptions", False)
         self._featured: tuple[Graph, Graph] | None = None
 
-    def argument(self, name: str) -> Any:
-        return (
-            {"method": self._made_by, "query": self._asked}[name]
-            if name in ("method", "query")
-            else getattr(self, name)
-        )
-
-    def facts(self) -> dict[str, object]:
-        return short_facts(self.trained_)
-
     def fit(
         self,
         data: Dataset | PyGData,
-        journal: Journal = QUIET,
         *,
+        on_step: OnStep | None = None,
+        checkpoints: str | Path | None = None,
         verbose: bool = False,
-        tensorboard: str | Path | None = None,
-        mlflow: str | Path | None = None,
     ) -> Estimator:
         """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
 
-        `verbose` shows how far it is. `tensorboard` is a folder for event files; `mlflow` is a folder or the address
-        of a server (extras of these names). Deviation D14: with fewer than N validation classes, validation tasks have
-        as many ways as there are.
+        `on_step(step, loss, history)` is called once a step; what it raises ends the training. GPN+ and propagation
+        have no steps. `checkpoints` is a directory that a training with the same settings continues from. `verbose`
+        shows how far it is. Deviation D14: with fewer than N validation classes, validation tasks have as many ways as
+        there are.
         """
         data = as_labelled(data)
-        told = {**self.changed(), "method": self.method, "data": data.name, "nodes": data.graph.n}
-        watching = (verbose, tensorboard, mlflow)
-        with tracked(journal, told, getattr(self.method_, "episodes", 0), *watching) as (journal, finish):
+        with training_bar(getattr(self.method_, "episodes", 0)) if verbose else nullcontext() as draw:
+
+            def follow(step: int, loss: float, history: History) -> None:
+                for listener in filter(None, (draw, on_step)):
+                    listener(step, loss, history)
+
+            journal = Journal(on_step=follow)
+            if checkpoints is not None:
+                agreed = {**self.all_settings(), "data": data.sha256, "threads": torch.get_num_threads()}
+                journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
             shape = TaskShape(self.way, self.shot, self.query, self.seed)
-            graph = self._read(data.graph)
-            record = fit_method(self.method_, data, graph, shape, self.all_settings(), journal)
-            self.trained_, self.needs_fit = record, False
-            finish(record)
+            self.trained_ = fit_method(self.method_, data, self._read(data.graph), shape, journal)
+        self.needs_fit = False
         return self
 
     def predict_proba(
@@ -236,8 +234,8 @@ class Estimator(Parameters):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments that make an estimator like this one."""
-        return {**self.all_settings(), "method": self._made_by, "options": self.options}
+        """The arguments that make an estimator like this one, in another process, too."""
+        return {**self.all_settings(), "options": self.options}
 
     def fresh(self, seed: int) -> Estimator:
         """An unfitted estimator with the same options and another seed."""
@@ -278,39 +276,47 @@ class Estimator(Parameters):
         return {"method": self.method, "options": options, **shape}
 
     def save(self, directory: str | Path) -> None:
-        """Write `model.safetensors`, `model.json` and a model card, `README.md`. A model is never overwritten."""
+        """Write `model.safetensors` and `model.json`. A model is never overwritten."""
         directory = Path(directory)
         if (directory / "model.json").exists():
             raise FewnodeError(f"{directory}: there is a model already; choose another directory")
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
-        meta = {**self.all_settings(), "trained": self.trained_}
-        if isinstance(self._made_by, type):
-            meta["plugin"] = read_class(self._made_by).signed()
-        if isinstance(self._made_by, Plugin):
-            meta["plugin"] = self._made_by.signed()
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
-        write_record(directory, "model", meta, arrays, {"README.md": model_card(meta)})
+        write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
 
-    def save_pretrained(self, directory: str | Path, **more: Any) -> str | None:
-        """`save`, and on to a model hub with `push_to_hub=True, repo_id="me/name"` (extra `hub`)."""
-        config = {"library_name": "fewnode", "method": self.method}  # hubs count downloads of a config.json
-        return _hub()(self).save_pretrained(directory, config=config, **more)  # type: ignore[no-any-return]
+    # --- scikit-learn's way with parameters: its `BaseEstimator` knows no options by any name ---
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that make an unfitted estimator like this one."""
+        given = {"method": self._made_by, "query": self._asked}
+        return {**{name: given.get(name, getattr(self, name)) for name in self._defaults()}, **self.options}
+
+    def set_params(self, **changes: Any) -> Self:
+        """Make it anew with some arguments changed. It has to be fitted again."""
+        if changes:
+            type(self).__init__(self, **{**self.get_params(), **changes})
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
 
     @classmethod
-    def from_pretrained(cls, name: str | Path, **more: Any) -> Self:
-        """A model by its name on a model hub, or from a directory that `save` wrote (extra `hub`).
+    def _defaults(cls) -> dict[str, Any]:
+        """The named arguments of the constructor, and what they are unless told otherwise."""
+        known = inspect.signature(cls).parameters.values()
+        return {each.name: each.default for each in known if each.kind is not each.VAR_KEYWORD}
 
-        `more` are the hub's own options: `revision`, `cache_dir`, `local_files_only`, `token`.
-        """
-        try:
-            model = _hub().from_pretrained(str(name), load=load_model, **more).model
-        except (OSError, ValueError) as error:
-            raise FewnodeError(f"{name}: no directory, and not to be had from the hub ({one_line(error)})") from error
-        if not isinstance(model, cls):
-            raise FewnodeError(f"{name}: a {model.method} model; fewnode.Estimator.from_pretrained reads it")
-        return model
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        changed = {name: v for name, v in self.get_params().items() if name not in defaults or v != defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_html(repr(self), short_facts(self.trained_))
 
 
 class GPN(Estimator):
@@ -336,11 +342,11 @@ class GPN(Estimator):
         super().__init__("gpn", way, shot, query, seed, features, **options)
 
 
-def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | None = None) -> Estimator:
+def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | type | None = None) -> Estimator:
     """A model that `save` wrote.
 
-    One that was trained with an `encoder` of your own needs it again. One that was trained elsewhere with a `method`
-    of somebody's own needs that named, as file.py:Class. A method that keeps no state comes back with `needs_fit`.
+    One that was trained with an `encoder` of your own needs it again, and so does one that was trained with a `method`
+    of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
 
     >>> import numpy as np
     >>> y = np.repeat(range(12), 20)
@@ -358,11 +364,9 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
             own = options.pop("encoder").get("class")
             if encoder is None:
                 raise FewnodeError(f"was trained with an encoder of its own, {own}; pass load_model(…, encoder=…)")
-        source: str | Plugin | None = method or meta["method"]
-        if method is None and is_plugin(meta["method"]):
-            source = recall(meta["method"], meta.get("plugin"))
-        if source is None:
-            raise FewnodeError(f"was trained with {meta['method']}, which is code; name the file to run as --method")
+        source = method or meta["method"]
+        if method is None and source not in METHODS:
+            raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
         if isinstance(source, str) and source in METHODS:
             check_options(METHODS[source][0], options)
         if encoder is not None:
@@ -378,11 +382,3 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
         for mode in MODES if model.trained_["temperature"] else ():
             Temperature(**model.trained_["temperature"][mode])
     return model
-
-
-def _hub() -> Any:
-    try:
-        from fewnode.model.hub import Hub
-    except ModuleNotFoundError as error:
-        raise FewnodeError(f"model hubs need the package {error.name}: pip install 'fewnode[hub]'") from None
-    return Hub

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeAlias
 
 import numpy as np
 import torch
@@ -54,6 +54,7 @@ class Point:
 class History:
     points: list[Point] = field(default_factory=list)
     stopped: bool = False
+    part: str = ""  # of a training that has several, such as one for each rate of dropout
 
     @property
     def best(self) -> Point:
@@ -66,26 +67,27 @@ class History:
         return self.points[-1].episode if self.points else 0
 
 
-class Journal:
-    """Who is told of each step. This one keeps nothing; `checkpoint.Checkpoints` keeps what is continued from."""
+OnStep: TypeAlias = Callable[[int, float, History], None]
+"""Told once of each step: its number, its loss, the history with the validation after it. What it raises ends all."""
 
-    def report(self, episode: int, loss: float, history: History) -> None:
-        """Episode by episode, and once more after a validation."""
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """Who is told of a training, or of a part of it. This one keeps nothing to continue from; `Checkpoints` does."""
+
+    on_step: OnStep = lambda step, loss, history: None
+    part: str = ""
 
     def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
         """Bring both to where a training was left; its history, and the weights that validated best."""
-        return History(), weights_of(model)
+        return History(part=self.part), weights_of(model)
 
     def save(self, model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor]) -> None:
         """All that `resume` needs."""
 
     def within(self, part: str) -> Self:
         """The journal of one part of a training that has several."""
-        return self
-
-    def agreeing(self, settings: Mapping[str, Any]) -> Self:
-        """One that continues no training of other settings."""
-        return self
+        return replace(self, part=part)
 
 
 QUIET = Journal()
@@ -113,13 +115,14 @@ def meta_train(
             except Diverged:
                 model.load_state_dict(best)
                 raise
-            journal.report(t + 1, losses[-1], history)
+            if t + 1 < stop:
+                journal.on_step(t + 1, losses[-1], history)
         history.points.append(Point(stop, float(np.mean(losses)), validate()))
         if history.best.episode == stop:
             best = weights_of(model)
         history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
         journal.save(model, optimizer, history, best)
-        journal.report(stop, losses[-1], history)
+        journal.on_step(stop, losses[-1], history)
     if schedule.keep == "best":
         model.load_state_dict(best)
     model.eval()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator
+from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
 from sizes import begun, in_child, kill_once
@@ -28,7 +28,7 @@ def test_train_evaluate_predict(fewnode, dataset_dir: Path, tmp_path: Path) -> N
     run = tmp_path / "run"
     trained = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run, "--json")
     assert (trained.code, trained.json["episodes"]) == (0, 20)
-    assert sorted(p.name for p in run.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
+    assert sorted(p.name for p in run.iterdir()) == [".lock", "model.json", "model.safetensors"]
     scored = fewnode("evaluate", "--run", run, "--tasks", 7, "--json")
     assert scored.code == 0
     assert scored.json["tasks"] == 7
@@ -338,7 +338,7 @@ def test_a_killed_training_resumes_to_the_same_bytes(fewnode, dataset_dir: Path,
     assert fewnode(*_train_command(dataset_dir, parts, "--resume", "-q")).code == 0
     ends = [(run / "model.safetensors").read_bytes() for run in (whole, parts)]
     assert ends[0] == ends[1]
-    assert sorted(p.name for p in parts.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
+    assert sorted(p.name for p in parts.iterdir()) == [".lock", "model.json", "model.safetensors"]
 
 
 def test_a_full_disk_exits_3_and_keeps_what_was_there(dataset_dir: Path, tmp_path: Path) -> None:
@@ -509,3 +509,31 @@ def test_suggest(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> N
     (tmp_path / "no.csv").write_text("node\nnode-7\n")
     told = fewnode(*asked, "--query", among, "--rejected", tmp_path / "no.csv", "--json").json["suggestions"]
     assert [row["node"] for row in told] == ["node-8"]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_run_of_ones_own_method_is_read_by_who_names_it(
+    fewnode, dataset_dir: Path, tmp_path: Path, command: str
+) -> None:
+    mine = f"{Path(__file__).parents[2] / 'examples' / 'my_method.py'}:MyMethod"
+    (tmp_path / "support.csv").write_text("node,class\nnode-0,a\nnode-30,b\n")
+    trained = fewnode("train", "--data", dataset_dir, "--method", mine, "--way", 3, "--out", tmp_path / "run", "-q")
+    assert trained.code == 0, trained.err
+    predicting = ("--support", tmp_path / "support.csv", "--all", "--out", tmp_path / "p.csv")
+    asked = (command, "--run", tmp_path / "run", *(("--tasks", 2) if command == "evaluate" else predicting))
+    refused = fewnode(*asked)
+    assert (refused.code, "which is code; name it: --method FILE.py:CLASS" in refused.err) == (2, True)
+    assert fewnode(*asked, "--method", mine).code == 0
+
+
+def test_options_that_were_tuned_are_read(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
+    tuned = tmp_path / "tuned.json"
+    tuned.write_text('{"method": "sgc", "options": {"steps": 3, "episodes": 10}}')
+    asked = ("train", "--data", dataset_dir, "--way", 3, "--tuned", tuned, "--out", tmp_path / "run", "-q")
+    assert "found for sgc, not for gpn; pass --method sgc" in fewnode(*asked, "--method", "gpn").err
+    assert fewnode(*asked, "--method", "sgc").code == 0
+    assert load_model(tmp_path / "run").options["steps"] == 3
+    for text in ("method = 3", "[]", '{"method": 3}', "\0"):
+        tuned.write_text(text)
+        refused = fewnode(*asked, "--method", "sgc")
+        assert (refused.code, "not what fewnode tune writes" in refused.err) == (2, True)

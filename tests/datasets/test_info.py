@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +14,7 @@ from fewnode.datasets.extend import extend
 from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import count_by_size, describe, name_some, statistics
 from fewnode.datasets.tables import read_tables
-from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.report.histogram import write_picture
 
 
 def small() -> Dataset:
@@ -134,20 +130,3 @@ def test_the_difference_to_the_paper_is_told() -> None:
     assert lines[1].split() == ["3", "not", "JSON"]
     assert lines[3].split() == ["nodes", "24,919", "-12"]
     assert lines[4].split() == ["split", "40/17/20", "+0/+1/-1"]
-
-
-def test_the_figure_is_drawn_and_the_same_each_time(tmp_path: Path) -> None:
-    facts = {**statistics(small()), "name": "costs $1 and $x^2"}
-    for name in ("a.svg", "b.svg", "c.png"):
-        write_picture(facts, tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert (tmp_path / "a.svg").read_text().endswith("</svg>\n")
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    pays = {"name": "pays $1", "directed": True, "edges": 7, "homophily": 0.25, "weights": {"min": 0.5, "max": 3.0}}
-    owns = {"name": "owns", "directed": False, "edges": 3, "homophily": None, "weights": None}
-    write_picture({**facts, "relations": [pays, owns]}, tmp_path / "e.svg")
-    drawn = (tmp_path / "e.svg").read_text()
-    assert "pays $1 →" in drawn
-    assert "7, same class 0.25, weights 0.5 to 3" in drawn
-    with pytest.raises(FewnodeError, match=r"expected a file name that ends in \.svg or \.png"):
-        write_picture(facts, tmp_path / "d.pdf")

@@ -172,7 +172,7 @@ def samplers(data: Dataset) -> tuple[EpisodeSampler, EpisodeSampler]:
 
 def fitted(data: Dataset, journal: Journal | None = None, **options: Any) -> Adapt:
     method = Adapt(**{"episodes": 20, "steps": 5, **options})
-    return method.fit(data.graph, *samplers(data), journal=journal or Journal())
+    return method.fit_in_steps(data.graph, *samplers(data), journal or Journal())
 
 
 def ask(method: Adapt, data: Dataset, n_way: int = 4) -> np.ndarray:
@@ -203,12 +203,12 @@ def test_training_lowers_the_loss(name: str, planted: Dataset) -> None:
 def test_a_resumed_training_ends_with_the_same_bits(name: str, planted: Dataset, tmp_path: Path) -> None:
     whole = fitted(planted, **METHODS[name], episodes=40)
 
-    def interrupt(part: str, episode: int, loss: float, history: History) -> None:
-        if episode == 34:
+    def interrupt(step: int, loss: float, history: History) -> None:
+        if step == 34:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(planted, Checkpoints(tmp_path, listener=interrupt), **METHODS[name], episodes=40)
+        fitted(planted, Checkpoints(tmp_path, on_step=interrupt), **METHODS[name], episodes=40)
     assert (tmp_path / CHECKPOINT).exists()
     resumed = fitted(planted, Checkpoints(tmp_path), **METHODS[name], episodes=40)
     assert resumed.history_ == whole.history_

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import torch
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
 from fewnode.predict import embedding_cache
-from fewnode.predict.embedding_cache import keep, recall
+from fewnode.predict.embedding_cache import KIND, keep, recall
 from fewnode.storage.io import read_record, write_record
 
 
@@ -25,11 +28,17 @@ def run(
     return out
 
 
-def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path: Path) -> None:
+@pytest.fixture(name="cache", autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "fewnode" / "embeddings"
+
+
+def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset) -> None:
     first, second = load_model(run), load_model(run)
-    assert not recall(tmp_path, first, planted), "nothing is kept yet"
-    keep(tmp_path, first, planted)
-    assert recall(tmp_path, second, planted)
+    assert not recall(first, planted), "nothing is kept yet"
+    keep(first, planted)
+    assert recall(second, planted)
     assert second.has_embedding(planted.graph)
     assert not load_model(run).has_embedding(planted.graph)
     for ours, theirs in zip(first.embedded(planted.graph), second.embedded(planted.graph), strict=True):
@@ -39,16 +48,14 @@ def test_what_was_kept_is_what_is_computed(run: Path, planted: Dataset, tmp_path
     assert np.array_equal(*asked)
 
 
-@pytest.mark.parametrize(
-    "harm", ["cut", "flip", "signature", "rows", "width", "infinite", "type", "folder", "gone", "names"]
-)
-def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path: Path, harm: str) -> None:
+@pytest.mark.parametrize("harm", ["cut", "flip", "rows", "width", "type", "folder", "gone", "names"])
+def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, cache: Path, harm: str) -> None:
     model = load_model(run)
-    keep(tmp_path, model, planted)
-    meta, arrays = read_record(tmp_path, embedding_cache.KIND)
-    path, own = tmp_path / "embedding.safetensors", {name: array.copy() for name, array in arrays.items()}
-    blob, signature = path.read_bytes(), meta["signature"]
+    keep(model, planted)
+    (place,) = cache.iterdir()
+    path, own = place / "embedding.safetensors", {k: array.copy() for k, array in read_record(place, KIND)[1].items()}
     if harm in ("cut", "flip"):
+        blob = path.read_bytes()
         path.write_bytes(blob[:-1] + (bytes([blob[-1] ^ 1]) if harm == "flip" else b""))
     elif harm in ("folder", "gone"):
         path.unlink()
@@ -56,50 +63,36 @@ def test_what_is_not_whole_does_not_count(run: Path, planted: Dataset, tmp_path:
             path.mkdir()
     else:
         z = own["z"]
-        z[0, 0] = np.inf if harm == "infinite" else z[0, 0]
         own["z"] = {"rows": z[:-1], "width": z[:, 0].copy(), "type": z.astype(np.float64)}.get(harm, z)
-        own = {"y": own["z"]} if harm == "names" else own
-        write_record(tmp_path, embedding_cache.KIND, {"signature": 64 * "0" if harm == "signature" else signature}, own)
+        write_record(place, KIND, {}, {"y": own["z"]} if harm == "names" else own)
     again = load_model(run)
-    assert not recall(tmp_path, again, planted)
+    assert not recall(again, planted)
     assert torch.equal(again.embedding(planted.graph), model.embedding(planted.graph))
 
 
-@pytest.mark.parametrize("forge", ["classes", "not a number", "narrow", "importance"])
-def test_a_strangers_embedding_changes_no_answer(
-    run: Path, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge: str
-) -> None:
-    """With the right key of model and network, and right checksums: everybody can compute those."""
-    model, support, y = load_model(run), np.arange(6), np.arange(6) % 3
-    right = model.predict_proba(planted.graph, support, y, np.arange(6, 60))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
-    keep(tmp_path, model, planted)
-    meta, arrays = read_record(tmp_path, embedding_cache.KIND)
-    own = {name: array.copy() for name, array in arrays.items()}
-    if forge == "classes":
-        own["z"] = own["z"][::-1].copy()
-    elif forge == "narrow":
-        own["z"] = own["z"][:, :1].copy()
-    else:
-        own["importance" if forge == "importance" else "z"][:] = np.nan
-    write_record(tmp_path, embedding_cache.KIND, meta, own)
-    for home in ("user", "stranger"):
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / home))
-        again = load_model(run)
-        assert not recall(tmp_path, again, planted)
-        assert np.array_equal(again.predict_proba(planted.graph, support, y, np.arange(6, 60)), right)
+def test_what_lies_beside_a_run_is_not_read(run: Path, planted: Dataset, cache: Path, tmp_path: Path) -> None:
+    """A stranger's run may bring an embedding with it, with right checksums."""
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    keep(load_model(run), planted)
+    (place,) = cache.iterdir()
+    shutil.move(place, copy / place.name)
+    for file in (copy / place.name).iterdir():
+        shutil.copy(file, copy)
+    assert not recall(load_model(copy), planted)
 
 
-@pytest.mark.parametrize("method", ["gpn-plus", "propagation"])
-def test_what_training_kept_is_found_by_the_next_process(
-    planted: Dataset, fitted_plus: Estimator, tmp_path: Path, method: str
+def test_what_was_not_used_for_longest_goes_first(
+    planted: Dataset, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = fitted_plus if method == "gpn-plus" else Estimator(method, 3, 3, seed=2).fit(planted)
-    model.save(tmp_path)
-    keep(tmp_path, model, planted)
-    loaded = load_model(tmp_path)
-    assert recall(tmp_path, loaded, planted)
-    assert torch.equal(loaded.embedding(planted.graph), model.embedding(planted.graph))
+    models = [Estimator("propagation", 3, 3, seed=seed).fit(planted) for seed in range(3)]
+    keep(models[0], planted)
+    monkeypatch.setattr(embedding_cache, "MAX_CACHE_BYTES", 2 * sum(f.stat().st_size for f in cache.rglob("*.*")) + 100)
+    keep(models[1], planted)
+    for age, place in enumerate(sorted(cache.iterdir(), key=lambda place: place.stat().st_mtime_ns, reverse=True), 1):
+        os.utime(place, (time.time() - 100 * age,) * 2)
+    assert recall(models[0].fresh(0).fit(planted), planted), "it is the one that was used last"
+    keep(models[2], planted)
+    assert [recall(model, planted) for model in models] == [True, False, True]
 
 
 def test_another_network_model_or_number_of_threads_has_its_own(run: Path, planted: Dataset) -> None:
@@ -120,18 +113,18 @@ def test_another_network_model_or_number_of_threads_has_its_own(run: Path, plant
 
 
 def test_without_room_nothing_is_kept_and_nothing_fails(
-    run: Path, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, planted: Dataset, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(embedding_cache, "write_record", full)
-    keep(tmp_path, load_model(run), planted)
-    assert list(tmp_path.iterdir()) == []
+    keep(load_model(run), planted)
+    assert not cache.exists()
 
 
-def test_a_quick_one_is_not_kept(planted: Dataset, tmp_path: Path) -> None:
+def test_a_quick_one_is_not_kept(planted: Dataset, cache: Path) -> None:
     model = Estimator("gpn", 3, 3, episodes=2).fit(planted)
-    keep(tmp_path, model, planted)
-    assert list(tmp_path.iterdir()) == []
-    assert not recall(tmp_path, model, planted)
+    keep(model, planted)
+    assert not cache.exists()
+    assert not recall(model, planted)

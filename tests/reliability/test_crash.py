@@ -27,7 +27,7 @@ from fewnode.machine.files import exclusive
 from fewnode.methods.gpn import GPN
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import load_dataset, save_dataset, write_record
-from fewnode.train import Schedule
+from fewnode.train import History, Schedule
 from sizes import Figure, in_child, sizes
 
 EPISODES, INTERVAL = 60, Schedule().validate_every
@@ -39,8 +39,8 @@ PARTS = [f"dropout-{rate}" for rate in GPN.DROPOUTS]
 def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -> None:
     """A training as `fewnode train --resume` runs it, but the last checkpoint stays to be compared."""
 
-    def note(part: str, episode: int, loss: float, history: object) -> None:
-        step = PARTS.index(part) * episodes + episode
+    def note(episode: int, loss: float, history: History) -> None:
+        step = PARTS.index(history.part) * episodes + episode
         if step == die_at:
             os.kill(os.getpid(), 9)
         first = int.from_bytes(SEEN[:8], "little") or step
@@ -49,7 +49,7 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
     SEEN[:16] = bytes(16)
     with exclusive(out):
         samplers = (EpisodeSampler(data, part, 3, 2, 2) for part in ("train", "valid"))
-        gpn = GPN(episodes=episodes, patience=99).fit(data.graph, *samplers, Checkpoints(out, listener=note))
+        gpn = GPN(episodes=episodes, patience=99).fit_in_steps(data.graph, *samplers, Checkpoints(out, on_step=note))
         if not (out / "model.json").exists():
             state = {name: tensor.numpy() for name, tensor in gpn.state().items()}
             write_record(out, "model", {"history": asdict(gpn.history_)}, state)
@@ -252,10 +252,10 @@ def test_a_fault_in_a_save(planted: Dataset, tmp_path: Path) -> None:
     for name, place, killed in product(("fsync", "replace", "open"), range(1, 5), (False, True)):
         out = tmp_path / f"{name} {place} {killed}"
         ended = in_child(lambda: faulty_save(model, out, name, place, killed))  # noqa: B023
-        assert ended != 0 or (name, place) == ("replace", 4), "there are three renames"
+        assert ended != 0 or (name == "replace" and place > 2), "there are two renames"
         if not (out / "model.json").exists():
             model.save(out)
-        assert sorted(p.name for p in out.iterdir()) == ["README.md", "model.json", "model.safetensors"]
+        assert sorted(p.name for p in out.iterdir()) == ["model.json", "model.safetensors"]
         assert load_model(out).method == "propagation"
 
 

@@ -223,7 +223,7 @@ def test_a_finished_run_is_cleared_of_what_a_kill_left(home: Path, tmp_path: Pat
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
     assert in_child(command(home / "said", *commands(home, tmp_path)["train"], "--resume")) == 0
-    assert sorted(p.name for p in out.iterdir()) == [".lock", "README.md", "model.json", "model.safetensors"]
+    assert sorted(p.name for p in out.iterdir()) == [".lock", "model.json", "model.safetensors"]
 
 
 def test_a_part_that_is_being_written_is_left_alone(tmp_path: Path) -> None:

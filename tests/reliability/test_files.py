@@ -33,6 +33,7 @@ import torch
 from safetensors.numpy import save as safetensors_bytes
 
 from fewnode.classes.definitions import read_support
+from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.info import describe, statistics
@@ -42,7 +43,6 @@ from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.protocols.tune import read_options
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
@@ -88,7 +88,7 @@ def refusal(read: Callable[[], object]) -> float:
 def test_every_flipped_bit_is_noticed(kept: Path, tmp_path: Path, figure: Figure, what: str, count: int) -> None:
     out = tmp_path / what
     shutil.copytree(kept / what, out)
-    files = sorted(p for p in out.iterdir() if p.name not in (".lock", "README.md"))  # the card is not read
+    files = sorted(p for p in out.iterdir() if p.name != ".lock")
     good = {path: path.read_bytes() for path in files}
     rng, slowest = random.Random(0), 0.0
     for _ in range(count):
@@ -464,7 +464,7 @@ def doors(folder: Path, data: Dataset, blob: bytes) -> Iterator[Callable[[], obj
     yield lambda: read_support(folder / "t.csv", data)
     yield lambda: read_pool(folder / "p.jsonl", data)
     yield lambda: read_grid(folder / "g.toml")
-    yield lambda: read_options(folder / "g.toml")
+    yield lambda: read_tuned(folder / "g.toml")
     for name in ("t.csv", "t.csv.gz", "t.jsonl", "t.parquet"):
         yield lambda name=name: read_tables(folder / name, folder / name)  # type: ignore[misc]
     for kind, read in (("model", load_model), ("dataset", load_dataset)):
@@ -492,7 +492,7 @@ def test_nothing_in_a_file_runs(small: Dataset, kept: Path, tmp_path: Path, figu
             with suppress(FewnodeError):
                 read()
         shutil.rmtree(tmp_path / str(number))
-    forge = {"method": f"{tmp_path}/evil.py:Evil", "plugin": {"files": {"evil": "0" * 64}, "signature": "0" * 64}}
+    forge = {"method": f"{tmp_path}/evil.py:Evil"}
     (tmp_path / "evil.py").write_text(f"open({str(canary)!r}, 'w')\nclass Evil: fit = predict_proba = print\n")
     refusal(lambda: load_model(forged(kept / "run", tmp_path / "run", "model", forge)))
     assert not canary.exists()

@@ -539,7 +539,7 @@ def test_a_kill_loses_no_change_that_was_answered(
         else:
             assert found.version == said
     assert found.changes > count
-    ends = ("", "-shm", "-wal", ".lock", ".embedding")
+    ends = ("", "-shm", "-wal", ".lock")
     assert {path.name for path in folder.iterdir()} <= {f"state.sqlite{end}" for end in ends}
     told = f"{count} kills, {refreshing} while all nodes were embedded again, {found.changes} changes"
     figure(f"service.changes.{method.removeprefix('gpn-')}", f"{told}: each that was answered is there, {further} more")

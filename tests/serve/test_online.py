@@ -276,7 +276,8 @@ def degree(data: Dataset, node: int) -> int:
 def test_a_restart_goes_on_with_what_was_embedded(
     model: Estimator, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is embedded or diffused again, unless what was kept is not what this user wrote."""
+    """Nothing is embedded or diffused again, unless what was kept is damaged."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = {"nodes": ["new 7", planted.node_name(7), planted.node_name(60)]}
     local = InProcess(model, planted, tmp_path / "state.sqlite")
     with_classes(local, planted)
@@ -295,7 +296,7 @@ def test_a_restart_goes_on_with_what_was_embedded(
         assert local.ask("/api/classify", asked).json == before
         assert local.ask("/api/nodes", {"nodes": [like(planted, 60, "new 60")]}).status == 200
         local.close()
-    [kept] = (tmp_path / "state.sqlite.embedding").glob("anchor.safetensors")
+    [kept] = (tmp_path / "fewnode" / "services").glob("*/anchor.safetensors")
     blob = bytearray(kept.read_bytes())
     blob[-5] ^= 1
     kept.write_bytes(blob)

@@ -159,10 +159,9 @@ def sealed(meta: dict[str, Any]) -> str:
     return canonical({**meta, "sha256": {**meta["sha256"], "manifest": own}})
 
 
-def test_a_record_is_a_manifest_tensors_and_texts(tmp_path: Path) -> None:
-    write_record(tmp_path / "r", "thing", {"b": "ä", "a": [1]}, {"x": np.arange(3)}, {"NOTE.md": "hello ä\n"})
-    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["NOTE.md", "thing.json", "thing.safetensors"]
-    assert (tmp_path / "r" / "NOTE.md").read_text() == "hello ä\n"
+def test_a_record_is_a_manifest_and_tensors(tmp_path: Path) -> None:
+    write_record(tmp_path / "r", "thing", {"b": "ä", "a": [1]}, {"x": np.arange(3)})
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["thing.json", "thing.safetensors"]
     digest = hashlib.sha256((tmp_path / "r" / "thing.safetensors").read_bytes()).hexdigest()
     meta = {"b": "ä", "a": [1], "format": "fewnode-thing-1", "sha256": {"thing.safetensors": digest}}
     assert (tmp_path / "r" / "thing.json").read_text() == sealed(meta)

@@ -52,7 +52,6 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
 @app.command()
 def info(
     source: str = Source,
-    figure: Path = typer.Option(None, "--figure", help="Draw class sizes and kinds of edges: FILE.svg or FILE.png."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -60,7 +59,7 @@ def info(
 
     \b
     Example:
-      fewnode data info debian --figure classes.svg
+      fewnode data info debian
 
     Where few edges join nodes of one class (low homophily) the graph can hurt: `fewnode train --method gpn-plus` and
     `propagation` find out by themselves how far to trust it.
@@ -71,15 +70,10 @@ def info(
 
     data = load(source)
     facts = statistics(data)
-    if figure:
-        from fewnode.report.histogram import write_picture
-
-        write_picture(facts, figure)
     if as_json:
         emit({**facts, "source": data.info})
     else:
         typer.echo("\n".join(filter(None, [describe_source(data.info), describe(facts), describe_warnings(data.info)])))
-        note(f"drawn to {figure}", quiet or not figure)
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)

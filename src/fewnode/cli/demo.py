@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, table, training_bar
+from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, table
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import need_no_file
 from fewnode.report.names import written
@@ -51,7 +51,6 @@ def demo(
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.evaluation import evaluate
-    from fewnode.storage.checkpoint import Checkpoints
 
     _check_free(out)
     set_threads(threads)
@@ -60,8 +59,8 @@ def demo(
     plain = evaluate(Estimator("propagation", **PLAIN).fit(data), data, 5, 5, tasks=tasks)
     note(f"new classes from five packages each, without any training: {plain.accuracy} % right", quiet)
     gpn = Estimator("gpn", way=5, shot=5, seed=seed, episodes=episodes)
-    with training_bar(episodes, quiet, "GPN is trained, as in the paper; then GPN+") as report:
-        gpn.fit(data, Checkpoints(listener=report))
+    with following(episodes, quiet, "GPN is trained, as in the paper; then GPN+") as on_step:
+        gpn.fit(data, on_step=on_step)
     plus = Estimator("gpn-plus", way=5, shot=5, seed=seed).fit(data)
     trained = evaluate(gpn, data, 5, 5, tasks=tasks), evaluate(plus, data, 5, 5, tasks=tasks)
     results = {"gpn": trained[0], "propagation": plain, "gpn-plus": trained[1]}

@@ -15,12 +15,12 @@ from fewnode.cli.output import (
     Quiet,
     Threads,
     emit,
+    following,
     note,
     refuse_unused,
     set_threads,
     starting,
     table,
-    training_bar,
 )
 from fewnode.cli.predict import Classes, Transductive, open_run
 from fewnode.cli.train import METHODS, method_options
@@ -60,8 +60,8 @@ def evaluate(
     method: str = typer.Option(
         None,
         "--method",
-        help="With --protocol: its name (default gpn-plus) or FILE.py:CLASS. With --run: the file of a method that "
-        "somebody else trained with.",
+        help="With --protocol: its name (default gpn-plus) or FILE.py:CLASS. With --run of a method of your own: "
+        "FILE.py:CLASS, which is run.",
         autocompletion=starting(*METHODS),
     ),
     option: list[str] = typer.Option(
@@ -266,7 +266,6 @@ def _test_tasks(
 ) -> Result:
     from fewnode import evaluation
     from fewnode.scoring import pools
-    from fewnode.storage.checkpoint import Checkpoints
 
     chosen = pools.read_pool(pool, dataset) if pool else None
     asking = {**shape, "tasks": tasks, "pool": chosen, "transductive": transductive, "open_set": open_set}
@@ -276,8 +275,8 @@ def _test_tasks(
     results = [evaluation.evaluate(model, dataset, **asking)]
     for extra in range(1, repeats):
         again = model.fresh(model.seed + extra)
-        with training_bar(getattr(again.method_, "episodes", 0), quiet) as report:
-            again.fit(dataset, Checkpoints(listener=report, part=f"repeat {extra + 1}/{repeats}"))
+        with following(getattr(again.method_, "episodes", 0), quiet, title=f"repeat {extra + 1}/{repeats}") as on_step:
+            again.fit(dataset, on_step=on_step)
         results.append(evaluation.evaluate(again, dataset, **asking))
     return evaluation.join(results)
 

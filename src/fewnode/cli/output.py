@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.errors import FewnodeError, visible
-from fewnode.monitoring.progress import plain_lines, training_progress
+from fewnode.model.progress import training_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewnode.monitoring.progress import Report
-    from fewnode.train import History
+    from fewnode.train import History, OnStep
 
 
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
@@ -103,25 +102,24 @@ def counting(what: str, quiet: bool) -> Callable[[int, int], None]:
 
 
 @contextmanager
-def training_bar(episodes: int, quiet: bool, heading: str = "") -> Iterator[Report]:
+def following(episodes: int, quiet: bool, heading: str = "", title: str = "training") -> Iterator[OnStep]:
     """A bar with loss, validation accuracy and time left; plain lines where there is no terminal.
 
     The heading waits for the first step, so that arguments that turn out wrong are answered by one line alone.
     """
-    waiting = [heading] if heading and not quiet else []
+    waiting = [heading] if heading else []
 
     def head() -> None:
         while waiting:
             note(waiting.pop(), quiet)
 
-    say = partial(note, quiet=quiet)
-    with plain_lines(episodes, say) if quiet else training_progress(episodes, say) as draw:
+    with training_bar(episodes, partial(note, quiet=quiet), title, quiet) as draw:
 
-        def report(part: str, episode: int, loss: float, history: History) -> None:
+        def follow(step: int, loss: float, history: History) -> None:
             head()
-            draw(part, episode, loss, history)
+            draw(step, loss, history)
 
-        yield report
+        yield follow
         head()
 
 

@@ -39,7 +39,7 @@ Support = typer.Option(
     None, "--support", help="Table `node,class`: a few nodes of each class. A column `answer` may say no: not in it."
 )
 Classes = typer.Option(None, "--classes", help="Table `class,description`; an empty description: the name speaks.")
-OwnMethod = typer.Option(None, "--method", help="For a run that somebody trained with a method of their own: its file.")
+OwnMethod = typer.Option(None, "--method", help="For a run of a method of your own: FILE.py:CLASS, which is run.")
 OtherData = typer.Option(None, "--data", help="A dataset, without any run; with --run, another one than the run's own.")
 
 
@@ -374,7 +374,7 @@ def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tu
         note(f"{Path(model.method).name} keeps no state: it is fitted again", quiet)
         model.fit(dataset)
     else:
-        recall(run, model, dataset)
+        recall(model, dataset)
     return model, dataset
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, starting, training_bar
+from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, starting
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-    from fewnode.storage.checkpoint import Checkpoints
 
+MAX_TUNED_BYTES = 1 << 24
 VIEWS = "views"
 """The folder of a run that has its views while they are made on the disk."""
 METHODS = (
@@ -92,8 +92,6 @@ def train(
     option: list[str] = typer.Option(
         [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable."
     ),
-    tensorboard: Path = typer.Option(None, "--tensorboard", help="Folder for TensorBoard's event files."),
-    mlflow: str = typer.Option(None, "--mlflow", help="MLflow: a folder, or the address of a server."),
     memory: str = Memory,
     backend: Backend = BackendOption,
     address: str = Address,
@@ -134,7 +132,6 @@ def train(
     from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
     from fewnode.represent.kinds_trial import unused_kinds
-    from fewnode.storage.checkpoint import Checkpoints
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),
@@ -168,9 +165,9 @@ def train(
     name_unused(backend, address, workers, quiet)
     _say_memory(model, dataset, limit, backend, quiet)
     tiled = _tiled(model, dataset, out, limit, (backend, address, workers), quiet)
-    with tiled, training_bar(getattr(model.method_, "episodes", 0), quiet, heading) as report:
-        fit = partial(model.fit, dataset, tensorboard=tensorboard, mlflow=mlflow)
-        trained = _train(model, fit, dataset, data, Checkpoints(out, listener=report), resume)
+    with tiled, following(getattr(model.method_, "episodes", 0), quiet, heading) as on_step:
+        fit = partial(model.fit, dataset, on_step=on_step, checkpoints=out)
+        trained = _train(model, fit, dataset, data, out, resume)
     if trained:
         _say_trained(model, out, quiet, as_json)
         for what in unused_kinds(model.method_, dataset.graph):
@@ -182,24 +179,23 @@ def train(
 
 
 def _train(
-    model: Estimator, fit: Callable[..., Estimator], dataset: Dataset, data: str, journal: Checkpoints, resume: bool
+    model: Estimator, fit: Callable[[], Estimator], dataset: Dataset, data: str, out: Path, resume: bool
 ) -> bool:
     """Train and save; False if somebody else has done so by now."""
     from fewnode.machine.files import exclusive
     from fewnode.predict.embedding_cache import keep
     from fewnode.represent.workspace import Workspace
 
-    out = journal.directory or Path()
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
         finished = (out / "model.json").exists()
         if finished:
             _need_the_same(out, model, dataset)
         else:
-            fit(journal=journal)
+            fit()
             model.trained_["data"]["path"] = _remembered(data)
             model.save(out)
-            keep(out, model, dataset)
+            keep(model, dataset)
         if isinstance(workspace := getattr(model.method_, "workspace", None), Workspace):
             workspace.clear()
         _clear_checkpoints(out)
@@ -310,10 +306,19 @@ def _widths(hidden: str | None) -> tuple[int, ...] | None:
         raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
 
 
-def _tuned(path: Path, method: str) -> dict[str, Any]:
-    from fewnode.protocols.tune import read_options
+def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
+    """The method and the options of a file that `fewnode tune --out` wrote."""
+    from fewnode.machine.files import one_line, read_text
 
-    name, options = read_options(path)
+    try:
+        found = json.loads(read_text(path, MAX_TUNED_BYTES))
+        return str(found["method"]), dict(found["options"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise FewnodeError(f"{path}: not what fewnode tune writes ({one_line(error)})") from None
+
+
+def _tuned(path: Path, method: str) -> dict[str, Any]:
+    name, options = read_tuned(path)
     if name != method:
         raise FewnodeError(f"{path}: found for {name}, not for {method}; pass --method {name}")
     return options

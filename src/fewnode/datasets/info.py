@@ -139,7 +139,7 @@ def possible_tasks(data: Dataset, part: str) -> dict[str, Any]:
 # --- for a terminal of 80 columns ---------------------------------------------------------------------------------
 
 
-def describe(facts: dict[str, Any], bars: int = 12) -> str:
+def describe(facts: dict[str, Any], rows: int = 12) -> str:
     """The facts as text."""
     kind = "directed" if facts["directed"] else "undirected"
     homophily = "unknown" if facts["homophily"] is None else f"{facts['homophily']:.2f}"
@@ -158,25 +158,21 @@ def describe(facts: dict[str, Any], bars: int = 12) -> str:
     if kinds := facts.get("kinds"):
         lines.insert(1, f"kinds of nodes    {name_some([f'{name} ({count:,})' for name, count in kinds.items()])}")
     if relations := facts.get("relations"):
-        lines += ["", "edges by relation, and the share of them within a class", *_relation_bars(relations)]
+        lines += ["", "edges by relation, and the share of them within a class", *_relation_lines(relations)]
     if outside := facts["outside_split"]:
         lines.append(f"in no part        {name_some([f'{name[:30]} ({size:,})' for name, size in outside.items()])}")
-    lines += ["", "nodes by degree", *_bars(degree["histogram"])]
     if facts["class_sizes"]:
         share = f"{100 * few['share']:.0f} % of classes have under {few['under']}"
-        lines += ["", f"classes by labelled nodes: {share}", *_bars(facts["class_size_histogram"])]
-        lines += ["", "labelled nodes by class", *_class_bars(facts["class_sizes"], bars)]
+        lines += ["", f"labelled nodes by class; {share}", *_largest_and_smallest(facts["class_sizes"], rows)]
     return "\n".join(lines)
 
 
-def _relation_bars(relations: list[dict[str, Any]]) -> list[str]:
-    most = max(each["edges"] for each in relations)
+def _relation_lines(relations: list[dict[str, Any]]) -> list[str]:
     lines = []
     for each in relations:
-        bar = "█" * max(each["edges"] > 0, round(22 * each["edges"] / max(1, most)))
         same = "unknown" if each["homophily"] is None else f"{each['homophily']:.2f}"
         way = " →" if each["directed"] else ""
-        lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,} {bar:<23} same class {same}")
+        lines.append(f"{printable(each['name'], 22) + way:<24} {each['edges']:>11,}  same class {same}")
         if each["weights"]:
             low, middle, high = (each["weights"][name] for name in ("min", "median", "max"))
             lines.append(f"  weights, scaled: {low:.3g} to {high:.3g}, median {middle:.3g}")
@@ -199,29 +195,14 @@ def name_some(names: list[str], width: int = 62) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _bars(bins: list[dict[str, int]]) -> list[str]:
-    most = max((each["count"] for each in bins), default=0)
-    return [_bar(f"{_range(each['from'], each['to']):>24}", each["count"], most) for each in bins]
-
-
-def _range(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
-
-
-def _bar(name: str, count: int, most: int) -> str:
-    return f"{name} {count:>11,} {'█' * max(count > 0, round(40 * count / max(1, most)))}".rstrip()
-
-
 def printable(name: str, width: int = 24) -> str:
     """A name from a file, without what would move the cursor or colour the terminal."""
     return visible(name[:width].replace("\n", "·"))
 
 
-def _class_bars(sizes: dict[str, int], bars: int) -> list[str]:
-    """The long tail: the largest and the smallest classes."""
-    rows, most = list(sizes.items()), max(sizes.values())
-    shown = rows if len(rows) <= bars else [*rows[: bars // 2], *rows[-(bars - bars // 2) :]]
-    lines = [_bar(f"{printable(name):<24}", size, most) for name, size in shown]
-    if len(rows) > bars:
-        lines.insert(bars // 2, f"… {len(rows) - bars} classes between")
-    return lines
+def _largest_and_smallest(sizes: dict[str, int], rows: int) -> list[str]:
+    """The long tail of classes; those between are counted."""
+    lines = [f"{printable(name):<24} {size:>11,}" for name, size in sizes.items()]
+    if len(lines) <= rows:
+        return lines
+    return [*lines[: rows // 2], f"… {len(lines) - rows} classes between", *lines[-(rows - rows // 2) :]]

@@ -5,7 +5,6 @@ Both are extras. What was fetched once is kept in a folder, and read from there 
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.interchange import read_pyg
-from fewnode.machine.files import one_line
+from fewnode.machine.files import cache_directory, one_line
 
 
 class Source(NamedTuple):
@@ -77,7 +76,7 @@ def load_public(name: str, root: str | Path | None = None) -> Dataset:
 
 def default_root() -> Path:
     """Where networks are kept unless told otherwise: in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fewnode" / "public"
+    return cache_directory("public")
 
 
 def _known(name: str) -> str | None:

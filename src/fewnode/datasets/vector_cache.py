@@ -7,15 +7,14 @@ or written, texts are encoded anew.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 from fewnode.datasets.standardise import Vectors
+from fewnode.machine.files import cache_directory
 
 ASKED = 500
 """Texts of one question: SQLite takes a thousand."""
@@ -31,7 +30,7 @@ class VectorCache:
     def __enter__(self) -> VectorCache:
         if self.sha256 is not None:
             with suppress(sqlite3.Error, OSError):
-                folder = cache_folder()
+                folder = cache_directory("vectors")
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self.file = sqlite3.connect(folder / f"{self.sha256}.sqlite", timeout=5)
                 self.file.execute("PRAGMA synchronous = OFF")  # after a power cut a row may be damaged: each has a sum
@@ -62,11 +61,6 @@ class VectorCache:
         rows = [(_key(text), _blob(vector)) for text, vector in zip(texts, vectors, strict=True)]
         with suppress(sqlite3.Error), self.file:
             self.file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-
-def cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "fewnode" / "vectors"
 
 
 def _key(text: str) -> bytes:

@@ -19,7 +19,7 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import PROTOCOLS, Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
-from fewnode.methods.plugins import Plugin, is_plugin, read
+from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
 from fewnode.protocols.all_classes import AllClassesSampler
 
@@ -36,8 +36,8 @@ class PlannedCell:
     id: str
     cell: Cell
     source: str
-    method: str | Plugin
-    """One's own goes to the workers as it was read: what runs is what the identity says."""
+    method: str
+    """A name, or one's own as `FILE.py:CLASS`; the identity has the hash of its source."""
     identity: dict[str, Any]
     impossible: str | None
 
@@ -80,7 +80,7 @@ class Planner:
         self.folders = folders
         self._sources: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._methods: dict[str, tuple[str | Plugin, str, dict[str, Any]]] = {}
+        self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._reasons: dict[tuple[str, int, int, int, str, str], tuple[str | None, int]] = {}
 
     def plan(self, cell: Cell) -> PlannedCell:
@@ -113,14 +113,14 @@ class Planner:
         how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
         raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
 
-    def _method(self, cell: Cell) -> tuple[str | Plugin, str, dict[str, Any]]:
+    def _method(self, cell: Cell) -> tuple[str, str, dict[str, Any]]:
         """The method, its name (with the hash of its files if it is somebody's own), and all its options."""
         key = f"{cell.method} {sorted(cell.options.items())}"
         if key not in self._methods:
-            method = read(self._file(cell.method)) if is_plugin(cell.method) else cell.method
+            method = self._file(cell.method) if is_plugin(cell.method) else cell.method
             Estimator(method, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
-            if isinstance(method, Plugin):
-                name, preset = f"{Path(cell.method).name} {method.sha256}", {}
+            if is_plugin(method):
+                name, preset = f"{Path(cell.method).name} {load_plugin(method)[1]}", {}
             else:
                 name, preset = method, METHODS[method][1]
             self._methods[key] = method, name, {**preset, **cell.options}

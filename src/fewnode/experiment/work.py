@@ -28,6 +28,7 @@ from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.machine.files import one_line
 from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
+from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
 from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
 from fewnode.scoring.metrics import METRICS
@@ -80,6 +81,8 @@ def work(group: Sequence[PlannedCell]) -> list[Record]:
 def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
     """On the classes of the split or, by the protocol all-classes, on the graph alone."""
     cell = planned.cell
+    if is_plugin(planned.method) and not planned.identity["method"].endswith(load_plugin(planned.method)[1]):
+        raise FewnodeError(f"{planned.method}: has changed since the grid was planned; run the grid again")
     options = dict(cell.options)
     if "workers" not in options and has_option(planned.method, "workers"):
         options["workers"] = THREADS  # it changes no bit, and processes are what the grid runs on

@@ -19,11 +19,19 @@ MAX_TABLE_BYTES = 1 << 28
 _TEMPORARY = ".fewnode-part"
 
 
+def cache_directory(what: str) -> Path:
+    """Where the user's own caches are. They may be deleted at any time."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fewnode" / what
+    except RuntimeError:
+        raise FileNotFoundError("this user has no home directory; XDG_CACHE_HOME can say where caches go") from None
+
+
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file that appears at `path` whole or not at all: temp file, fsync, rename, fsync of the directory.
 
     The temp file is locked while it is written, so that one without a lock is known to be what a kill left behind.
@@ -33,7 +41,7 @@ def atomic_write(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         raise FewnodeError(f"{path}: not a regular file, so it is not replaced by one")
     _sweep(path.parent, path.name)
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}{_TEMPORARY}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             lock(descriptor, wait=True)

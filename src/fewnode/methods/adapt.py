@@ -129,7 +129,10 @@ class Adapt:
         self.episodes, self.lr, self.weight_decay, self.patience = episodes, lr, weight_decay, patience
         self.seed = seed
 
-    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal = QUIET) -> Adapt:
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Adapt:
+        return self.fit_in_steps(graph, train, valid, QUIET)
+
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> Adapt:
         need_attributes(graph)
         self._check()
         self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None

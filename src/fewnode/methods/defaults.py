@@ -18,10 +18,6 @@ class Range:
     low: float
     high: float
 
-    def at(self, share: float) -> float:
-        """The number that a share of the range, from 0 to 1, lies below."""
-        return float(self.low * (self.high / self.low) ** share)
-
 
 def options(method: str) -> dict[str, Any]:
     """The options that a method has unless a user says otherwise."""

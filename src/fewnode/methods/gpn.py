@@ -85,12 +85,15 @@ class GPN(Prototypical):
         """Queries a class in training, where the formulation has a number of its own."""
         return 20 if self.formulation == "authors" else None
 
-    def fit(
+    def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPN:
+        return self.fit_in_steps(graph, train, valid, QUIET)
+
+    def fit_in_steps(
         self,
         graph: Graph,
         train: EpisodeSampler,
         valid: EpisodeSampler,
-        journal: Journal = QUIET,
+        journal: Journal,
     ) -> GPN:
         need_attributes(graph)
         self._check()

@@ -11,7 +11,7 @@ from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
 from fewnode.methods.gpn import GPN
 from fewnode.methods.linear import Logistic
-from fewnode.methods.plugins import Plugin, check_class, is_plugin, read
+from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.plus import GPNPlus
 from fewnode.methods.propagation import Propagation
 from fewnode.methods.walks import Walks
@@ -32,25 +32,27 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
 in `methods/defaults.toml`."""
 
 
-def has_option(method: str | type | Plugin, option: str) -> bool:
+def has_option(method: str | type, option: str) -> bool:
     """Whether a method takes that option."""
     return option in inspect.signature(class_of(method)[0]).parameters
 
 
-def class_of(method: str | type | Plugin) -> tuple[type, dict[str, Any]]:
+def class_of(method: str | type) -> tuple[type, dict[str, Any]]:
     """The class of a method and the options that make it that method."""
-    if isinstance(method, type):
-        return check_class(method), {}
-    if isinstance(method, str) and is_plugin(method):
-        method = read(method)
-    if isinstance(method, Plugin):
-        return method.load(), {}
-    if method in METHODS:
+    if isinstance(method, str) and method in METHODS:
         return METHODS[method]
-    raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
+    if isinstance(method, str) and is_plugin(method):
+        method = load_plugin(method)[0]
+    if isinstance(method, str):
+        raise FewnodeError(f"unknown method {method!r}{closest(method, METHODS)}; known are {', '.join(METHODS)}")
+    if not isinstance(method, type):
+        raise FewnodeError(f"method is a {type(method).__name__}, expected a name, a class or FILE.py:CLASS")
+    if missing := [name for name in ("fit", "predict_proba") if not callable(getattr(method, name, None))]:
+        raise FewnodeError(f"class {method.__name__!r} has no {missing[0]}(); a method needs fit and predict_proba")
+    return method, {}
 
 
-def build_method(name: str | type | Plugin, seed: int, given: Mapping[str, Any]) -> Any:
+def build_method(name: str | type, seed: int, given: Mapping[str, Any]) -> Any:
     """The method with the options given; one that it does not have is refused by name."""
     if name == "gpn" and given.get("formulation") == "authors":
         name = "gpn-authors"  # with all that belongs to it

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -44,28 +43,45 @@ class TaskShape(NamedTuple):
     seed: int
 
 
+@runtime_checkable
+class Stepwise(Protocol):
+    """A method that is trained step by step: it can be followed, and continued where it was left."""
+
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
+
+
 def fit_method(
     method: Any,
     data: Dataset,
     graph: Graph,
     shape: TaskShape,
-    settings: Mapping[str, Any],
     journal: Journal,
 ) -> dict[str, Any]:
     """Train a method on the base classes; what is to be kept of it with the model.
 
-    `graph` is as the method reads it. `settings` are what a training that is resumed must agree on.
+    `graph` is as the method reads it.
     """
     train, valid = base_tasks(data, shape, getattr(method, "needs_base", True))
     start = time.perf_counter()
-    known = inspect.signature(method.fit).parameters
-    more: dict[str, Any] = {}
-    if "journal" in known:
-        agreed = {**settings, "data": data.sha256, "threads": torch.get_num_threads()}
-        more["journal"] = journal.agreeing(agreed)
-    method.fit(graph, train, valid, **more)
+    if isinstance(method, Stepwise):
+        method.fit_in_steps(graph, train, valid, journal)
+    else:
+        method.fit(graph, train, valid)
     found = calibrate(method, data, graph, train, valid, shape.way, shape.shot)
     return {**training_record(method, data, graph), **found, "seconds": time.perf_counter() - start}
+
+
+def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
+    """What a notebook shows of a model: the record that is kept with it, in a few lines."""
+    if not trained:
+        return {"fitted": "not yet"}
+    accuracy = ", ".join(f"{100 * value:.1f} % with {shots}" for shots, value in trained["validated"].items())
+    return {
+        "fitted": f"on {trained['data']['name']}, {trained['data']['nodes']:,} nodes, in {trained['seconds']:.1f} s",
+        "base classes": f"{len(trained['classes']['train'])} training, {len(trained['classes']['valid'])} validation",
+        "validation accuracy": f"{accuracy} labels a class" if accuracy else None,
+        "none of these": "can be told" if trained["membership"] else "cannot be told",
+    }
 
 
 def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:

@@ -1,14 +1,15 @@
-"""The embedding of all nodes, kept in a directory: it depends on the model and the network alone, and may take long.
+"""The embedding of all nodes, kept in the user's cache: it depends on the model and the network, and may take long.
 
-`fewnode train` keeps it with the run, so that `predict`, `suggest` and `serve` begin at once. It can be deleted.
-Answers depend on it alone, so it counts only if this user wrote it: it is signed, together with the model's weights
-and the network. One that comes with a stranger's run is computed anew.
+Each model and network have a folder of their own there, which is named by their fingerprint. It can be deleted. What
+lies beside a run or a dataset may be a stranger's, and is not read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,51 +21,50 @@ from fewnode.dataset import Dataset
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.machine import memory
-from fewnode.machine.signing import is_signed, sign
+from fewnode.machine.files import cache_directory
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.storage.io import read_record, write_record
-from fewnode.storage.packing import Arrays
 
 KIND = "embedding"
+MAX_CACHE_BYTES = 10 << 30
+"""Of all that is kept; then what was not used for longest goes."""
 
 
-def keep(directory: Path, model: Estimator, data: Dataset) -> None:
+def keep(model: Estimator, data: Dataset) -> None:
     """Write the embedding if it is worth it. Without room for it the next process takes as long as this one did."""
     if _is_worth_it(model):
         z, importance = model.embedded(data.graph)
-        with suppress(OSError):
+        with suppress(OSError, FewnodeError):
             arrays = {"z": z.contiguous().numpy(), "importance": importance.contiguous().numpy()}
-            write_record(directory, KIND, {"signature": sign(KIND, *_signed(model, data, arrays))}, arrays)
+            write_record(_place(model, data), KIND, {}, arrays)
+            shrink(_place(model, data).parent)
 
 
-def recall(directory: Path, model: Estimator, data: Dataset) -> bool:
-    """Let the model have the embedding that this user's `keep` wrote for this model and this network."""
+def recall(model: Estimator, data: Dataset) -> bool:
+    """Let the model have the embedding that `keep` wrote for this model and this network."""
     if not _is_worth_it(model):
         return False
     try:
-        meta, arrays = read_record(directory, KIND, check=False)  # the signature covers every number
+        place = _place(model, data)
+        arrays = read_record(place, KIND)[1]
         z, importance = arrays["z"], arrays["importance"]
+        os.utime(place)
     except (FewnodeError, OSError, KeyError):
         return False
     if z.ndim != 2 or z.shape[0] != data.graph.n or importance.shape != z.shape[:1]:
         return False
     if z.dtype != np.float32 or importance.dtype != np.float32:
         return False
-    if not is_signed(meta.get("signature"), KIND, *_signed(model, data, arrays)):
-        return False
     model.remember(data.graph, as_tensor(z), as_tensor(importance))
     return True
 
 
-def _signed(model: Estimator, data: Dataset, arrays: Arrays) -> tuple[bytes | memoryview, ...]:
-    shape, z = str(arrays["z"].shape), memory.chunks(arrays["z"])
-    return fingerprint(model, data).encode(), shape.encode(), *(part.data for part in z), arrays["importance"].data
-
-
-def _is_worth_it(model: Estimator) -> bool:
-    """Attributes made of the structure (`features`) are not kept, and take longer than all the rest."""
-    return isinstance(model.method_, Prototypical) and model.method_.kept and model.features is None
+def shrink(folder: Path) -> None:
+    """Delete what was not used for longest until the rest is small enough. What was used last stays."""
+    sizes = {kept: sum(file.stat().st_size for file in kept.iterdir()) for kept in folder.iterdir() if kept.is_dir()}
+    oldest = sorted(sizes, key=lambda kept: kept.stat().st_mtime)
+    while len(oldest) > 1 and sum(sizes[kept] for kept in oldest) > MAX_CACHE_BYTES:
+        shutil.rmtree(oldest.pop(0), ignore_errors=True)
 
 
 def fingerprint(model: Estimator, data: Dataset) -> str:
@@ -75,3 +75,12 @@ def fingerprint(model: Estimator, data: Dataset) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _place(model: Estimator, data: Dataset) -> Path:
+    return cache_directory("embeddings") / fingerprint(model, data)
+
+
+def _is_worth_it(model: Estimator) -> bool:
+    """Attributes made of the structure (`features`) are not kept, and take longer than all the rest."""
+    return isinstance(model.method_, Prototypical) and model.method_.kept and model.features is None

@@ -1,12 +1,10 @@
 """The model for a dataset that nobody trained for: GPN+, fitted once and kept for the next process.
 
-It is kept with the dataset's own directory or, for a built-in network and for files, in the user's cache. It counts
-only if this user wrote it, as its embedding is signed. It can be deleted.
+It is kept in the user's cache, by the dataset's fingerprint and this version. It can be deleted.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from contextlib import suppress
@@ -17,21 +15,22 @@ import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
+from fewnode.machine.files import cache_directory
 from fewnode.predict.embedding_cache import keep, recall
-
-FOLDER = ".gpn-plus"
 
 
 @lru_cache(maxsize=2)
 def untrained(data: Dataset) -> Estimator:
     """GPN+ as the dataset's base classes, if it has some, and its prior make it. A dataset is read once a process."""
-    place = _place(data)
-    found = _kept(place, data)
-    if found is not None:
-        return found
+    with suppress(OSError, FewnodeError):
+        model = load_model(_place(data))
+        if model.trained_["data"]["sha256"] == data.sha256:
+            if not recall(model, data):
+                keep(model, data)
+            return model
     model = Estimator("gpn-plus").fit(data)
     with suppress(OSError, FewnodeError):
-        _keep(place, model, data)
+        _keep(model, data)
     return model
 
 
@@ -47,28 +46,19 @@ def unused_edges(model: Estimator, data: Dataset) -> list[str]:
 
 def is_kept(data: Dataset) -> bool:
     """Whether a model is there already, so that the first answer comes at once."""
-    return (_place(data) / "model.json").exists()
-
-
-def _kept(place: Path, data: Dataset) -> Estimator | None:
     try:
-        model = load_model(place)
-    except (FewnodeError, OSError):
-        return None
-    same = model.trained_["data"]["sha256"] == data.sha256 and model.trained_["versions"] == _versions(model)
-    return model if same and recall(place, model, data) else None
+        return (_place(data) / "model.json").exists()
+    except OSError:
+        return False
 
 
-def _versions(model: Estimator) -> dict[str, str]:
-    return {**model.trained_["versions"], "fewnode": fewnode.__version__}
-
-
-def _keep(place: Path, model: Estimator, data: Dataset) -> None:
+def _keep(model: Estimator, data: Dataset) -> None:
     """Written beside and moved into place: who looks sees a whole model or none."""
+    place = _place(data)
     beside = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
     try:
         model.save(beside)
-        keep(beside, model, data)
+        keep(model, data)
         shutil.rmtree(place, ignore_errors=True)
         beside.rename(place)
     finally:
@@ -76,8 +66,4 @@ def _keep(place: Path, model: Estimator, data: Dataset) -> None:
 
 
 def _place(data: Dataset) -> Path:
-    home = data.graph.home
-    if home is not None and os.access(home, os.W_OK):
-        return home / FOLDER
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "fewnode" / data.sha256[:32]
+    return cache_directory("models") / f"{data.sha256}-{fewnode.__version__}"

@@ -20,7 +20,7 @@ from fewnode.estimator import Estimator
 from fewnode.evaluation import Result
 from fewnode.graph import Ints
 from fewnode.method import Fitted, Method, predict_tasks
-from fewnode.methods.plugins import Plugin, name_of
+from fewnode.methods.plugins import name_of
 from fewnode.methods.table import build_method
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.scoring.metrics import calibration_gaps, score_answers
@@ -80,7 +80,7 @@ def large_classes(data: Dataset, shot: int, several: bool = False) -> tuple[Ints
 
 
 def evaluate_all_classes(
-    method: str | type | Plugin | Method | Estimator,
+    method: str | type | Method | Estimator,
     data: Dataset | PyGData,
     shot: int = 5,
     draws: int = DRAWS,
@@ -110,20 +110,19 @@ def evaluate_all_classes(
     fit = time.perf_counter() - start
     start = time.perf_counter()
     result = score_draws(fitted, data, sampler, draws, transductive, report)
-    named = (
-        name_of(method) if isinstance(method, str | type | Plugin) else getattr(method, "method", type(method).__name__)
-    )
+    named = name_of(method) if isinstance(method, type) else getattr(method, "method", type(method).__name__)
+    named = method if isinstance(method, str) else named
     provenance = {**result.provenance, "method": named}
     return replace(result, provenance=provenance, seconds={"fit": fit, "evaluate": time.perf_counter() - start})
 
 
 def fit_without_base(
-    method: str | type | Plugin | Method | Estimator, data: Dataset, seed: int, options: Mapping[str, Any]
+    method: str | type | Method | Estimator, data: Dataset, seed: int, options: Mapping[str, Any]
 ) -> Fitted:
     """The method, fitted to the graph alone. One that needs base classes says so."""
-    if options and not isinstance(method, str | type | Plugin):
+    if options and not isinstance(method, str | type):
         raise FewnodeError(f"a {type(method).__name__} has its own options: leave out {', '.join(options)}")
-    chosen: Any = build_method(method, seed, options) if isinstance(method, str | type | Plugin) else method
+    chosen: Any = build_method(method, seed, options) if isinstance(method, str | type) else method
     if hasattr(chosen, "prior") and isinstance(method, str):  # then its answers are calibrated without base classes
         chosen = Estimator(method, seed=seed, **options)
     if isinstance(chosen, Estimator):

@@ -92,7 +92,7 @@ def _answerer(stage: Answers) -> Answerer:
     bulk = stage.bulk
     model, data = _opened(bulk)
     method = model.method_
-    if not method.remembers(data.graph) and not recall(bulk.run, model, data):
+    if not method.remembers(data.graph) and not recall(model, data):
         own = map_safetensors(_own_embedding(bulk))
         method.remember(data.graph, as_tensor(own["z"]), as_tensor(own["importance"]))
     return _asked(bulk, model, data)
@@ -142,11 +142,12 @@ def _own_embedding(bulk: Bulk) -> Path:
 def _embed(
     bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
 ) -> None:
-    """z and importance of all nodes as a file, unless the run has it."""
-    if recall(bulk.run, model, data) or _own_embedding(bulk).exists():
+    """z and importance of all nodes as a file, unless an earlier process has kept them for this machine."""
+    known = recall(model, data)
+    if _own_embedding(bulk).exists() or (known and runner is here):
         return
     folder = bulk.work / "views"
-    if isinstance(model.method_, GPNPlus):
+    if not known and isinstance(model.method_, GPNPlus):
         settings = model.all_settings()
         model.method_.workspace = Workspace.of(data.graph, folder, settings, bulk.limit, runner, report)
     z, importance = model.embedded(data.graph)

@@ -1,12 +1,13 @@
 """The network that was embedded as a whole last, kept so that a restart need not embed it again.
 
 Beside z, which `embedding_cache` keeps, that is what rows of new nodes are made from and the state of the service at
-that time: what has changed since gets new rows. It is signed, with the model's weights and the network, for answers
-depend on it. One that somebody else wrote, or of another network, is made anew.
+that time: what has changed since gets new rows. It is in the user's cache, by the place of the service's state, and
+says of which model and network it is. One of another network is made anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +21,8 @@ from fewnode.dataset import Dataset
 from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.machine import memory
-from fewnode.machine.signing import is_signed, sign
-from fewnode.predict.embedding_cache import fingerprint
+from fewnode.machine.files import cache_directory
+from fewnode.predict.embedding_cache import fingerprint, shrink
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Kept, Rows, StoredViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
@@ -38,17 +38,17 @@ def keep_anchor(home: Path, model: Estimator, data: Dataset, views: StoredViews,
     arrays, places = _arrays(views)
     arrays[SAID] = np.frombuffer(_told(state).encode(), np.uint8)
     with suppress(OSError):
-        signature = _signature_parts(model, data, arrays, places)
-        write_record(home, KIND, {"places": places, "signature": sign(KIND, *signature)}, arrays)
+        write_record(_place(home), KIND, {"places": places, "made_of": fingerprint(model, data)}, arrays)
+        shrink(_place(home).parent)
 
 
 def recall_state(home: Path) -> State | None:
     """The state of the network that is kept, if there is one.
 
-    It is checked by what is made of it: `recall_views` compares the signature.
+    It is checked by what is made of it: `recall_views` compares the network.
     """
     try:
-        _, arrays = read_record(home, KIND, check=False)
+        _, arrays = read_record(_place(home), KIND, check=False)
         told = json.loads(arrays[SAID].tobytes())
         return State(
             nodes=told["nodes"],
@@ -62,13 +62,12 @@ def recall_state(home: Path) -> State | None:
 
 
 def recall_views(home: Path, model: Estimator, data: Dataset) -> StoredViews | None:
-    """What this user's `keep_anchor` wrote for this model and this network, mapped."""
+    """What `keep_anchor` wrote for this model and this network, mapped."""
     try:
-        meta, arrays = read_record(home, KIND, check=False)  # the signature covers every number
-        places = meta["places"]
-        if not is_signed(meta.get("signature"), KIND, *_signature_parts(model, data, arrays, places)):
+        meta, arrays = read_record(_place(home), KIND)
+        if meta["made_of"] != fingerprint(model, data):
             return None
-        return _views(model.method_.mixture_, arrays, places)
+        return _views(model.method_.mixture_, arrays, meta["places"])
     except (FewnodeError, OSError, KeyError, ValueError, TypeError):
         return None
 
@@ -80,12 +79,8 @@ def _told(state: State) -> str:
     return json.dumps({"nodes": dict(state.nodes), **rest})
 
 
-def _signature_parts(
-    model: Estimator, data: Dataset, arrays: dict[str, NDArray[Any]], places: list[Any]
-) -> list[bytes | memoryview]:
-    told = json.dumps([places, sorted((name, list(array.shape)) for name, array in arrays.items())])
-    rows = [part.data for name in sorted(arrays) for part in memory.chunks(np.atleast_1d(arrays[name]))]
-    return [fingerprint(model, data).encode(), told.encode(), *rows]
+def _place(home: Path) -> Path:
+    return cache_directory("services") / hashlib.sha256(str(home.resolve()).encode()).hexdigest()
 
 
 def _arrays(views: StoredViews) -> tuple[dict[str, NDArray[Any]], list[Any]]:

@@ -46,7 +46,7 @@ class ServedNetwork:
     """A model and a dataset, every node embedded. Never changed: with other nodes or edges there is another one.
 
     The model is a shallow copy, since a method remembers the embedding of one graph only. One that takes long is kept
-    at `home`, so that the next start is a short one.
+    in the user's cache, so that the next start is a short one. `home` is where the state of the service is.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class ServedNetwork:
         if z is not None and of_all is not None:
             self.model.method_.of_all = (of_all.model.method_, of_all.data.graph)
             self.model.remember(data.graph, z, z.new_zeros(data.graph.n))
-        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(home, self.model, data)):
-            keep(home, self.model, data)
+        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
+            keep(self.model, data)
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes
         self._making, self._views = threading.Lock(), views
         self.views_are_kept = False

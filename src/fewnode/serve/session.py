@@ -92,7 +92,7 @@ class Session:
     def _snapshot(self, state: State, before: Snapshot | None = None) -> Snapshot:
         """The state with its network and its support set, each of them made: what cannot be made is no state."""
         if before is None:
-            online = OnlineNetwork.opened(self.model, self.base, self.store.embedding_path, state)
+            online = OnlineNetwork.opened(self.model, self.base, self.store.path, state)
         elif state.same_network(before.state):
             online = before.online
         else:
@@ -104,7 +104,7 @@ class Session:
 
     def _embedded(self, state: State) -> OnlineNetwork:
         """The network of a state, all of it embedded."""
-        network = ServedNetwork(self.model, self.base.changed(state), self.store.embedding_path)
+        network = ServedNetwork(self.model, self.base.changed(state), self.store.path)
         return OnlineNetwork.of(network, self.base, state)
 
     def change(self, edit: Edit, answer: Callable[[Snapshot], Mapping[str, Any]]) -> dict[str, Any]:

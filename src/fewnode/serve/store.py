@@ -77,7 +77,6 @@ class Store:
     def __init__(self, path: Path, data_sha256: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.data = path, data_sha256
-        self.embedding_path = path.with_name(path.name + ".embedding")
         self._database: sqlite3.Connection | None = None
         self._state, self._chain, self.history = State(), "", History()
         self._using, self._moved = threading.RLock(), 0.0

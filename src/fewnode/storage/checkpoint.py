@@ -17,7 +17,7 @@ from fewnode.adam import Adam
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import atomic_write, one_line
 from fewnode.storage.io import read_safetensors
-from fewnode.train import History, Journal, Point, weights_of
+from fewnode.train import History, Journal, Point
 
 CHECKPOINT = "checkpoint.safetensors"
 M = TypeVar("M", bound=nn.Module)
@@ -27,27 +27,14 @@ M = TypeVar("M", bound=nn.Module)
 class Checkpoints(Journal):
     """One safetensors file after each validation, its state and checksum in the header."""
 
-    directory: Path | None = None
+    directory: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What a checkpoint must agree on to be continued."""
-    listener: Callable[[str, int, float, History], None] | None = None
-    """Told the part of the training, the episode, its loss, and what is behind."""
-    part: str = ""
 
     def within(self, part: str) -> Self:
-        below = self.directory / part if self.directory else None
-        return replace(self, directory=below, settings={**self.settings, "part": part}, part=part)
-
-    def agreeing(self, settings: Mapping[str, Any]) -> Self:
-        return replace(self, settings=settings)
-
-    def report(self, episode: int, loss: float, history: History) -> None:
-        if self.listener is not None:
-            self.listener(self.part, episode, loss, history)
+        return replace(self, directory=self.directory / part, settings={**self.settings, "part": part}, part=part)
 
     def save(self, model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor]) -> None:
-        if self.directory is None:
-            return
         tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
         tensors |= {f"adam.{name}": tensor for name, tensor in optimizer.flat().items()}
@@ -59,9 +46,9 @@ class Checkpoints(Journal):
             file.write(blob)
 
     def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
-        if self.directory is None or not (self.directory / CHECKPOINT).exists():
-            return History(), weights_of(model)
         path = self.directory / CHECKPOINT
+        if not path.exists():
+            return super().resume(model, optimizer)
         header, tensors = read_safetensors(path)
         claimed, text = header.get("fewnode", "")[:64], header.get("fewnode", "")[64:]
         if claimed != digest(text, tensors):
@@ -80,7 +67,7 @@ class Checkpoints(Journal):
         saved = _part(tensors, "adam.")
         for name, tensor in optimizer.flat().items():
             tensor.copy_(saved[name])
-        return History(points, state["history"]["stopped"]), _part(tensors, "best.")
+        return History(points, state["history"]["stopped"], self.part), _part(tensors, "best.")
 
 
 def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

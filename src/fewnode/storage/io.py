@@ -62,12 +62,9 @@ def write_record(
     kind: str,
     meta: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any] | Stream],
-    texts: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `kind`.safetensors, texts for people beside it, and at last `kind`.json: with it the record is whole."""
+    """Write `kind`.safetensors, and then `kind`.json: with it the record is whole."""
     digest = write_safetensors(directory / f"{kind}.safetensors", arrays)
-    for name, text in (texts or {}).items():
-        write_text(directory / name, text)
     files = {f"{kind}.safetensors": digest}
     manifest = {**meta, "format": f"fewnode-{kind}-1", "sha256": files}
     manifest["sha256"] = {**files, "manifest": hashlib.sha256(canonical(manifest).encode()).hexdigest()}

@@ -1,1 +1,0 @@
-"""How far a training is, and who else is told of it."""
