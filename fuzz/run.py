@@ -1,7 +1,7 @@
 """Fuzz readers, led by coverage: `python fuzz/run.py npz grid --runs 100000`; without names, all of them.
 
-Each reader gets its share of the runs in a fork of its own. An input that raises anything but our error, takes over a
-second or 512 MB is written as `crash-…` or `timeout-…` to the current folder. What is found becomes a test.
+Each reader gets its share of the runs in a fork of its own. An input that raises anything but our error, hangs or takes
+512 MB is written as `crash-…` or `timeout-…` to the current folder. What is found becomes a test.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import resource
 import shutil
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -37,14 +36,11 @@ def fuzz(reader: Reader, runs: int, seed: int, corpus: Path) -> None:
     for number, blob in enumerate(reader.seeds):
         (corpus / str(number)).write_bytes(blob)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    arguments = [f"-runs={runs}", f"-seed={seed}", "-timeout=10", "-max_len=65536", "-verbosity=0"]
+    arguments = [f"-runs={runs}", f"-seed={seed}", "-timeout=60", "-max_len=65536", "-verbosity=0"]
     arguments += [f"-rss_limit_mb={before + MEMORY}", str(corpus)]
 
     def once(blob: bytes) -> None:
-        start = time.process_time()
         reader(blob)
-        if time.process_time() - start > 1:
-            raise TimeoutError(f"{time.process_time() - start:.1f} s")
 
     atheris.Setup([sys.argv[0], *arguments], once)
     atheris.Fuzz()

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from fewnode.serve.auth import rules
 from fewnode.serve.session import Session
 from fewnode.serve.store import Store
 from fewnode.storage.io import load_dataset, save_dataset
+from sizes import until
 
 PORT = 8000
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -162,10 +162,7 @@ def started(process: subprocess.Popen[str] | Forked) -> Iterator[Running]:
         if not link:
             raise AssertionError(process.communicate()[1])
         running = Running(process, link.split("/?token=")[0])
-        until = time.monotonic() + 60
-        while running.ask("/health/ready").status != 200:
-            assert time.monotonic() < until, "not ready in a minute"
-            time.sleep(0.05)
+        until(lambda: running.ask("/health/ready").status == 200)
         yield running
     finally:
         if process.poll() is None:

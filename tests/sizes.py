@@ -55,13 +55,20 @@ def begun(work: Callable[[], object], quiet: bool = True) -> int:
     return pid
 
 
-def kill_once(holds: Callable[[], bool], pid: int) -> None:
-    """Kill a child as soon as something holds, after a minute at the latest."""
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something, a minute at most."""
     deadline = time.monotonic() + 60
-    while not holds() and time.monotonic() < deadline:
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
+
+
+def kill_once(holds: Callable[[], bool], pid: int) -> None:
+    try:
+        until(holds)
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
 
 
 def command(

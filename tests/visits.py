@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -122,7 +121,7 @@ def visits(browser: Any) -> Iterator[Visits]:
         for known in server.ask("/api/classes").json["classes"]:
             server.ask(address(known["name"]), method="DELETE")
         context = browser.new_context(viewport=viewport, reduced_motion="reduce", **options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
         seen = Visit(server, page)
@@ -139,10 +138,3 @@ def visits(browser: Any) -> Iterator[Visits]:
 
 def address(name: str) -> str:
     return f"/api/classes/{quote(name, safe='')}"
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)

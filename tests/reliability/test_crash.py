@@ -82,7 +82,7 @@ def test_a_training_killed_at_random_ends_with_the_same_bits(
 ) -> None:
     rng, kills, runs, most, lost = random.Random(count), 0, 0, 0, 0
     reference = contents(whole[0])
-    while kills < count:
+    while kills < count or most <= INTERVAL:  # else all kills came before anything was trained
         out, last, runs, patience = tmp_path / str(runs), 0, runs + 1, whole[1]
         seen()
         while in_child(lambda: train(planted, out), rng.uniform(0, 1.2) * patience) != 0:  # noqa: B023
@@ -95,7 +95,6 @@ def test_a_training_killed_at_random_ends_with_the_same_bits(
         most = max(most, last)
         shutil.rmtree(out)
     assert lost <= INTERVAL
-    assert most > INTERVAL, "kills came before anything was trained"
     figure("crash.train", f"{kills} kills in {runs} trainings: same bytes; at most {lost} episodes trained twice")
 
 

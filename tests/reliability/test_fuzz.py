@@ -27,6 +27,8 @@ from sizes import Figure, sizes  # noqa: E402
 
 EXECUTIONS = 1_000_000
 """Of atheris in `make check`, over all readers."""
+HANG = 60
+"""Seconds of processor time after which a reader is taken to read for ever."""
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +43,6 @@ class Hung(BaseException):
 
 
 def hung(number: int, frame: FrameType | None) -> None:
-    raise Hung
-
-
-def read(reader: Reader, blob: bytes) -> bool:
-    """Within a second of processor time. Loops that are compiled for types not seen before take longer, but once."""
-    for seconds in (1, 30, 1):
-        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-        try:
-            return reader(blob)
-        except Hung:
-            continue
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     raise Hung
 
 
@@ -73,17 +62,19 @@ def test_broken_files_are_refused(all_readers: dict[str, Reader], figure: Figure
         for _ in range(count * min(reader.share, 8)):
             blob = mutated(rng.choice(reader.seeds), rng)
             try:
-                taken += read(reader, blob)
+                signal.setitimer(signal.ITIMER_VIRTUAL, HANG)
+                taken += reader(blob)
             except BaseException as error:
                 Path("fuzz-failure").write_bytes(blob)
                 raise AssertionError(f"{name}: {type(error).__name__}: {error}: {blob[:200]!r}") from error
             done += 1
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     assert grown < 512
     figure(
         "readers.mutations",
         f"{done:,} broken files, {taken:,} of them readable all the same, {len(all_readers)} "
-        f"readers: only our error, none over 1 s, {grown} MB more memory",
+        f"readers: only our error, none hung, {grown} MB more memory",
     )
 
 
@@ -95,5 +86,5 @@ def test_fuzzing_led_by_coverage(tmp_path: Path, figure: Figure) -> None:
     found = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True, errors="replace")
     assert found.returncode == 0, (found.stdout, found.stderr[-3000:])
     counts = [int(n.replace(",", "")) for n in re.findall(r": ([0-9,]+) executions", found.stdout)]
-    what = "only our error, none over 1 s, none over 512 MB"
+    what = "only our error, none hung, none over 512 MB"
     figure("readers.atheris", f"{sum(counts):,} executions of atheris over {len(counts)} readers: {what}")

@@ -81,7 +81,7 @@ def workers(nodes: Any) -> list[int]:
 
 def kill_one(nodes: Any, busy: bytes) -> int:
     """Kill a worker that is at it."""
-    for _ in range(200):
+    for _ in range(1200):
         for pid in workers(nodes):
             try:
                 if busy in Path(f"/proc/{pid}/cmdline").read_bytes():

@@ -24,7 +24,8 @@ from fewnode.storage.io import save_dataset
 from graphs import planted_kinds
 from service import TOKEN, Forked, Running, save_run, serving, started
 from service_networks import texts
-from visits import DESKTOP, PHONE, Visit, Visits, address, chromium, until, visits
+from sizes import until
+from visits import DESKTOP, PHONE, Visit, Visits, address, chromium, visits
 
 BYTES = 350_000
 HOSTILE = "<img src=x onerror=document.title='fired'>\"'&</script>"

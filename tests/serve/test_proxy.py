@@ -108,12 +108,12 @@ def test_the_service_answers_behind_nginx_with_tls(server: Running, tmp_path: Pa
             sent = {"Host": "graph.example", "Authorization": f"Bearer {TOKEN}", **headers}
             request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers=sent)
             try:
-                with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+                with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
                     return int(answer.status)
             except urllib.error.HTTPError as error:
                 return error.code
 
-        for _ in range(100):
+        for _ in range(600):
             try:
                 assert ask("/health/ready") == 200
                 break
@@ -127,4 +127,4 @@ def test_the_service_answers_behind_nginx_with_tls(server: Running, tmp_path: Pa
         assert 429 in {ask("/health/live") for _ in range(150)}, "a client that asks too often is held back"
     finally:
         nginx.terminate()
-        nginx.wait(10)
+        nginx.wait(60)
