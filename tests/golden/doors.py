@@ -1,0 +1,69 @@
+"""The command line as journeys use it, and their committed answers."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import sys
+import warnings
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import typer.main
+
+from fewnode.cli import main
+
+typer.main.get_command = functools.cache(typer.main.get_command)  # which takes longer than most commands
+ANSWERS = Path(__file__).parent / "answers"
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def fewnode(*arguments: object, folder: Path) -> Said:
+    """The command line in this process, as a shell in that folder would run it."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    code: Any = 0
+    with (
+        chdir(folder),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        patch("sys.argv", ["fewnode", *map(str, arguments)]),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    return Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+
+
+def done(*arguments: object, folder: Path) -> Said:
+    """What a command said that ended well."""
+    said = fewnode(*arguments, folder=folder)
+    assert said.code == 0, said.err
+    return said
+
+
+def committed(name: str) -> Any:
+    return json.loads((ANSWERS / f"{name}.json").read_text())
+
+
+def commit(name: str, answers: dict[str, Any]) -> None:
+    """An answer a line, so that changes can be read."""
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(answers[key], ensure_ascii=False)}" for key in answers)
+    (ANSWERS / f"{name}.json").write_text(f"{{\n{lines}\n}}\n")
+    print(f"{len(answers)} answers", file=sys.stderr)
