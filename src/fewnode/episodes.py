@@ -89,6 +89,25 @@ class Episode:
         return self.task.n_way
 
 
+class Batch:
+    """Several tasks of equal N as flat arrays; the classes of task t are segments t·N … t·N + N-1."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.n_tasks, self.n_way = len(tasks), tasks[0].n_way
+        self.support = np.concatenate([task.support for task in tasks])
+        self.query = np.concatenate([task.query for task in tasks])
+        self.segment = np.concatenate([task.support_y + t * self.n_way for t, task in enumerate(tasks)])
+        self.task = np.repeat(np.arange(len(tasks)), [task.query.size for task in tasks])
+
+
+class TrainingBatch(Batch):
+    """Several episodes: tasks, and their answers to learn from."""
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        super().__init__([episode.task for episode in episodes])
+        self.query_y = np.concatenate([episode.query_y for episode in episodes])
+
+
 class EpisodeSampler:
     """`sampler[t]` is task t, the same for every method, process and day.
 

@@ -283,7 +283,7 @@ class Estimator:
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+        arrays = {name: np.asarray(array) for name, array in state.items()}
         write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
 
     # --- scikit-learn's way with parameters: its `BaseEstimator` knows no options by any name ---
