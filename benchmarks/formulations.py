@@ -25,11 +25,13 @@ from torch.nn import functional as F
 
 from fewnode.adam import Adam
 from fewnode.dataset import Dataset
-from fewnode.engine.door import engine_for
-from fewnode.episodes import Episode, EpisodeSampler, Task
-from fewnode.gpn import Batch, Networks, TrainingBatch, WholeGraph, batch_log_prob
-from fewnode.graph import is_sparse
+from fewnode.engine.compiled import Compiled
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
+from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
+from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
+from fewnode.methods.networks import weights_of
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.diffusion import Diffusion
 from fewnode.seeds import stream
@@ -52,19 +54,26 @@ class Ours:
     """The formulation of `fewnode.engine`."""
 
     def __init__(self, data: Dataset, networks: Networks) -> None:
-        self.model = copy.deepcopy(networks)
-        self.engine = engine_for(self.model, data.graph)
-        self.optimizer = Adam(list(self.model.parameters()), LR, WEIGHT_DECAY)
+        self.weights = weights_of(networks)
+        self.engine = Compiled(ReceptiveFields.of(data.graph))
+        self.optimizer = Adam(self.weights, LR, WEIGHT_DECAY)
 
-    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
-        return self.engine.loss_and_gradients(self.model, TrainingBatch([task]), dropout, seed)
+    @property
+    def model(self) -> Networks:
+        """Those of torch with the same weights."""
+        networks = GPN().build(self.engine.fields.n_features, DROPOUT)
+        networks.load_state_dict({name: torch.tensor(array) for name, array in self.weights.items()})
+        return networks
+
+    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Any:
+        return self.engine.loss_and_gradients(self.weights, Batch.of([task]), dropout, seed)
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
         """Train on task t."""
         step(self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
 
     def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
-        return answer_tasks(*self.engine.embed(self.model), tasks, "sqeuclidean")
+        return answer_tasks(*map(torch.from_numpy, self.engine.embed(self.weights)), tasks, "sqeuclidean")
 
 
 class FullBatch:
@@ -140,7 +149,7 @@ class SparseGPN(nn.Module):
 def naive(data: Dataset, networks: Networks) -> FullBatch:
     """`gpn.py` on the whole graph."""
     x, model = data.graph.x, copy.deepcopy(networks)
-    graph = WholeGraph.of(data.graph, x.toarray() if is_sparse(x) else x)
+    graph = Neighbourhood.of(Graph(data.graph.adj, x.toarray() if is_sparse(x) else x))
     return FullBatch(lambda dropout, seed: model(graph, dropout, seed), list(model.parameters()), again=True)
 
 

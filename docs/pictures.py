@@ -12,8 +12,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 import fewnode
-from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
+from fewnode.gpn import Neighbourhood
 from fewnode.report.figures import INK, axes, label_points
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
@@ -81,10 +81,9 @@ def wrap(data, nodes, width):
 
 def receptive_field(data, task):
     """What a training step reads: two hops around its support and query nodes."""
-    g = ReceptiveFields.of(data.graph)
     few = sorted(np.concatenate([task.support, task.query]), key=lambda v: abs(data.graph.degree[v] - 4))[:3]
     seeds = np.array(few)
-    near, far = (g.ball(seeds, hops) for hops in (1, 2))
+    near, far = (Neighbourhood.of(data.graph, seeds, hops).nodes.numpy() for hops in (1, 2))
     place = spring(data.graph.adj, far, seeds)
     figure = Figure(figsize=(8, 3.6))
     ax = figure.add_axes((0, 0, 1, 1))

@@ -17,12 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import fewnode.engine.settled  # noqa: F401  # before anything is computed
-from fewnode.episodes import Batch, TrainingBatch
+from fewnode.episodes import Batch
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 
 # --- what is read of a graph --------------------------------------------------------------------------------------
@@ -41,21 +40,10 @@ class Neighbourhood:
 
     @classmethod
     def of(
-        cls,
-        graph: Graph,
-        nodes: Ints | None = None,
-        hops: int = 0,
-        *,
-        x: Attributes | None = None,
-        degree: NDArray[Any] | None = None,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
+        cls, graph: Graph, nodes: Ints | None = None, hops: int = 0, dtype: Any = torch.float32, device: Any = "cpu"
     ) -> Neighbourhood:
-        """All nodes within `hops` of `nodes`, which are the whole graph to a method that looks no further; or all.
-
-        `x`, such as scaled attributes, and `degree`, such as sums of weights, stand in place of the graph's own.
-        """
-        around, adj, x = np.arange(graph.n), graph.adj, graph.x if x is None else x
+        """All nodes within `hops` of `nodes`, which are the whole graph to a method that looks no further; or all."""
+        around, adj, x = np.arange(graph.n), graph.adj, graph.x
         if nodes is not None:
             around = np.unique(nodes)
             for _ in range(hops):
@@ -65,10 +53,10 @@ class Neighbourhood:
         target, source = (torch.from_numpy(ends.astype(np.int64)).to(device) for ends in closed.coords)
         weight = torch.from_numpy(closed.data).to(device, dtype)
         scale = (torch.from_numpy(graph.strength[around]).to(device, dtype) + 1) ** -0.5  # D^-1/2 of A + I
-        values, place, size = weight * (scale[target] * scale[source]), torch.stack([target, source]), 2 * (around.size,)
-        a_hat = torch.sparse_coo_tensor(place, values, size, check_invariants=False).coalesce()
-        seen = torch.from_numpy((graph.degree if degree is None else degree)[around]).to(device, dtype)
-        return cls(torch.from_numpy(around).to(device), a_hat, _matrix(x).to(device, dtype), target, source, seen)
+        values, place = weight * (scale[target] * scale[source]), torch.stack([target, source])
+        a_hat = torch.sparse_coo_tensor(place, values, adj.shape, check_invariants=False).coalesce()
+        degree = torch.from_numpy(graph.degree[around]).to(device, dtype)
+        return cls(torch.from_numpy(around).to(device), a_hat, _matrix(x).to(device, dtype), target, source, degree)
 
     def places(self, nodes: Ints) -> Int[Tensor, " k"]:
         """Where these nodes are among those of the neighbourhood."""
@@ -231,7 +219,7 @@ class Networks(nn.Module):
     def __init__(self, encoder: nn.Module, valuator: nn.Module | None) -> None:
         super().__init__()
         self.encoder, self.valuator = encoder, valuator
-        self.hops = max(int(part.hops) for part in (encoder, valuator) if part is not None)
+        self.hops = max(int(part.hops) for part in (encoder, valuator) if part is not None)  # type: ignore[arg-type]
         """How far they look: what a neighbourhood has to hold."""
 
     def forward(self, g: Neighbourhood, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -250,7 +238,7 @@ def task_log_prob(
 
 
 def loss(
-    networks: Networks, g: Neighbourhood, batch: TrainingBatch, distance: str, dropout: float = 0.0, seed: int = 0
+    networks: Networks, g: Neighbourhood, batch: Batch, distance: str, dropout: float = 0.0, seed: int = 0
 ) -> Float[Tensor, ""]:
     """The average negative log-likelihood of the query labels: Eq. (14)."""
     answers = task_log_prob(networks, g, batch, distance, dropout, seed)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fewnode.engine import episode
 from fewnode.engine.fields import Nodes, ReceptiveFields, Rows
 from fewnode.engine.sparse import CSR
-from fewnode.episodes import Batch, TrainingBatch
+from fewnode.episodes import Batch
 from fewnode.machine import memory
 
 Array = NDArray[Any]
@@ -49,7 +49,7 @@ class Compiled:
         self.fields, self.graph, self.valuator, self.eps = fields, graph, valuator, eps
 
     def loss_and_gradients(
-        self, weights: Weights, batch: TrainingBatch, dropout: float, seed: int
+        self, weights: Weights, batch: Batch, dropout: float, seed: int
     ) -> tuple[float, dict[str, Array]]:
         """Eq. (14) for the episodes of a batch, and its derivative by each weight."""
         memory.keep()
@@ -96,7 +96,7 @@ class Compiled:
             near = prototypes.reshape(batch.n_tasks, batch.n_way, -1)[batch.task]
             score = -np.square(z[k:, None] - near).sum(axis=2)
             power = np.exp(score - score.max(axis=1, keepdims=True))
-            return np.asarray(power / power.sum(axis=1, keepdims=True), np.float32)
+            return np.asarray(power / power.sum(axis=1, keepdims=True), z.dtype)
 
         return answer
 
@@ -142,10 +142,9 @@ def _transposed(rows: Rows, gradient: Array) -> Array:
 def weight_shapes(n_features: int, hidden: Sequence[int], valuator: bool) -> dict[str, tuple[int, ...]]:
     """The weights of the networks, in the order in which they are drawn."""
     first, second = hidden
-    shapes: dict[str, tuple[int, ...]] = dict(
-        zip(ENCODER, ((n_features, first), (first, second), (first,), (second,)), strict=True)
-    )
-    return {**shapes, "valuator.w": (n_features, 1), "valuator.b": (1,), "valuator.a": (LAYERS, 2)} if valuator else shapes
+    encoder: tuple[tuple[int, ...], ...] = ((n_features, first), (first, second), (first,), (second,))
+    scores = ((n_features, 1), (1,), (LAYERS, 2)) if valuator else ()
+    return dict(zip(ENCODER + VALUATOR, encoder + scores, strict=False))
 
 
 def first_weights(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:

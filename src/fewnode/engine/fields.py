@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR, normalised, operand
@@ -43,9 +43,11 @@ class ReceptiveFields:
         self.n, self.n_features = x.shape
 
     @classmethod
-    def of(cls, graph: Graph, x: Attributes | None = None, dtype: DTypeLike = np.float32) -> ReceptiveFields:
+    def of(
+        cls, graph: Graph, x: Attributes | None = None, dtype: type[np.floating[Any]] = np.float32
+    ) -> ReceptiveFields:
         """Of a graph in memory, with attributes `x`, such as scaled ones, in place of its own."""
-        adj = CSR.of(normalised(graph, np.dtype(dtype).type))
+        adj = CSR.of(normalised(graph, dtype))
         return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(dtype))
 
     @cached_property

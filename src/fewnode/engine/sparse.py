@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from fewnode.engine import loops
 from fewnode.graph import Attributes, Graph, is_sparse
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 WIDE = 256
 """Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
@@ -124,7 +127,7 @@ def operand(matrix: Attributes, dtype: DTypeLike = np.float32) -> CSR | NDArray[
     return CSR.of(matrix, dtype) if is_sparse(matrix) else matrix.astype(dtype, copy=False)
 
 
-def as_tensor(array: NDArray[Any]) -> Any:
+def as_tensor(array: NDArray[Any]) -> Tensor:
     """A tensor on the memory of `array`, which may be read-only: nothing here writes to it."""
     import torch
 

@@ -26,7 +26,18 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.method import Probabilities
 from fewnode.methods.gpn import ENCODERS, check_widths
-from fewnode.methods.inner import SGC, FieldEncoder, Others, Prepared, Support, Weights, adapt, by_autograd, embed, logits
+from fewnode.methods.inner import (
+    SGC,
+    FieldEncoder,
+    Others,
+    Prepared,
+    Support,
+    Weights,
+    adapt,
+    by_autograd,
+    embed,
+    logits,
+)
 from fewnode.methods.networks import build_encoder, shapes_of
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded
@@ -217,7 +228,9 @@ class Adapt:
         self.idf_ = np.asarray(state["idf"]) if self.scaling == "tf-idf" else None
         self.unit_ = float(state["unit"])
         self._ready, self.encoder_ = None, self._build(n_features).eval()
-        self.encoder_.load_state_dict({name.removeprefix("encoder."): torch.tensor(np.asarray(state[name])) for name in shapes})
+        self.encoder_.load_state_dict(
+            {name.removeprefix("encoder."): torch.tensor(np.asarray(state[name])) for name in shapes}
+        )
         return self
 
 

@@ -13,17 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.adam import Weights
 from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.engine.sparse import as_tensor
-from fewnode.episodes import Batch, EpisodeSampler, TrainingBatch
+from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded, stream
 from fewnode.storage.checkpoint import need_shapes
-from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, Weights, meta_train
+from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
@@ -38,7 +39,7 @@ class Engine(Protocol):
 
     name: str
 
-    def loss_and_gradients(self, weights: Weights, batch: TrainingBatch, dropout: float, seed: int) -> Gradients:
+    def loss_and_gradients(self, weights: Weights, batch: Batch, dropout: float, seed: int) -> Gradients:
         """Eq. (14) for the episodes of a batch, and its derivative by each weight."""
 
     def embed(self, weights: Weights, nodes: Ints | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -129,7 +130,9 @@ class GPN(Prototypical):
             raise FewnodeError(f"unknown formulation {self.formulation!r}{known}; expected paper or authors")
         if self.keep not in ("best", "last"):
             raise FewnodeError(f"keep is {self.keep!r}, expected best or last")
-        if self.formulation == "authors" and (self.encoder != "gcn" or self.valuator is not True or len(self.hidden) != 2):
+        if self.formulation == "authors" and (
+            self.encoder != "gcn" or self.valuator is not True or len(self.hidden) != 2
+        ):
             raise FewnodeError("the authors' formulation has a GCN of two layers and a valuator; leave out the other")
         if self.distance not in DISTANCES:
             raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
@@ -153,20 +156,22 @@ class GPN(Prototypical):
         return self.engine != "reference" and not self._beyond_loops()
 
     def _engine_on(self, graph: Graph, dropout: float = 0.0) -> Engine:
-        x = None if self.scaling == "raw" else scale(graph.x, self.scaling, self.idf_)
+        if self.scaling != "raw":
+            graph = Graph(graph.adj, scale(graph.x, self.scaling, self.idf_))
         degree = graph.strength if self.weighted_degree else None
         if self._compiles:
-            fields = ReceptiveFields.of(graph, x)
+            fields = ReceptiveFields.of(graph)
             fields.degree = fields.degree if degree is None else degree.astype(fields.degree.dtype)
             return Compiled(fields, self.encoder == "gcn", self.valuator, self.eps)
         networks = self.build(graph.n_features, dropout)
-        return _torch().Reference(networks, graph, self.distance, x=x, degree=degree, device=self.device)
+        engine: Engine = _torch().Reference(networks, graph, self.distance, self.device, degree)
+        return engine
 
     def _first_weights(self, n_features: int, dropout: float) -> Weights:
         """Weights that depend on the seed alone."""
         if self._compiles:
             return first_weights(weight_shapes(n_features, self.hidden, self.valuator), stream(self.seed))
-        return _torch().weights_of(self.build(n_features, dropout))
+        return dict(_torch().weights_of(self.build(n_features, dropout)))
 
     def build(self, n_features: int, dropout: float) -> Any:
         """The networks of torch, for the reference."""
@@ -177,13 +182,15 @@ class GPN(Prototypical):
             encoder = networks.build_encoder(self.encoder, n_features, self.hidden, dropout)
             return networks.Networks(encoder, networks.build_valuator(self.valuator, n_features, self.eps))
 
-    def learner(self, dropout: float, graph: Graph, train: EpisodeSampler) -> tuple[Engine, Weights, Callable[[int], Gradients]]:
+    def learner(
+        self, dropout: float, graph: Graph, train: EpisodeSampler
+    ) -> tuple[Engine, Weights, Callable[[int], Gradients]]:
         """New weights, and the loss and gradients of batch k by them: `batch` episodes, none of them twice."""
         engine, weights = self._engine_on(graph, dropout), self._first_weights(graph.n_features, dropout)
 
         def gradients(k: int) -> Gradients:
             episodes = [train[k * self.batch + i] for i in range(self.batch)]
-            return engine.loss_and_gradients(weights, TrainingBatch(episodes), dropout, stream(train.seed, k))
+            return engine.loss_and_gradients(weights, Batch.of(episodes), dropout, stream(train.seed, k))
 
         return engine, weights, gradients
 
@@ -191,7 +198,7 @@ class GPN(Prototypical):
         self, dropout: float, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal
     ) -> tuple[Weights, History]:
         engine, weights, gradients = self.learner(dropout, graph, train)
-        pool = TrainingBatch(valid.take(VALID_TASKS))
+        pool = Batch.of(valid.take(VALID_TASKS))
         answer = engine.answerer(pool)
 
         def validate() -> float:
@@ -222,7 +229,7 @@ class GPN(Prototypical):
 
     def _shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
         """Of the weights of torch's networks; a file that claims to need larger ones costs no memory."""
-        return _torch().shapes_of(lambda: self.build(n_features, 0.0))
+        return dict(_torch().shapes_of(lambda: self.build(n_features, 0.0)))
 
 
 def check_widths(hidden: Sequence[int]) -> None:

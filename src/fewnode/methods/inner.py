@@ -3,9 +3,9 @@
 It starts from the weights of an encoder and a head of zeros. Zeros treat all classes alike, whatever their number and
 order. A learned column that all classes start from (Ye & Chao, ICLR 2022) does no more: it cancels in the softmax.
 
-The first weight W has a row for each attribute, but a step moves it by rowsᵀ G alone, G being the gradient at rows W.
-So the loop follows rows W, which a step moves by rows rowsᵀ G, and W is moved once, at the end: the same numbers without
-a product as wide as the attributes.
+The first weight W has a row for each attribute, but a step moves it by rowsᵀ G alone, G being the gradient at rows
+times W. So the loop follows that product, which a step moves by rows rowsᵀ G, and W is moved once, at the end: the same
+numbers without a product as wide as the attributes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fewnode.engine.fields import Nodes, ReceptiveFields, Rows
 from fewnode.engine.sparse import CSR, as_tensor
 from fewnode.gpn import Encoder, Neighbourhood, convolve
 from fewnode.graph import Graph
-from fewnode.methods.networks import ModuleEncoder, differentiate
+from fewnode.methods.networks import differentiate
 from fewnode.seeds import seeded
 from fewnode.train import Gradients
 
-HEAD, BIAS = "head", "bias"
+HEAD, BIAS = "head.weight", "head.bias"
 MAX_GRAM = 1024
 """Rows whose products with each other are formed; beyond that it costs more than it saves."""
 Weights = dict[str, Tensor]
@@ -120,7 +120,7 @@ class Others(nn.Module):
 
     first = ""
 
-    def __init__(self, encoder: ModuleEncoder) -> None:
+    def __init__(self, encoder: Any) -> None:
         super().__init__()
         self.encoder = encoder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,18 +16,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewnode import gpn
-from fewnode.episodes import Batch, TrainingBatch
+from fewnode.adam import Weights
+from fewnode.episodes import Batch
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Graph, Ints
 from fewnode.gpn import Encoder, Neighbourhood, Networks
+from fewnode.graph import Graph, Ints
 from fewnode.seeds import seeded
-from fewnode.train import Gradients, Weights
+from fewnode.train import Gradients
 
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 
 
 class Reference:
-    """`gpn.py` on the neighbourhood that the nodes of a call can see, gradients by autograd. Weights come with a call."""
+    """`gpn.py` on the neighbourhood that the nodes of a call can see. Weights come with each call."""
 
     name = "reference"
 
@@ -35,16 +37,14 @@ class Reference:
         networks: Networks,
         graph: Graph,
         distance: str = "sqeuclidean",
-        *,
-        x: Attributes | None = None,
-        degree: NDArray[Any] | None = None,
         device: str = "cpu",
+        degree: NDArray[Any] | None = None,
     ) -> None:
+        """`degree`, such as sums of weights, in place of the number of neighbours in Eq. (9)."""
         self.device = _checked(device)
-        self.networks, self.graph, self.distance = networks.to(self.device), graph, distance
-        self.x, self.degree = x, degree
+        self.networks, self.graph, self.distance, self.degree = networks.to(self.device), graph, distance, degree
 
-    def loss_and_gradients(self, weights: Weights, batch: TrainingBatch, dropout: float, seed: int) -> Gradients:
+    def loss_and_gradients(self, weights: Weights, batch: Batch, dropout: float, seed: int) -> Gradients:
         self._take(weights)
         self.networks.train()
         g = self._around([batch.support, batch.query])
@@ -79,10 +79,11 @@ class Reference:
         return answer
 
     def _around(self, parts: Sequence[Ints] | None) -> Neighbourhood:
-        nodes = None if parts is None else np.concatenate(parts)
-        more: dict[str, Any] = {"x": self.x, "degree": self.degree, "device": self.device}
-        dtype = next(self.networks.parameters()).dtype
-        return Neighbourhood.of(self.graph, nodes, self.networks.hops, dtype=dtype, **more)
+        nodes, dtype = None if parts is None else np.concatenate(parts), next(self.networks.parameters()).dtype
+        g = Neighbourhood.of(self.graph, nodes, self.networks.hops, dtype, self.device)
+        if self.degree is None:
+            return g
+        return replace(g, degree=torch.from_numpy(self.degree[g.nodes.cpu().numpy()]).to(self.device, dtype))
 
     @torch.no_grad()
     def _take(self, weights: Weights) -> None:
@@ -219,7 +220,7 @@ def build_encoder(name: str | nn.Module, n_features: int, hidden: Sequence[int],
 
 
 def build_valuator(given: bool | nn.Module | Callable[..., nn.Module], n_features: int, eps: float) -> nn.Module | None:
-    """The paper's, none, a copy of a module of the user's own, or what a class of theirs makes of (n_features, eps=…)."""
+    """The paper's, none, a copy of a module of the user's own, or what their class makes of (n_features, eps=…)."""
     if isinstance(given, bool):
         return gpn.Valuator(n_features, eps=eps) if given else None
     return copy.deepcopy(given) if isinstance(given, nn.Module) else given(n_features, eps=eps)

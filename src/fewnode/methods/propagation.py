@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
-from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
+from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes

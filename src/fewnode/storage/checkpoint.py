@@ -12,10 +12,11 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
 
+from fewnode.adam import Adam, Weights, copied, overwrite
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import atomic_write, one_line
 from fewnode.storage.io import read_safetensors
-from fewnode.train import Adam, History, Journal, Point, Weights, copied, overwrite
+from fewnode.train import History, Journal, Point
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -87,7 +88,7 @@ def digest(state: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return found.hexdigest()
 
 
-def need_shapes(state: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
+def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse arrays of a file that are not exactly those, of these shapes."""
     if odd := sorted(state.keys() ^ shapes.keys()):
         raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
