@@ -290,7 +290,7 @@ def test_a_restart_goes_on_with_what_was_embedded(
         raise AssertionError("made again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GPNPlus, "_embed", refused)
+        patch.setattr(GPNPlus, "embed", refused)
         patch.setattr(StoredViews, "of", refused)
         local = InProcess(model, planted, tmp_path / "state.sqlite")
         assert local.ask("/api/classify", asked).json == before
