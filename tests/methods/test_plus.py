@@ -18,10 +18,9 @@ from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
-from fewnode.represent.metric import within_class_metric
-from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews
-from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.practice import mix_weights
+from fewnode.represent.projection import AS_IT_IS, within_class_metric
 from fewnode.represent.sources import STRUCTURE, read_along
 from fewnode.represent.views import View
 from fewnode.vectors import Embedding

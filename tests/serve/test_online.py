@@ -19,8 +19,8 @@ from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.kinds_trial import KindsTrial
 from fewnode.represent.new_rows import StoredViews
+from fewnode.represent.practice import KindsTrial
 from fewnode.serve.bodies import Attach, Classify
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.session import Session

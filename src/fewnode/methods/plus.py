@@ -35,14 +35,12 @@ from fewnode.recognition.ridge_classifier import RidgeClassifier
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.diffused_views import Made
 from fewnode.represent.kinds import LearnedRelations, kind_views
-from fewnode.represent.metric import within_class_metric
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
-from fewnode.represent.prior import prior, prior_weights
-from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.projection import AS_IT_IS, within_class_metric
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.represent.tiles import row_ranges, rows_of
-from fewnode.represent.views import RANKS, all_views
+from fewnode.represent.views import RANKS, all_views, prior, prior_weights
 from fewnode.represent.workspace import Workspace
 from fewnode.vectors import Embedding, Floats
 

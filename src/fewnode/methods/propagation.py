@@ -24,9 +24,9 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
+from fewnode.represent.projection import centred, mean_direction
 from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding

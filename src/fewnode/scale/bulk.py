@@ -27,8 +27,7 @@ from fewnode.nodes import Nodes
 from fewnode.predict.embedding_cache import recall
 from fewnode.predict.labelling import claimable
 from fewnode.predict.predictions import Answerer, Predictions
-from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
-from fewnode.represent.workspace import Workspace
+from fewnode.represent.workspace import Runner, Workspace, clear_blocks, cut, finish, here
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 
