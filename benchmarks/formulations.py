@@ -31,7 +31,6 @@ from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
 from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
 from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
-from fewnode.methods.networks import weights_of
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.diffusion import Diffusion
 from fewnode.seeds import stream
@@ -42,8 +41,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from plain_gpn_plus import plain_diffusion
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
-Gradients = tuple[float, list[Tensor]]
-"""The loss; gradients by W, b of each layer of the encoder, then by w, b and a of the valuator. PyG transposes W."""
+Gradients = tuple[float, list[Tensor]]  # by W and b of the encoder, then by w, b and a of the valuator; PyG has W.T
 
 
 def initial_networks(data: Dataset) -> Networks:
@@ -51,26 +49,19 @@ def initial_networks(data: Dataset) -> Networks:
 
 
 class Ours:
-    """The formulation of `fewnode.engine`."""
-
     def __init__(self, data: Dataset, networks: Networks) -> None:
-        self.weights = weights_of(networks)
+        self.model = copy.deepcopy(networks)
+        self.weights = {name: tensor.numpy() for name, tensor in self.model.state_dict().items()}  # on the same memory
         self.engine = Compiled(ReceptiveFields.of(data.graph))
         self.optimizer = Adam(self.weights, LR, WEIGHT_DECAY)
 
-    @property
-    def model(self) -> Networks:
-        """Those of torch with the same weights."""
-        networks = GPN().build(self.engine.fields.n_features, DROPOUT)
-        networks.load_state_dict({name: torch.tensor(array) for name, array in self.weights.items()})
-        return networks
-
-    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Any:
-        return self.engine.loss_and_gradients(self.weights, Batch.of([task]), dropout, seed)
+    def loss_and_gradients(self, task: Episode) -> Any:
+        loss, slopes = self.engine.loss_and_gradients(self.weights, Batch.of([task]), 0.0, 0)
+        return loss, list(slopes.values())
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
-        """Train on task t."""
-        step(self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
+        asked = self.weights, Batch.of([train[t]]), DROPOUT, stream(0, t)
+        step(self.optimizer, lambda t: self.engine.loss_and_gradients(*asked), t)
 
     def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
         return answer_tasks(*map(torch.from_numpy, self.engine.embed(self.weights)), tasks, "sqeuclidean")
@@ -147,7 +138,6 @@ class SparseGPN(nn.Module):
 
 
 def naive(data: Dataset, networks: Networks) -> FullBatch:
-    """`gpn.py` on the whole graph."""
     x, model = data.graph.x, copy.deepcopy(networks)
     graph = Neighbourhood.of(Graph(data.graph.adj, x.toarray() if is_sparse(x) else x))
     return FullBatch(lambda dropout, seed: model(graph, dropout, seed), list(model.parameters()), again=True)

@@ -158,12 +158,6 @@ def test_prototypes_by_hand() -> None:
     assert torch.allclose(p, torch.tensor([[3.0, 0.0], [1.0, 1.0]]))
 
 
-def test_equal_importance_gives_the_plain_mean() -> None:
-    z = torch.randn(6, 3)
-    p = prototypes(z, torch.full((6,), 0.7), torch.tensor([0, 0, 0, 1, 1, 2]), 3)
-    assert torch.allclose(p, torch.stack([z[:3].mean(0), z[3:5].mean(0), z[5]]), atol=1e-6)
-
-
 def test_log_prob_by_hand() -> None:
     z, p = torch.tensor([[0.0, 0.0]]), torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
     expected = torch.log_softmax(torch.tensor([[-1.0, -4.0]]), 1)
@@ -180,14 +174,6 @@ def test_nearness_to_shared_prototypes_is_closeness_to_each(distance: str) -> No
     query = torch.tensor([5, 0, 2, 2])
     each = closeness(z[query], p.expand(4, -1, -1), distance)
     assert torch.allclose(nearness(z[query], p, distance), each, atol=1e-5)
-
-
-def test_one_shot_makes_the_valuator_irrelevant(planted: Dataset) -> None:
-    task = EpisodeSampler(planted, "test", 3, 1, 4)[0]
-    g, batch = Neighbourhood.of(planted.graph), Batch.of([task])
-    networks = random_networks(planted.graph, 0, torch.float32)
-    naive = Networks(networks.encoder, None)
-    assert torch.allclose(loss(networks, g, batch, "sqeuclidean"), loss(naive, g, batch, "sqeuclidean"))
 
 
 def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:

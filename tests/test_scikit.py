@@ -149,6 +149,7 @@ def test_before_fit_it_says_so(planted: Dataset) -> None:
 def test_parameters_make_the_same_estimator_again(planted: Dataset) -> None:
     model = fewnode.Estimator("gpn", way=3, shot=2, episodes=10)
     assert model.get_params() == {
+        "method": "gpn",
         "way": 3,
         "shot": 2,
         "query": None,

@@ -14,7 +14,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.case import distances, look
 from fewnode.experiment.grid import Cell
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 CELL = Cell("planted", "gpn", 4, 3, 3, seed=0, tasks=2, kind="case")
 

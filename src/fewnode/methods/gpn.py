@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fewnode.adam import Weights
 from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
-from fewnode.engine.sparse import as_tensor
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
@@ -25,6 +24,7 @@ from fewnode.represent.attributes import inverse_document_frequency, need_attrib
 from fewnode.seeds import seeded, stream
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
+from fewnode.vectors import Embedding
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")
 ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
@@ -208,9 +208,8 @@ class GPN(Prototypical):
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience, keep=self.keep)
         return weights, meta_train(weights, gradients, validate, schedule, journal, engine.name)
 
-    def _embed(self, graph: Graph) -> tuple[Any, Any]:
-        z, importance = self._engine_on(graph).embed(self.weights_)
-        return as_tensor(z), as_tensor(importance)
+    def embed(self, graph: Graph) -> Embedding:
+        return Embedding.of(*self._engine_on(graph).embed(self.weights_))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What `fit` learned, as named arrays."""
