@@ -21,13 +21,12 @@ from fewnode.episodes import Task
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.centring import mean_direction
 from fewnode.represent.diffused_views import Made
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
+from fewnode.represent.projection import ViewFusion, ViewProjection, mean_direction, sampled
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.tiles import TiledMatrix
 from fewnode.represent.views import Place

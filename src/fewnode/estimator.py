@@ -33,6 +33,7 @@ from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import check_model, check_options
 from fewnode.train import History, Journal, OnStep
+from fewnode.vectors import Embedding
 
 
 class Estimator:
@@ -193,21 +194,22 @@ class Estimator:
 
     def embedding(self, graph: Network) -> Tensor:
         """z of every node (a row each), for maps, for choosing nodes by, and for any other classifier."""
-        z = self.embedded(graph)[0]
+        graph = as_graph(graph)
+        z = self._prototypical(graph).embedding(self._read(graph))[0]
         return z.clone() if z.is_inference() else z  # autograd takes no tensor of inference mode
 
-    def embedded(self, graph: Network) -> tuple[Tensor, Tensor]:
-        """z and the importance of every node."""
+    def embedded(self, graph: Network) -> Embedding:
+        """z and the importance of every node, and what the network looks like from there."""
         graph = as_graph(graph)
-        return self._prototypical(graph).embedding(self._read(graph))
+        return self._prototypical(graph).embedded(self._read(graph))
 
     def has_embedding(self, graph: Graph) -> bool:
         """Whether `embedded` need not compute anything."""
         return self._prototypical(graph).remembers(self._read(graph))
 
-    def remember(self, graph: Graph, z: Tensor, importance: Tensor) -> None:
-        """Take these for what `embedded` gives: it gave them before, in another process."""
-        self._prototypical(graph).remember(self._read(graph), z, importance)
+    def remember(self, graph: Graph, embedding: Embedding) -> None:
+        """Take this for what `embedded` gives: it gave it before, in another process."""
+        self._prototypical(graph).remember(self._read(graph), embedding)
 
     def _prototypical(self, graph: Graph) -> Prototypical:
         method = self._fitted(graph).method

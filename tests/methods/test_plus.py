@@ -18,12 +18,12 @@ from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
-from fewnode.represent.metric import within_class_metric
-from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews
-from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.practice import mix_weights
+from fewnode.represent.projection import AS_IT_IS, within_class_metric
 from fewnode.represent.sources import STRUCTURE, read_along
 from fewnode.represent.views import View
+from fewnode.vectors import Embedding
 from graphs import fitted_method
 
 
@@ -249,7 +249,7 @@ def recognising(z: torch.Tensor, adapts: bool) -> tuple[plus.GPNPlus, Graph]:
     graph, method = Graph.from_edges(np.zeros((2, 0), np.int64), len(z), np.zeros((len(z), 0))), plus.GPNPlus()
     method.mixture_ = MixedViews((), {View(STRUCTURE, "itself", AS_IT_IS): 1.0})
     method.adapts_, method.trust_ = adapts, True
-    method.remember(graph, z, torch.zeros(len(z)))
+    method.remember(graph, Embedding.of(z.numpy()))
     return method, graph
 
 

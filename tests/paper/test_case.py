@@ -13,7 +13,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.paper.case import look
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 TASK = (4, 3, 0)
 """N, K and the seed of the pool."""

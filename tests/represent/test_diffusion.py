@@ -11,8 +11,8 @@ import torch
 
 from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators, diffused, random_walk
+from fewnode.represent.projection import centred, mean_direction
 from fewnode.represent.structure import structure, two_step_information, walked
 from graphs import random_graph, weighted_graph
 

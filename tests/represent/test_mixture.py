@@ -15,9 +15,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES
-from fewnode.represent.prior import prior, prior_weights
 from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, View
+from fewnode.represent.views import ATTRIBUTE_VIEWS, RANKS, STRUCTURE_VIEWS, View, prior, prior_weights
 
 NONE = EpisodeSampler.none()
 

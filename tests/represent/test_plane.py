@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 
 def test_axes_and_shares_by_hand() -> None:

@@ -13,8 +13,7 @@ from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.graph import Block, Graph
 from fewnode.protocols.all_classes import evaluate_all_classes
-from fewnode.represent.centring import centred
-from fewnode.represent.projection import AS_IT_IS, LEAST_POWER, ViewFusion, ViewProjection, effective_rank
+from fewnode.represent.projection import AS_IT_IS, LEAST_POWER, ViewFusion, ViewProjection, centred, effective_rank
 from fewnode.represent.sources import attribute_sources, read_along
 from fewnode.represent.views import RANKS
 

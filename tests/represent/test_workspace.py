@@ -16,9 +16,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent import mixture, tiles, workspace
-from fewnode.represent.blocks import Stage, here
 from fewnode.represent.kinds import KIND_VIEWS
-from fewnode.represent.workspace import Workspace
+from fewnode.represent.workspace import Stage, Workspace, here
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 

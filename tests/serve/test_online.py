@@ -19,8 +19,8 @@ from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.kinds_trial import KindsTrial
 from fewnode.represent.new_rows import StoredViews
+from fewnode.represent.practice import KindsTrial
 from fewnode.serve.bodies import Attach, Classify
 from fewnode.serve.network import ServedNetwork
 from fewnode.serve.session import Session
@@ -290,7 +290,7 @@ def test_a_restart_goes_on_with_what_was_embedded(
         raise AssertionError("made again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GPNPlus, "_embed", refused)
+        patch.setattr(GPNPlus, "embed", refused)
         patch.setattr(StoredViews, "of", refused)
         local = InProcess(model, planted, tmp_path / "state.sqlite")
         assert local.ask("/api/classify", asked).json == before

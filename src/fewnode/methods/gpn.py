@@ -10,7 +10,6 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from fewnode.engine.authors import AuthorsNetworks
@@ -33,6 +32,7 @@ from fewnode.scoring.metrics import score_answers
 from fewnode.seeds import seeded, stream
 from fewnode.storage.checkpoint import adopt
 from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
+from fewnode.vectors import Embedding
 
 TOGETHER = 20
 """Tasks whose neighbourhoods are read together from a network that is not in memory."""
@@ -178,8 +178,10 @@ class GPN(Prototypical):
             self._engine = (graph, made)
         return self._engine[1]
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return self.engine(graph, self.networks_).embed(self.networks_)
+    def embed(self, graph: Graph) -> Embedding:
+        with torch.inference_mode():
+            z, importance = self.engine(graph, self.networks_).embed(self.networks_)
+        return Embedding.of(z.cpu().numpy(), importance.cpu().numpy())
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""

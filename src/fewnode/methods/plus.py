@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
@@ -35,15 +35,14 @@ from fewnode.recognition.ridge_classifier import RidgeClassifier
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.diffused_views import Made
 from fewnode.represent.kinds import LearnedRelations, kind_views
-from fewnode.represent.metric import within_class_metric
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
-from fewnode.represent.prior import prior, prior_weights
-from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.projection import AS_IT_IS, within_class_metric
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.represent.tiles import row_ranges, rows_of
-from fewnode.represent.views import RANKS, all_views
+from fewnode.represent.views import RANKS, all_views, prior, prior_weights
 from fewnode.represent.workspace import Workspace
+from fewnode.vectors import Embedding, Floats
 
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
@@ -104,7 +103,7 @@ class GPNPlus(RidgeClassifier):
                     blocks["attributes"][low:high] = F.normalize(blocks["attributes"][low:high] @ metric)
         self.mixture_ = replace(mixture, workspace=None)
         z = mixture.joined(blocks, z)
-        self._cache = (graph, z, torch.zeros(graph.n))
+        self.remember(graph, self._as_value(z))
         del blocks
         memory.give_back()
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
@@ -177,8 +176,16 @@ class GPNPlus(RidgeClassifier):
     def _sources(self, graph: Graph) -> list[AttributeSource]:
         return attribute_sources(graph, self.rank, self.seed)
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return replace(self.mixture_, workspace=self.workspace).embed(graph), torch.zeros(graph.n)
+    def embed(self, graph: Graph) -> Embedding:
+        return self._as_value(replace(self.mixture_, workspace=self.workspace).embed(graph))
+
+    def _as_value(self, z: Float[Tensor, "n d"]) -> Embedding:
+        share = float(np.float32(self.mixture_.structure_share))  # as a file will have it
+        return Embedding.of(z.numpy(), None, self.mixture_.attribute_width, share)
+
+    def unlinked(self, x: Attributes, width: int) -> Floats:
+        """z of nodes that have attributes and no edges, such as the description of a class; `width` is that of z."""
+        return self.mixture_.unlinked(x, width).numpy()
 
     # --- files ---
 

@@ -10,10 +10,9 @@ from torch import Tensor
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, LearnedRelations, width_of
+from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, LearnedRelations, width_of
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
-from fewnode.represent.same_class import MOST_ODDS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
 from fewnode.storage.checkpoint import need_shapes

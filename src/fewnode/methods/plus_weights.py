@@ -13,10 +13,8 @@ from torch import Tensor
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
 from fewnode.represent.diffused_views import Made
-from fewnode.represent.kinds_trial import KindsTrial, on_trial
-from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews
-from fewnode.represent.practice import PracticeTasks, labels, stacked
+from fewnode.represent.practice import KindsTrial, PracticeTasks, labels, mix_weights, on_trial, stacked
 from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.views import Place, View
 

@@ -18,16 +18,18 @@ from torch.nn import functional as F
 
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import score
 from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
+from fewnode.represent.projection import centred, mean_direction
+from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import need_shapes
+from fewnode.vectors import Embedding
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""
@@ -101,9 +103,9 @@ class Propagation(Prototypical):
             for diffusion, same in groupby(group, lambda c: c.diffusion):
                 h = diffusion(operators, z)
                 for choice in same:
-                    self._cache = (graph, _finish(h, choice.centre, mean_direction(h)), torch.zeros(graph.n))
-                    self.distance = choice.distance
-                    self.accuracy_[choice] = float(score(self, graph, tasks)["accuracy"].mean())
+                    z_ = _finish(h, choice.centre, mean_direction(h))
+                    answers = answer_tasks(z_, torch.zeros(graph.n), [each.task for each in tasks], choice.distance)
+                    self.accuracy_[choice] = float(score_answers(answers, tasks)["accuracy"].mean())
         return max(choices, key=lambda choice: self.accuracy_[choice])
 
     def _adopt(self, choice: Choice, axes: Axes) -> None:
@@ -112,8 +114,8 @@ class Propagation(Prototypical):
     def _diffused(self, graph: Graph) -> Float[Tensor, "n d"]:
         return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return _finish(self._diffused(graph), self.choice_.centre, self.mean_), torch.zeros(graph.n)
+    def embed(self, graph: Graph) -> Embedding:
+        return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_).numpy())
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` saw and chose, as named tensors."""

@@ -15,7 +15,7 @@ from fewnode.estimator import Estimator
 from fewnode.graph import Ints
 from fewnode.methods.adapt import Adapt
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40

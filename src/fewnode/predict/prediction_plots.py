@@ -13,7 +13,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.model.recogniser import NONE
 from fewnode.predict.prediction_tables import Answers
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,6 @@ from typing import TypeAlias
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import (
     KIND_VIEWS,
@@ -20,7 +19,7 @@ from fewnode.represent.kinds import (
     kind_views,
     operators_of,
 )
-from fewnode.represent.projection import sampled
+from fewnode.represent.projection import centred, mean_direction, sampled
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.structure import structure
 from fewnode.represent.tiles import IN_MEMORY, Room, Tile, TiledMatrix, row_ranges

@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.functional import pad
 
+from fewnode.engine import rows
 from fewnode.graph import Ints
-from fewnode.represent.centring import centred, mean_direction, stretched
+from fewnode.represent.tiles import rows_of
 
 AS_IT_IS = 0
 """The rank of a view that is not stretched."""
@@ -141,3 +143,82 @@ def axes_of(scatter: Float[Tensor, "d d"]) -> tuple[Tensor, Tensor]:
     variance, axes = np.linalg.eigh(scatter.numpy())  # torch's gives up where some entries are 1e-14 times the others
     # as a file has them: products depend on the order in memory, in the last bit
     return torch.from_numpy(variance), torch.from_numpy(np.ascontiguousarray(axes))
+
+
+def mean_direction(z: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
+    """The mean of the unit rows of z, of those that are not zero."""
+    return F.normalize(z).sum(dim=0) / z.any(dim=1).sum().clamp(min=1)
+
+
+def centred(z: Float[Tensor, "n d"], mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
+    """Unit rows, moved by the mean, of unit length again. A node that nothing is known of (zeros) stays zero."""
+    out = torch.empty_like(z)
+    rows.centre_rows(z.numpy(), mean.numpy(), out.numpy())
+    return out
+
+
+def stretched(z: Float[Tensor, "n d"], factor: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
+    """Unit rows, each column multiplied by its factor before. Zeros stay zero."""
+    out = torch.empty_like(z)
+    rows.stretch_rows(z.numpy(), factor.numpy(), out.numpy())
+    return out
+
+
+NOTHING = 1e-12
+"""No variance at all: attributes that are the same everywhere, or in all nodes of each class."""
+
+
+def within_class_metric(
+    z: Float[Tensor, "n d"], members: Sequence[Ints], shrink: float = 0.3, power: float = 0.25
+) -> Float[Tensor, "d d"]:
+    """Directions along which classes vary within more than nodes vary at all are shortened, others lengthened.
+
+    W is the covariance within classes, each counting once, drawn towards the covariance T of all nodes; the map is
+    T^-1/2 (T^-1/2 W T^-1/2)^-power T^1/2, the identity where W is proportional to T.
+    """
+    within = torch.zeros(z.shape[1], z.shape[1], dtype=torch.float64)
+    for nodes in members:
+        own = rows_of(z, nodes)
+        own -= own.mean(dim=0)
+        within += (own.T @ own).double() / nodes.size
+    some = rows_of(z, sampled(len(z)))
+    total = (some.T @ some).double()
+    within, total = (each / each.trace().clamp(min=NOTHING) for each in (within, total))
+    eye = torch.eye(z.shape[1], dtype=torch.float64) / z.shape[1]
+    total = total + 1e-4 * eye
+    within = (1 - shrink) * within + shrink * total
+    half, inverse = _root(total, 0.5), _root(total, -0.5)
+    metric: Tensor = inverse @ _root(inverse @ within @ inverse, -power) @ half
+    return metric.float()
+
+
+def _root(matrix: Float[Tensor, "d d"], power: float) -> Float[Tensor, "d d"]:
+    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+    root: Tensor = (vectors * values.clamp(min=1e-12) ** power) @ vectors.T
+    return root
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A linear map of vectors to two numbers each. Whatever has the same coordinates, a prototype too, has a place."""
+
+    mean: Float[Tensor, " d"]
+    axes: Float[Tensor, "d 2"]
+    share: Float[Tensor, " 2"]
+    """Of the variance, along each axis."""
+
+    @classmethod
+    def of(cls, z: Float[Tensor, "n d"]) -> Plane:
+        """Of a single column, the second axis is nothing."""
+        mean = z.mean(dim=0)
+        variance, axes = principal_axes((z - mean).double())
+        longest_first = axes[:, -2:].flip(1)
+        # an eigenvector's sign is anybody's choice: its largest entry is positive
+        largest = longest_first.gather(0, longest_first.abs().argmax(dim=0, keepdim=True))
+        share = variance[-2:].flip(0) / variance.sum().clamp(min=1e-12)
+        one_column = (0, 2 - share.shape[0])
+        axes, share = (pad(part, one_column).to(z.dtype) for part in (longest_first * torch.sign(largest), share))
+        return cls(mean, axes, share)
+
+    def place(self, z: Float[Tensor, "k d"]) -> Float[Tensor, "k 2"]:
+        return (z - self.mean) @ self.axes

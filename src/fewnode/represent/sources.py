@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
-from fewnode.represent.projection import sampled
+from fewnode.represent.projection import centred, mean_direction, sampled
 from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix
 
 STRUCTURE = "structure"

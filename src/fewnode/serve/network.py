@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class ServedNetwork:
         self.definition = lru_cache(maxsize=DESCRIBED)(self._definition)
         if z is not None and of_all is not None:
             self.model.method_.of_all = (of_all.model.method_, of_all.data.graph)
-            self.model.remember(data.graph, z, z.new_zeros(data.graph.n))
+            self.model.remember(data.graph, replace(of_all.model.embedded(of_all.data.graph), z=z.numpy()))
         elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
             keep(self.model, data)
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes

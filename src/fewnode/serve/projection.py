@@ -13,7 +13,7 @@ from torch import Tensor
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.graph import Ints
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 MARGIN = 0.06
 """The strip at each border that outliers share: the farther one is, the nearer to the border, which none reaches."""
