@@ -25,6 +25,7 @@ sys.path.insert(0, str(DOCS))
 
 import generate  # noqa: E402
 import imports  # noqa: E402
+import layout  # noqa: E402
 import tables  # noqa: E402
 
 # --- the site -----------------------------------------------------------------------------------------------------
@@ -63,8 +64,14 @@ def test_every_import_is_in_the_diagram_and_points_down() -> None:
         assert not [(a, b) for b in below if (a, b) in drawn and any(b in reach[c] for c in below - {b})], "a short way"
     shown = {text.get_text() for text in imports.diagram().axes[0].texts}
     assert set(graph) <= shown
-    told = set(re.findall(r"`(\w+)`", (DOCS / "architecture.md").read_text()))
-    assert set(graph) <= told, "docs/architecture.md says what each part is for"
+
+
+def test_the_map_says_what_runs() -> None:
+    """Traced: a table is read and asked about, and every file that ran is a file of some part."""
+    rows = {row.split("**")[1]: row for row in generate.way().splitlines() if row.startswith("| **")}
+    assert {"core", "embedding", "recognition", "model", "tables", "cli"} <= set(rows)
+    assert set(rows) <= set(layout.stated()["parts"])
+    assert "paper" not in rows
 
 
 def reachable(seen: set[str], arrows: set[tuple[str, str]]) -> set[str]:
