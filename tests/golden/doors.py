@@ -68,7 +68,9 @@ def differences(today: Mapping[str, Any], before: Mapping[str, Any], place: str 
         if isinstance(value, Mapping) and isinstance(known, Mapping):
             found += differences(value, known, f"{where}: ")
             continue
-        pairs = list(zip(value, known, strict=True)) if isinstance(value, list) and known else [(value, known)]
+        pairs = [(value, known)]
+        if isinstance(value, list) and isinstance(known, list) and len(value) == len(known):
+            pairs = list(zip(value, known, strict=True))
         if others := [pair for pair in pairs if not same(*pair)]:
             found.append(f"{where}: {len(others)} of {len(pairs)}, such as {others[0][0]}, before {others[0][1]}")
     return found
@@ -77,6 +79,8 @@ def differences(today: Mapping[str, Any], before: Mapping[str, Any], place: str 
 def same(value: Any, known: Any) -> bool:
     if isinstance(value, float) and isinstance(known, float | int):
         return abs(value - known) <= CLOSE
+    if isinstance(value, list) and isinstance(known, list):
+        return len(value) == len(known) and all(map(same, value, known))
     return bool(value == known)
 
 
