@@ -25,6 +25,7 @@ sys.path.insert(0, str(DOCS))
 
 import generate  # noqa: E402
 import imports  # noqa: E402
+import layout  # noqa: E402
 import tables  # noqa: E402
 
 # --- the site -----------------------------------------------------------------------------------------------------
@@ -56,22 +57,20 @@ def test_every_import_is_in_the_diagram_and_points_down() -> None:
     assert set(graph) == {imports.part(path) for path in imports.SOURCE.rglob("*.py")} - imports.LEFT_OUT
     place = imports.places(graph)
     assert all(place[a][1] > place[b][1] for a in graph for b in graph[a])
-    drawn = set(imports.arrows(graph))
-    reach = {name: reachable({name}, drawn) for name in graph}
-    for a, below in graph.items():
-        assert below <= reach[a], "what is imported can be reached by arrows"
-        assert not [(a, b) for b in below if (a, b) in drawn and any(b in reach[c] for c in below - {b})], "a short way"
+    drawn = {name: {b for a, b in imports.arrows(graph) if a == name} for name in graph}
+    reach = imports.reachable(graph)
+    assert imports.reachable(drawn) == reach, "what is imported can be reached by arrows"
+    assert not [(a, b) for a in graph for b in drawn[a] if any(b in reach[c] for c in graph[a] - {b})], "a short way"
     shown = {text.get_text() for text in imports.diagram().axes[0].texts}
     assert set(graph) <= shown
-    told = set(re.findall(r"`(\w+)`", (DOCS / "architecture.md").read_text()))
-    assert set(graph) <= told, "docs/architecture.md says what each part is for"
 
 
-def reachable(seen: set[str], arrows: set[tuple[str, str]]) -> set[str]:
-    """Those, and where arrows lead from them, step by step until there is nothing new."""
-    while not (new := {b for a, b in arrows if a in seen}) <= seen:
-        seen = seen | new
-    return seen
+def test_the_map_says_what_runs() -> None:
+    """Traced: a table is read and asked about, and every file that ran is a file of some part."""
+    rows = {row.split("**")[1]: row for row in generate.way().splitlines() if row.startswith("| **")}
+    assert {"core", "embedding", "recognition", "model", "tables", "cli"} <= set(rows)
+    assert set(rows) <= set(layout.stated()["parts"])
+    assert "paper" not in rows
 
 
 def test_a_circle_of_imports_is_named() -> None:

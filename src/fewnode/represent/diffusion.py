@@ -77,7 +77,7 @@ class SparseOperator:
     before: NDArray[np.float32] | None = None
 
     def __init__(self, matrix: sp.csr_array) -> None:
-        self.matrix = CSR.of(matrix, torch.float32)
+        self.matrix = CSR.of(matrix.astype(np.float32, copy=False))
 
     def into(self, h: Tile, out: Tile) -> None:
         self.matrix.multiply_into(h, out)

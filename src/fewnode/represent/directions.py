@@ -114,7 +114,7 @@ def _product(x: Attributes, dense: NDArray[np.float32]) -> NDArray[np.float32]:
     if not is_sparse(x):
         return x @ dense
     out = np.empty((x.shape[0], dense.shape[1]), np.float32)
-    CSR.of(x, torch.float32).multiply_into(np.ascontiguousarray(dense), out)
+    CSR.of(x.astype(np.float32, copy=False)).multiply_into(np.ascontiguousarray(dense), out)
     return out
 
 
@@ -134,7 +134,7 @@ def leading_rows(
     Tile by tile: beside the matrix there are two numbers a node and column in memory. The transpose of a matrix that is
     not `symmetric` is never made.
     """
-    m, n = CSR.of(matrix, torch.float32), matrix.shape[0]
+    m, n = CSR.of(matrix.astype(np.float32, copy=False)), matrix.shape[0]
     q = TiledMatrix.empty(n, min(rank + EXTRA, n), room)
     _fill_random(q, seed)
     for _ in range(rounds):
