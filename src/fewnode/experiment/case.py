@@ -39,15 +39,15 @@ def look(model: Estimator, data: Dataset, cell: Cell) -> dict[str, Any]:
     # β times the number of shots: an embedding of average weight stays where it is, and their mean is the prototype
     weighed = support if weight is None else support * (cell.shot * weight)[:, None]
     prototypes = np.stack([weighed[task.support_y == c].mean(axis=0) for c in range(task.n_way)])
-    plane = Plane.of(torch.from_numpy(np.concatenate([support, cloud])))
+    plane = Plane.of(np.concatenate([support, cloud]))
     return {
         "classes": [data.class_names[c] for c in label],
         "similarity": _rounded(-distances(weighed, query)),
         "map": {
-            "share": _rounded(plane.share.numpy()),
-            "support": _rounded(plane.place(torch.from_numpy(support)).numpy()),
-            "prototypes": _rounded(plane.place(torch.from_numpy(prototypes)).numpy()),
-            "cloud": _rounded(plane.place(torch.from_numpy(cloud)).numpy()),
+            "share": _rounded(plane.share),
+            "support": _rounded(plane.place(support)),
+            "prototypes": _rounded(plane.place(prototypes)),
+            "cloud": _rounded(plane.place(cloud)),
             "cloud_y": np.repeat(np.arange(task.n_way), [nodes.size for nodes in members]).tolist(),
         },
         "beta": _beta_by_degree(model, data, sampler),

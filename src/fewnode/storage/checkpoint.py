@@ -111,7 +111,7 @@ def adopt(build: Callable[[], M], learned: Mapping[str, Tensor]) -> M:
     return network
 
 
-def need_shapes(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
+def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse tensors of a file that are not exactly those, of these shapes."""
     if odd := sorted(state.keys() ^ shapes.keys()):
         raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
