@@ -112,7 +112,7 @@ def written(learned: dict[str, float], temperatures: dict, outliers: dict[str, f
         return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
 
     lines = [
-        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; see docs/research.md.",
+        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; see research/notes.",
         f"# From {', '.join(names)}.",
         "",
         "[views] # the weight τ of each view, and the effective rank it is read at",
