@@ -17,8 +17,8 @@ from torch import Tensor
 from fewnode.engine.sparse import as_tensor
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
+from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN

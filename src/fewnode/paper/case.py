@@ -57,7 +57,7 @@ def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
     method, graph = model.method_, model._read(data.graph)
     if isinstance(method, Adapt):
-        return method.rows_in(graph, task, nodes).numpy()
+        return method.rows_in(graph, task, nodes)
     if not hasattr(method, "embedding"):
         raise FewnodeError(f"{model.method} has no embedding to look at")
     embedding = method.embedding(graph)
