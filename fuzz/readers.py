@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from torch import nn
 
 from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
@@ -341,10 +340,10 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
 
 
 def _checkpoint(folder: Path, at: At) -> Reader:
-    model = nn.Linear(2, 1)
-    optimizer = Adam(list(model.parameters()), 0.1, 0.0)
+    model = {"weight": np.ones((1, 2), np.float32), "bias": np.ones(1, np.float32)}
+    optimizer = Adam(model, 0.1, 0.0)
     journal = Checkpoints(folder / "ck")
-    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()))
+    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model))
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
     return Reader(at(f"ck/{CHECKPOINT}", lambda _: journal.resume(model, optimizer)), (seed,), 2)
 

@@ -159,7 +159,7 @@ def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())
     for _, tensor in sorted(model.method_.state().items()):
-        digest.update(tensor.numpy().tobytes())
+        digest.update(np.asarray(tensor).tobytes())
     return digest.hexdigest()[:16]
 
 
