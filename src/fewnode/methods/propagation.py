@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.engine.sparse import CSR, normalised
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -22,15 +21,16 @@ from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
+from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
+from fewnode.represent.projection import centred, mean_direction
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""
 SCALINGS = ("l2", "tf-idf", "log-tf-idf")
-DIFFUSIONS = ((0, 0.0), (1, 0.0), (2, 0.0), (3, 0.0), (6, 0.0), (10, 0.15), (6, 0.5))
-"""Steps of Â, and the share of each that goes back to where it began: powers of Â, and personalised PageRank."""
+DIFFUSIONS = tuple(Diffusion(*d) for d in ((0,), (1,), (2,), (3,), (6,), (10, 0.15), (6, 0.5)))
 METRICS = ("cosine", "sqeuclidean")
 MAX_STEPS = 1000
 
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     """One representation and how it is compared."""
 
     scaling: str
-    diffusion: tuple[int, float]
+    diffusion: Diffusion
     centre: bool
     distance: str
 
@@ -80,9 +80,9 @@ class Propagation(Prototypical):
 
     def _choices(self) -> list[Choice]:
         """What is left to choose from, simplest first: the first of equals wins."""
-        diffusions: Iterable[tuple[int, float]] = DIFFUSIONS
+        diffusions: Iterable[Diffusion] = DIFFUSIONS
         if self.steps is not None or self.teleport is not None:
-            diffusions = [(2 if self.steps is None else self.steps, self.teleport or 0.0)]
+            diffusions = [Diffusion(2 if self.steps is None else self.steps, self.teleport or 0.0)]
         scalings = SCALINGS if self.scaling is None else (self.scaling,)
         centres = (False, True) if self.centre is None else (self.centre,)
         metric = METRICS[0] if self.metric is None else self.metric
@@ -92,13 +92,13 @@ class Propagation(Prototypical):
         """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
         if len(choices) == 1:
             return choices[0]
-        a_hat, pools = _a_hat(graph), [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
+        operators, pools = Operators.of(graph), [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
         for scaling, group in groupby(choices, lambda c: c.scaling):
-            x = np.asarray(Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x))
+            x = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
             for diffusion, same in groupby(group, lambda c: c.diffusion):
-                h = unit_rows(diffused(a_hat, x, *diffusion))
+                h = diffusion(operators, x)
                 for choice in same:
-                    z = centred(h, mean_direction(h)) if choice.centre else h
+                    z = _finish(h, choice.centre, mean_direction(h))
                     right = np.concatenate([accuracies(z, pool, choice.distance) for pool in pools])
                     self.accuracy_[choice] = float(right.mean())
         return max(choices, key=lambda choice: self.accuracy_[choice])
@@ -107,17 +107,21 @@ class Propagation(Prototypical):
         self.choice_, self.axes_, self.distance, self._cache = choice, axes, choice.distance, None
 
     def _diffused(self, graph: Graph) -> Floats:
-        x = np.asarray(self.axes_.read(graph.x))
-        return unit_rows(diffused(_a_hat(graph), x, *self.choice_.diffusion))
+        return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
 
     def embed(self, graph: Graph) -> Embedding:
-        h = self._diffused(graph)
-        return Embedding.of(centred(h, self.mean_) if self.choice_.centre else h)
+        return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What `fit` saw and chose, as named arrays."""
         scaling, diffusion, centre, distance = self.choice_
-        numbers = [SCALINGS_KNOWN.index(scaling), *diffusion, centre, DISTANCES.index(distance)]
+        numbers = [
+            SCALINGS_KNOWN.index(scaling),
+            diffusion.steps,
+            diffusion.teleport,
+            centre,
+            DISTANCES.index(distance),
+        ]
         idf = {} if self.axes_.idf is None else {"idf": self.axes_.idf}
         return {**idf, "directions": self.axes_.directions, "mean": self.mean_, "choice": np.array(numbers, np.float64)}
 
@@ -131,33 +135,13 @@ class Propagation(Prototypical):
             raise ValueError(f"choice is {arrays['choice'].tolist()}")
         scaling, distance = SCALINGS_KNOWN[int(scaling)], DISTANCES[int(distance)]
         axes = Axes(scaling, arrays["directions"], arrays["idf"] if "idf" in scaling else None).checked(n_features)
-        self._adopt(Choice(scaling, (int(steps), teleport), bool(centre), distance), axes)
+        self._adopt(Choice(scaling, Diffusion(int(steps), teleport), bool(centre), distance), axes)
         self.mean_ = arrays["mean"]
         return self
 
 
-def _a_hat(graph: Graph) -> CSR:
-    return CSR.of(normalised(graph, np.float32))
-
-
-def diffused(a_hat: CSR, x: Floats, steps: int, teleport: float) -> Floats:
-    """`steps` of h ← (1 - teleport) Â h + teleport x from h = x."""
-    h = x
-    for _ in range(steps):
-        h = a_hat.multiply(h)
-        if teleport:
-            h = np.float32(1 - teleport) * h + np.float32(teleport) * x
-    return h
-
-
-def mean_direction(unit: Floats) -> Floats:
-    """The mean of rows of length 1, those of zeros left out."""
-    return np.asarray(unit.sum(axis=0, dtype=np.float64) / max(1, np.count_nonzero(unit.any(axis=1))), np.float32)
-
-
-def centred(unit: Floats, mean: Floats) -> Floats:
-    """Rows of length 1, less what all nodes have in common, at length 1 again. A row of zeros stays so."""
-    return unit_rows((unit - mean) * unit.any(axis=1, keepdims=True))
+def _finish(h: Floats, centre: bool, mean: Floats) -> Floats:
+    return centred(h, mean) if centre else unit_rows(h)
 
 
 def accuracies(z: Floats, pool: Batch, distance: str) -> NDArray[np.float64]:

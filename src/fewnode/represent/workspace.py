@@ -23,9 +23,10 @@ from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
 from fewnode.represent.diffusion import Diffusion, Operators, diffused
 from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
-from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
+from fewnode.represent.tiles import WIDEST, TiledMatrix
 from fewnode.represent.views import Place
 from fewnode.storage.io import load_dataset, map_safetensors, read_record, write_safetensors
+from fewnode.vectors import Floats
 
 AT_ONCE, STEPS = 12, 5
 """Tiles that a diffusion has in memory at most: its columns as read, joined and scaled, two steps of them, and the
@@ -185,7 +186,7 @@ class Workspace:
         columns = _power_of_two(min(WIDEST, self.limit // 2 // (4 * (STEPS + views) * max(1, self.n))))
         return max(1, columns // int(z.tiles[0].shape[1]))
 
-    def empty(self, shape: tuple[int, int]) -> Tile:
+    def empty(self, shape: tuple[int, int]) -> Floats:
         """Room on the disk, which is gone when nobody uses it any longer."""
         return memory.scratch(self.folder, shape)
 
