@@ -14,11 +14,11 @@ from fewnode.classes.description import describe, opaque, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.datasets.encode import Words
-from fewnode.datasets.encoder import Encoder
 from fewnode.datasets.extend import extend
 from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.tables.encoder import Encoder
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
@@ -198,6 +198,6 @@ def test_a_name_that_says_nothing_is_no_text(data: Dataset) -> None:
     ],
 )
 def test_a_stored_encoder_of_a_stranger_is_checked(data: Dataset, stored: dict[str, Any]) -> None:
-    held = Encoder.of(letters).to_json()
+    held = Encoder.of(letters).stored.model_dump()
     with pytest.raises(FewnodeError, match="the stored encoder is not one that fewnode wrote"):
         Encoder.of_dataset({**held, **stored} if stored else {}, letters, "net")

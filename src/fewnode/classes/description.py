@@ -23,7 +23,7 @@ from fewnode.machine.sheets import bare, read_table
 from fewnode.represent.attributes import inverse_document_frequency
 
 if TYPE_CHECKING:
-    from fewnode.datasets.encoder import EncoderSource
+    from fewnode.tables.encoder import EncoderSource
 
 MAX_LENGTH = 10_000
 """Characters of a description: more is a document."""
@@ -132,8 +132,8 @@ def _encoded(
 
     from fewnode.datasets.columns import Table
     from fewnode.datasets.encode import Encoding
-    from fewnode.datasets.encoder import COLUMN, Encoder
     from fewnode.datasets.standardise import scale_vectors
+    from fewnode.tables.encoder import COLUMN, Encoder
 
     block = next((block for block in data.graph.blocks if block.kind == "vector" and block.name == COLUMN), None)
     scale = Encoding.from_json(data.encoding or {}).vector.get(COLUMN)

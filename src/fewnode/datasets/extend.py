@@ -15,7 +15,6 @@ from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, TEXT, Dialect, Source
 from fewnode.datasets.edges import NO_EDGES, EdgeOptions, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, documents
-from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.datasets.growth import EdgeMemory, emptied, grown
 from fewnode.datasets.memberships import Classes, ClassRules, choose_classes
 from fewnode.datasets.nodes import NodeSources, named_tables, read_nodes
@@ -25,6 +24,7 @@ from fewnode.datasets.tables import about_missing, class_warnings, table_warning
 from fewnode.datasets.vector_files import VectorSources, attach, read_vectors
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
+from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 
 
 def extend(

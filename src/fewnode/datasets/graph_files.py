@@ -25,6 +25,8 @@ MAX_DEPTH = 64
 MAX_COLUMNS = 1000
 MAX_CELL = 1 << 24
 PIECE = 1 << 16
+MAX_DEFAULTS = 1 << 26
+"""Characters that defaults add to all nodes or edges together."""
 
 Cells = dict[str, str]
 
@@ -100,6 +102,8 @@ class _GraphML:
                 for key, (name, own) in self.keys.items()
                 if own == kind and key in self.defaults
             }
+            if len(rows) * sum(map(len, usual.values())) > MAX_DEFAULTS or len(rows) * len(usual) > MAX_DEFAULTS >> 4:
+                raise FewnodeError(f"{self.path}: defaults of over {MAX_DEFAULTS >> 20} MB in all; write them out")
             for row in rows if usual else ():
                 row.update({name: value for name, value in usual.items() if name not in row})
         return self.found

@@ -15,7 +15,6 @@ from fewnode.dataset import Dataset
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Source
 from fewnode.datasets.edges import EdgeOptions, Edges, EdgeSources, UnknownEnds, read_edges
 from fewnode.datasets.encode import Encoding, Words, documents
-from fewnode.datasets.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.datasets.graph_files import read_graph_file
 from fewnode.datasets.growth import EdgeMemory
 from fewnode.datasets.labels import several_in_a_cell
@@ -30,6 +29,7 @@ from fewnode.edges.relations import Directed, read_relations
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
 from fewnode.naming import two_alike
+from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 
 MANY = 0.1
 """Share of the texts without a word from which on it is told."""
@@ -165,7 +165,7 @@ def read_tables(
             "optional": [column for column in rows.partial if column in roles],
             "decimal": dialect.decimal,
             "missing": None if dialect.missing is None else list(dialect.missing),
-            **({"encoder": through.to_json()} if through else {}),
+            **({"encoder": through.stored.model_dump()} if through else {}),
             **({} if not graph.relations else {"edges": memory.to_json()}),
             **({} if rules.is_plain else {"classes": rules.to_json()}),
             **({} if rows.kind is None else {"kind": rows.kind}),
@@ -187,7 +187,7 @@ def _encoded(
     vectors = encoder.vectors(list(documents(rows, columns)), progress)
     if np.isnan(vectors).all():
         raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(columns)}")
-    return attach(rows, {COLUMN: vectors}), ColumnUse("vector", f"{', '.join(columns)} through {encoder.name}")
+    return attach(rows, {COLUMN: vectors}), ColumnUse("vector", f"{', '.join(columns)} through {encoder.stored.name}")
 
 
 def read_graph(path: Path, *, directed: Directed | None = None, weight: str | None = None, **options: Any) -> Dataset:

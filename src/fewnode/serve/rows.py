@@ -19,13 +19,13 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.datasets.columns import Table
 from fewnode.datasets.encode import Encoding
-from fewnode.datasets.encoder import COLUMN
 from fewnode.datasets.extend import as_imported, extend
 from fewnode.datasets.roles import NOT_USED
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
 from fewnode.machine.delimited import AS_USUAL
 from fewnode.serve.state import Content
+from fewnode.tables.encoder import COLUMN
 
 SHOWN = 5
 """Unknown names that a refusal lists."""
