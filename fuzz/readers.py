@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
+from fewnode.datasets.arrow import read_table as read_any_table
+from fewnode.datasets.memberships import read_parents
 from torch import nn
 
 from fewnode.adam import Adam
@@ -28,15 +31,10 @@ from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
 from fewnode.datasets.amazon import _first_look, _links, _text
-from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
-from fewnode.datasets.arrow import read_table as read_any_table
 from fewnode.datasets.dblp import _abstract, _references
 from fewnode.datasets.dblp import _first_look as _paper
 from fewnode.datasets.debian import build_debian
 from fewnode.datasets.literal import BadLineError
-from fewnode.datasets.memberships import read_parents
-from fewnode.datasets.splits import choose_split
-from fewnode.datasets.tables import read_tables
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -49,6 +47,8 @@ from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
 from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
+from fewnode.tables.read import read_tables
+from fewnode.tables.splits import choose_split
 from fewnode.train import History, Point
 
 DATA = "0" * 64

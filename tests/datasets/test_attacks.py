@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fewnode.datasets import import_dataset
-from fewnode.datasets.stream import import_stream
 from fewnode.errors import FewnodeError
+from fewnode.formats.stream import import_stream
 from fewnode.machine.files import exclusive
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])

@@ -16,14 +16,13 @@ import pytest
 from encoders import TABLE, TOKENS, static_folder, write_tokenizer
 from fewnode.classes.description import describe
 from fewnode.dataset import Dataset
-from fewnode.datasets.encode import Words
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import cache_directory
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables import encoder as encoders_of_ours
 from fewnode.tables.encoder import Encoder
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 TEXTS = ["send the mail", "mail", "VPN unheard-of", "", "unheard"]
 
@@ -124,8 +123,9 @@ def test_a_tokenizer_that_is_none(tmp_path: Path) -> None:
 
 def read(folder: Path) -> Dataset:
     nodes = {"id": ["a", "b", "c"], "about": ["send mail", "the vpn", "filter mail"]}
-    words = Words(min_count=1, max_share=1)
-    return read_tables(nodes, {"s": ["a"], "t": ["b"]}, text="about", words=words, encoder=folder, name="net")
+    return read_tables(
+        nodes, {"s": ["a"], "t": ["b"]}, text="about", min_count=1, max_share=1, encoder=folder, name="net"
+    )
 
 
 def test_a_dataset_finds_its_encoder_again_and_refuses_another(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_node_over_http_goes_through_the_encoder(tmp_path: Path) -> None:
     from fewnode.serve.rows import RowReader
 
     data = read(static_folder(tmp_path))
-    reader = RowReader(data, data.encoding or {})
+    reader = RowReader(data)
     row = {"row": {"about": "filter mail"}}
     assert (reader.columns, reader.report({"new": row}).missing) == (["about"], {})
     np.testing.assert_allclose(reader.encoded({"new": row})[0].toarray(), data.graph.x[[2]].toarray(), rtol=1e-5)

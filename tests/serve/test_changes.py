@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.tables import read_tables
 from fewnode.serve.changes import BaseDataset
 from fewnode.serve.state import State
+from fewnode.tables.read import read_tables
 
 EDGES = {
     "source": list("abca"),

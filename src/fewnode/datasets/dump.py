@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import MAX_LINE, Skipped, is_gzip, pick, stream_lines
 from fewnode.datasets.literal import BadLineError
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
+from fewnode.tables.bag import choose_vocabulary, encode
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_NAME = 1000  # characters; names are what is held of every class

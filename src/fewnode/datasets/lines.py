@@ -12,8 +12,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TypeVar
 
-from fewnode.datasets.npz import MAX_INFLATION, is_bomb
 from fewnode.errors import FewnodeError
+from fewnode.formats.npz import MAX_INFLATION, is_bomb
 from fewnode.machine.files import one_line, readable
 
 MAX_LINE = 16 << 20

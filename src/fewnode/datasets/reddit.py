@@ -27,10 +27,10 @@ from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
 from fewnode.datasets.lines import Skipped, chunks, find_raw
-from fewnode.datasets.npz import DAMAGED, npy_header
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import one_line, readable
+from fewnode.machine.npy import DAMAGED, npy_header
 
 MAX_MAP = 1 << 28
 MAX_ELEMENT = 1 << 24

@@ -23,10 +23,11 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from fewnode.datasets.standardise import MAX_LENGTH, Vectors
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
 from fewnode.machine.files import cache_directory, one_line, read_text, readable
+from fewnode.tables.columns import Vectors
+from fewnode.tables.encode import MAX_LENGTH
 
 TextEncoder: TypeAlias = Callable[[list[str]], Any]
 """A row of numbers for each text."""
@@ -285,7 +286,7 @@ def _kept(cache: sqlite3.Connection | None, texts: Sequence[str]) -> dict[str, V
     with suppress(sqlite3.Error):
         for start in range(0, len(keys), ASKED):
             some = keys[start : start + ASKED]
-            asked = f"SELECT text, vector FROM vectors WHERE text IN ({','.join('?' * len(some))})"  # noqa: S608
+            asked = f"SELECT text, vector FROM vectors WHERE text IN ({','.join('?' * len(some))})"
             blobs |= dict(cache.execute(asked, some)) if cache is not None else {}
     return {
         by_key[key]: np.frombuffer(blob[32:], "<f4").astype(np.float32)

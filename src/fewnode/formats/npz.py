@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import errno
 import io
-import math
 import os
-import warnings
 import zipfile
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +29,7 @@ from fewnode.edges.relations import Directed, EdgeRows, edge_rows, read_relation
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Ints
 from fewnode.machine.files import one_line, readable
+from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.packing import checked_csr
 
 FREE_INFLATION = 64 << 20
@@ -44,22 +41,6 @@ MAX_DIRECTORY = 1 << 16
 
 MAX_CODE = 0x10FFFF
 """The last character that there is."""
-
-MAX_EMPTY = 1 << 20
-"""Rows of an array that stores nothing, as one of a million rows and no column: a file of a few bytes can claim any."""
-
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-)
-"""What Python's own zip and npy readers raise at bytes that are not theirs."""
 
 _CSR = ("data", "indices", "indptr", "shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
@@ -145,26 +126,6 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
     if len(blob) != size:
         raise FewnodeError(f"{where} is cut short")
     return np.frombuffer(blob, dtype).reshape(shape, order=order)
-
-
-def need_plain_shape(where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """The bytes of an array, if its shape is one that it may have."""
-    if not all(type(length) is int and length >= 0 for length in shape):
-        raise FewnodeError(f"{where} has the shape {str(shape)[:60]}, expected whole numbers from 0 on")
-    size = math.prod(shape) * dtype.itemsize
-    if not size and math.prod(max(length, 1) for length in shape) > MAX_EMPTY:
-        raise FewnodeError(f"{where} claims {str(shape)[:60]} values and stores none")
-    return size
-
-
-def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
-    """Shape, memory order and type of the array that follows in an .npy file."""
-    version = np.lib.format.read_magic(file)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
-        shape, fortran, dtype = read_header(file)
-    return shape, "F" if fortran else "C", dtype
 
 
 def read_dataset_npz(

@@ -19,22 +19,12 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.arc_rows import write_rows
-from fewnode.datasets.npz import (
-    DAMAGED,
-    checked_labels,
-    names_of,
-    need_plain_shape,
-    note_of,
-    npy_header,
-    open_archive,
-    read_npz,
-    split_of,
-    warn_others,
-)
 from fewnode.errors import FewnodeError
+from fewnode.formats.arc_rows import write_rows
+from fewnode.formats.npz import checked_labels, names_of, note_of, open_archive, read_npz, split_of, warn_others
 from fewnode.machine import memory
 from fewnode.machine.files import one_line
+from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.io import Stream, load_dataset, stored_blocks, write_record
 from fewnode.storage.packing import pack_names
 
