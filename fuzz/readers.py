@@ -19,22 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
-from fewnode.datasets.arrow import read_table as read_any_table
-from fewnode.datasets.memberships import read_parents
-from torch import nn
 
 from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
 from fewnode.classes.description import describe, read_classes
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
-from fewnode.datasets.amazon import _first_look, _links, _text
-from fewnode.datasets.dblp import _abstract, _references
-from fewnode.datasets.dblp import _first_look as _paper
-from fewnode.datasets.debian import build_debian
-from fewnode.datasets.literal import BadLineError
+from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -42,6 +33,9 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
+from fewnode.paper import BUILDERS
+from fewnode.paper.linked_texts import DUMPS
+from fewnode.paper.records import BadRecordError
 from fewnode.scoring.pools import read_pool, save_pool
 from fewnode.serve.state import State, Verdict
 from fewnode.serve.store import Store
@@ -68,7 +62,7 @@ class Reader:
         """Whether the bytes were taken; anything but our own refusal is raised."""
         try:
             self.read(blob)
-        except (FewnodeError, BadLineError):
+        except (FewnodeError, BadRecordError):
             return False
         return True
 
@@ -120,10 +114,10 @@ def readers(folder: Path) -> dict[str, Reader]:
         f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(path, edges, min_nodes=1)), (seed,), 2)
         for kind, seed in tables.items()
     }
-    gz = at("t/g.csv.gz", lambda path: read_any_table(path, "x"))
+    gz = at("t/g.csv.gz", lambda path: read_tables(path, edges))
     found["table.csv.gz"] = Reader(gz, (gzip.compress(tables["csv"]),), 2)
-    for name, (dialect, seed) in DIALECTS.items():
-        read = at(f"t/{name}", lambda path, dialect=dialect: _columns(read_any_table(path, "x", dialect=dialect)))  # type: ignore[misc]
+    for name, (given, seed) in WRITTEN.items():
+        read = at(f"t/{name}", lambda path, given=given: read_tables(path, {"s": ["a"], "t": ["b"]}, **given))  # type: ignore[misc]
         found[f"columns of {name}"] = Reader(read, (seed,), 4)
     found["edges.csv"] = Reader(
         at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
@@ -140,7 +134,9 @@ def readers(folder: Path) -> dict[str, Reader]:
         2,
     )
     found["parents.csv"] = Reader(
-        at("t/p.csv", lambda path: read_parents(path, AS_USUAL)), (b"class,parent\na,b\nb,c\n",), 4
+        at("t/p.csv", lambda path: read_tables({"id": list("ab")}, edges, hierarchy=path, unknown_ends="drop")),
+        (b"class,parent\na,b\nb,c\n",),
+        4,
     )
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
@@ -174,15 +170,13 @@ def readers(folder: Path) -> dict[str, Reader]:
     product = b"{'asin': 'B0', 'related': {'also_viewed': ['B1']}, 'categories': [['A', 'B']], 'description': 'White'}"
     paper = b'{"id": "1", "venue": {"raw": "V"}, "year": 2014, "references": ["2"], "indexed_abstract": '
     paper += b'{"IndexLength": 2, "InvertedIndex": {"word": [0, 1]}}}'
-    found["product"] = Reader(
-        lambda line: (_first_look(line), _links("also_viewed")(line), _text(line)), (product,), 40
-    )
-    found["paper"] = Reader(lambda line: (_paper(line), _references(line), _abstract(line)), (paper,), 40)
-    found["products"] = Reader(at("am/meta.json", build_amazon_clothing), (product + b"\n" + product,), 4)
-    found["papers"] = Reader(at("db/papers.txt.gz", build_dblp), (gzip.compress(paper), paper), 4)
+    for name, line in (("amazon-clothing", product), ("dblp", paper)):
+        found[f"line of {name}"] = Reader(DUMPS[name][1], (line,), 40)
+    found["products"] = Reader(at("am/meta.json", BUILDERS["amazon-clothing"]), (product + b"\n" + product,), 4)
+    found["papers"] = Reader(at("db/papers.txt.gz", BUILDERS["dblp"]), (gzip.compress(paper), paper), 4)
     found |= _reddit(folder, at)
     stanza = b"Package: a\nSection: net\nDepends: b (>= 1) | c, d\nVersion: 1:2.0-1~\nDescription: text\n more\n\n"
-    found["debian"] = Reader(at("deb/x_Packages", lambda path: build_debian(path.parent)), (stanza,), 4)
+    found["debian"] = Reader(at("deb/x_Packages", lambda path: BUILDERS["debian"](path.parent)), (stanza,), 4)
     found |= _own_files(folder, at, data)
     return found
 
@@ -215,23 +209,21 @@ def _parquet(columns: dict[str, Any] | None = None) -> bytes:
     return buffer.getvalue()
 
 
-DIALECTS = {
-    "s.csv": (Dialect(), 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
-    "w.csv": (Dialect(encoding="utf-16-le", multiline=True), 'id|size\na|"1\n2"\n'.encode("utf-16-le")),
-    "c.tsv": (Dialect(",", ",", "cp1252", ("x",), header=False), '\xfc,"1.234,5"\rx,"2,5"\r'.encode("cp1252")),
-    "v.jsonl": (Dialect(decimal=".", missing=("",)), b'{"a": [0.5, null], "b": NaN}\n{"a": [1, 2e3], "b": "1,234"}\n'),
-    "v.parquet": (Dialect(), _parquet({"v": [[0.5, 2.0], [3.0, 4.0]], "n": ["1,5", "-"], "f": [7.0, 2.0**53]})),
+WRITTEN: dict[str, tuple[dict[str, Any], bytes]] = {
+    "s.csv": ({}, 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
+    "w.csv": ({"encoding": "utf-16-le", "multiline": True}, 'id|size\na|"1\n2"\nb|2\n'.encode("utf-16-le")),
+    "c.tsv": (
+        {"separator": ",", "decimal": ",", "encoding": "cp1252", "missing": "x", "no_node_header": True},
+        'a,"1.234,5"\rb,"2,5"\r'.encode("cp1252"),
+    ),
+    "v.jsonl": (
+        {"decimal": ".", "missing": ""},
+        b'{"id": "a", "v": [0.5, null], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
+    ),
+    "v.parquet": ({}, _parquet({"id": ["a", "b"], "v": [[0.5, 2.0], [3.0, 4.0]], "f": [7.0, 2.0**53]})),
+    "d.csv": ({}, b"id,seen,day\na,2024-01-31,1.2.2023\nb,2024-02-01 10:00,13.2.2023\n"),
 }
-"""Tables in other ways of writing, each file with a way in which it can be read."""
-
-
-def _columns(table: Table) -> None:
-    """Each column as all that it may be; one that is not is no fault of the file."""
-    for name in table.header[:4]:
-        looks = (table.is_numeric, table.not_numbers, table.is_vector)
-        for read in (*looks, table.labels, table.missing_tokens, table.numbers, table.vectors):
-            with suppress(FewnodeError):
-                read(name)
+"""Tables in other ways of writing, each file with what is said about it."""
 
 
 def _nodes(folder: Path) -> Path:
@@ -304,7 +296,7 @@ def _reddit(folder: Path, at: At) -> dict[str, Reader]:
         place.mkdir(exist_ok=True)
         for other, blob in files.items():
             (place / other).write_bytes(blob)
-        found[name] = Reader(at(f"{place.name}/{name}", lambda path: build_reddit(path.parent)), (seed,), 4)
+        found[name] = Reader(at(f"{place.name}/{name}", lambda path: BUILDERS["reddit"](path.parent)), (seed,), 4)
     return found
 
 
@@ -345,10 +337,10 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
 
 
 def _checkpoint(folder: Path, at: At) -> Reader:
-    model = nn.Linear(2, 1)
-    optimizer = Adam(list(model.parameters()), 0.1, 0.0)
+    model = {"weight": np.ones((1, 2), np.float32), "bias": np.ones(1, np.float32)}
+    optimizer = Adam(model, 0.1, 0.0)
     journal = Checkpoints(folder / "ck")
-    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()))
+    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model))
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
     return Reader(at(f"ck/{CHECKPOINT}", lambda _: journal.resume(model, optimizer)), (seed,), 2)
 

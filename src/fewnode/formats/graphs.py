@@ -129,7 +129,7 @@ def _gml(path: Path, encoding: str | None) -> str:
 
 
 def _checked_xml(path: Path) -> tuple[bytes, int]:
-    """The bytes of a GraphML file and how many nodes it has, if a parser that makes nothing of it finds nothing wrong."""
+    """The bytes of a GraphML file and how many nodes it has, if a parser that makes nothing of it finds no fault."""
     with open_bytes(path) as stream:
         blob: bytes = stream.read(MAX_BYTES + 1)
     _need_small(path, len(blob))

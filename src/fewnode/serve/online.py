@@ -265,7 +265,8 @@ class OnlineNetwork:
         method = copy.copy(self.anchor.model.method_)
         method.of_all = (self.anchor.model.method_, self.anchor.data.graph)
         z = self.overlay.rows(self._known(name) for name in names)
-        method.remember(graph, z, z.new_zeros(len(names)))
+        whole = self.anchor.model.embedded(self.anchor.data.graph)
+        method.remember(graph, replace(whole, z=z))
         return data, method
 
 

@@ -1,6 +1,6 @@
 """What a request says of a node, read as this dataset takes it: a row of its tables, or attributes by name.
 
-Rows go through `fewnode.datasets.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
+Rows go through `fewnode.tables.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
 is refused by name; what is missing, of an unknown category or not used is reported.
 """
 

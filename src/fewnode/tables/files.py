@@ -221,7 +221,7 @@ class Database:
             if count > max(FREE_BYTES >> 6, MAX_INFLATION * size):
                 raise FewnodeError(f"{path}: claims {count:,} rows in {size:,} bytes, refused")
             if long := [f"{texts[own]}({quoted(own)})" for own in map(written.__getitem__, chosen) if own in texts]:
-                query = f"SELECT sum({' + '.join(f'coalesce({bytes}, 0)' for bytes in long)}) FROM {given}"
+                query = f"SELECT sum({' + '.join(f'coalesce({length}, 0)' for length in long)}) FROM {given}"
                 if int(self.execute(query).fetchall()[0][0] or 0) > max(4 * FREE_BYTES, MAX_INFLATION * size):
                     raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
             return self._create(given, chosen, [written[name] for name in chosen])
