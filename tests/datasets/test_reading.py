@@ -26,6 +26,7 @@ from fewnode.errors import FewnodeError
 from fewnode.tables import files, plain
 from fewnode.tables.files import FORMATS
 
+LINES = " (--multiline if cells have several lines)"
 NODES = {
     "id": ["007", "fox", "ünde", "owl"],
     "label": ["bird", None, "plant", "bird"],
@@ -242,10 +243,10 @@ def refusal(path: Path, content: bytes) -> str:
         ("n.csv", b"a,b,a\n", "column 'a' is there twice; rename one"),
         ("n.csv", b"a,b\n1,2\n\n3\n", "line 4: 1 cells, expected 2"),
         ("n.tsv", b"a\tb\n1\t2\t3\n", "line 2: 3 cells, expected 2"),
-        ("n.tsv", b'a\tb\n1,\t"2\n', "line 2: a quoted cell does not end on this line; is a quote missing? (--multiline if cells have several lines)"),
-        ("n.csv", b'a,b\n"1","2\n', "line 2: a quoted cell does not end on this line; is a quote missing? (--multiline if cells have several lines)"),
+        ("n.tsv", b'a\tb\n1,\t"2\n', "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
+        ("n.csv", b'a,b\n"1","2\n', "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
         ("n.csv", b'a,b\n"x,y\n' + b"1,2\n" * 500_000,
-         "line 2: a quoted cell does not end on this line; is a quote missing? (--multiline if cells have several lines)"),
+         "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
         ("n.jsonl", b"\n \n", "no row in it"),
         ("n.jsonl", b'{"a": 1, " a": 2}\n', "column 'a' is there twice; rename one"),
         ("n.jsonl", b'\n{"a"}\n', "line 2: not JSON (Expecting ':' delimiter: line 1 column 5 (char 4))"),

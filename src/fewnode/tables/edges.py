@@ -34,7 +34,13 @@ EDGE_BYTES = 150
 
 
 class EdgeTable(NamedTuple):
-    """A table of edges whose ends are in columns of its own: `EdgeTable("logins.csv", "account", "device")`."""
+    """A table of edges whose ends are in columns of its own.
+
+    >>> from fewnode import read_tables
+    >>> logins = EdgeTable({"day": [1, 2], "account": ["a", "b"], "device": ["d", "d"]}, "account", "device")
+    >>> read_tables({"id": ["a", "b", "d"]}, {"uses": logins}).graph.n_edges
+    2
+    """
 
     table: Source
     source_column: str
