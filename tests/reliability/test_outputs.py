@@ -24,10 +24,9 @@ from fewnode.datasets.convert import export_tables
 from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
+from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.machine.sheets import bare, csv_text, harmless
-from fewnode.report.grid import write_report
-from fewnode.report.tables import render
 from fewnode.storage.io import save_dataset
 from graphs import predictions_of
 from sizes import Figure, sizes
