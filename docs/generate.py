@@ -66,7 +66,7 @@ def parts():
     for part, facts in stated["parts"].items():
         lines = layout.count_lines(layout.SOURCE / name for name in homes[part])
         places = ", ".join(f"`{name}`" for name in facts["files"] if not name.startswith("__"))
-        rows.append(f"| **{part}** | {facts['what']} | {lines:,} | {places} |")
+        rows.append(f"| **{part}** | {facts.get('what', '')} | {lines:,} | {places} |")
     return "\n".join([*rows, ""])
 
 

@@ -8,8 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
@@ -18,7 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
 from fewnode.method import Probabilities
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
-from fewnode.methods.table import METHODS, build_method
+from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitted_method import FittedMethod
 from fewnode.model.fitting import TaskShape, fit_method, short_facts
 from fewnode.model.model_files import checked_tensors, naming, read_model
@@ -34,6 +35,9 @@ from fewnode.storage.io import write_record
 from fewnode.storage.manifest import check_model, check_options
 from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding
+
+OWN_PARTS = ("encoder", "valuator")
+"""Options that may be code of a user's own, which no file can hold."""
 
 
 class Estimator:
@@ -270,10 +274,11 @@ class Estimator:
 
     def all_settings(self) -> dict[str, Any]:
         """What defines the model, defaults included."""
-        preset = METHODS[self.method][1] if self.method in METHODS else {}
+        preset = METHODS.get(self.method, {})
         options = {**preset, **self.options}  # all of them: defaults may change, a model may not
-        if isinstance(options.get("encoder"), nn.Module):
-            options["encoder"] = {"class": type(options["encoder"]).__name__}
+        for part in OWN_PARTS:
+            if not isinstance(options.get(part, ""), str | bool):
+                options[part] = {"class": getattr(options[part], "__name__", type(options[part]).__name__)}
         shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
         return {"method": self.method, "options": options, **shape}
 
@@ -285,7 +290,7 @@ class Estimator:
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+        arrays = {name: np.asarray(array) for name, array in state.items()}
         write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
 
     # --- scikit-learn's way with parameters: its `BaseEstimator` knows no options by any name ---
@@ -321,34 +326,13 @@ class Estimator:
         return facts_html(repr(self), short_facts(self.trained_))
 
 
-class GPN(Estimator):
-    """Graph Prototypical Networks, the paper's method: `Estimator("gpn")`.
-
-    >>> import numpy as np
-    >>> y = np.repeat(range(12), 20)
-    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
-    >>> model = GPN(way=3, shot=2, episodes=20).fit(data)
-    >>> model.explain(data.graph, [0, 1, 25], ["mail", "mail", "vpn"], [3]).beta.round(2).tolist()
-    [0.5, 0.5, 1.0]
-    """
-
-    def __init__(
-        self,
-        way: int = 5,
-        shot: int = 5,
-        query: int | None = None,
-        seed: int = 0,
-        features: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__("gpn", way, shot, query, seed, features, **options)
-
-
-def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | type | None = None) -> Estimator:
+def load_model(
+    directory: str | Path, encoder: Any = None, method: str | type | None = None, valuator: Any = None
+) -> Estimator:
     """A model that `save` wrote.
 
-    One that was trained with an `encoder` of your own needs it again, and so does one that was trained with a `method`
-    of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
+    One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
+    with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
 
     >>> import numpy as np
     >>> y = np.repeat(range(12), 20)
@@ -362,19 +346,19 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     with naming(directory):
         check_model(meta)
         options = dict(meta["options"])
-        if isinstance(options.get("encoder"), dict):
-            own = options.pop("encoder").get("class")
-            if encoder is None:
-                raise FewnodeError(f"was trained with an encoder of its own, {own}; pass load_model(…, encoder=…)")
+        for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
+            if isinstance(options.get(part), dict):
+                own = options.pop(part).get("class")
+                if again is None:
+                    raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
         source = method or meta["method"]
         if method is None and source not in METHODS:
             raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
         if isinstance(source, str) and source in METHODS:
-            check_options(METHODS[source][0], options)
-        if encoder is not None:
-            options["encoder"] = encoder
+            check_options(class_of(source)[0], options)
+        options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-        model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
+        model = Estimator(source, *shape, **options)
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], checked_tensors(state))

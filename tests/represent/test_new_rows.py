@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Graph
@@ -35,7 +34,7 @@ def test_a_row_is_made_from_those_around_it(planted: Dataset) -> None:
     stored, z = StoredViews.of(mix, graph, empty), mix.embed(graph)
     near = [graph.adj[[node]].indices.astype(np.int64) for node in range(graph.n)]
     kept, made = stored.made(Neighbourhood(near, graph.degree), stored.kept, np.zeros(graph.n, bool))
-    assert torch.cosine_similarity(made, z).min() > 0.999
+    assert (made * z).sum(axis=1).min() > 0.999
     for name in kept:
         if name[1] in SHORT or isinstance(name, str):
             assert np.allclose(kept[name], stored.kept[name], atol=1e-5)
@@ -53,7 +52,7 @@ def test_a_node_that_was_taken_out_and_attached_again(planted: Dataset, views: t
     arcs = [(first, other) for other in near] + [(other, first) for other in near]
     after = overlay.changed(Change([], {first: whole.x[[first]]}, arcs, []))
     made, expected = after.rows([first]), mix.embed(whole)[[first]]
-    assert torch.cosine_similarity(made, expected).item() > (0.9999 if views == SHORT else 0.99)
+    assert (made * expected).sum() > (0.9999 if views == SHORT else 0.99)
     assert after.drift > 0
     assert not overlay.nodes, "an overlay is never changed"
 
@@ -67,7 +66,7 @@ def test_a_node_that_goes_leaves_its_neighbours_as_if_it_had_never_been(planted:
     expected = mix.embed(Graph(graph.adj[rest][:, rest], graph.x[rest]))
     near = graph.adj[[5]].indices.tolist()
     places = [int(np.flatnonzero(rest == node)[0]) for node in near]
-    assert torch.cosine_similarity(after.rows(near), expected[places]).min() > 0.995
+    assert (after.rows(near) * expected[places]).sum(axis=1).min() > 0.995
     assert all(5 not in after.near(node) for node in near)
 
 

@@ -138,7 +138,7 @@ def _named(cell: Cell, folders: Sequence[Path]) -> tuple[str, str, dict[str, Any
     Estimator(method, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
     if is_plugin(method):
         return method, f"{Path(method).name} {load_plugin(method)[1]}", cell.options
-    return method, method, {**METHODS[method][1], **cell.options}
+    return method, method, {**METHODS[method], **cell.options}
 
 
 @lru_cache(maxsize=4096)

@@ -38,14 +38,14 @@ def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -
     # β times the number of shots: an embedding of average weight stays where it is, and their mean is the prototype
     weighed = support if beta is None else support * (shot * beta)[:, None]
     prototypes = np.stack([weighed[task.support_y == c].mean(axis=0) for c in range(task.n_way)])
-    plane = Plane.of(torch.from_numpy(np.concatenate([support, cloud])))
+    plane = Plane.of(np.concatenate([support, cloud]))
     places = {"support": support, "prototypes": prototypes, "cloud": cloud}
     return {
         "classes": [data.class_names[c] for c in label],
         "similarity": _rounded(-np.linalg.norm(weighed[:, None] - query[None], axis=2)),
         "map": {
-            "share": _rounded(plane.share.numpy()),
-            **{name: _rounded(plane.place(torch.from_numpy(rows)).numpy()) for name, rows in places.items()},
+            "share": _rounded(plane.share),
+            **{name: _rounded(plane.place(rows)) for name, rows in places.items()},
             "cloud_y": np.repeat(np.arange(task.n_way), [nodes.size for nodes in members]).tolist(),
         },
         "beta": _beta_by_degree(model, data, sampler),
@@ -57,7 +57,7 @@ def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
     method, graph = model.method_, model._read(data.graph)
     if isinstance(method, Adapt):
-        return method.rows_in(graph, task, nodes).numpy()
+        return method.rows_in(graph, task, nodes)
     if not hasattr(method, "embedding"):
         raise FewnodeError(f"{model.method} has no embedding to look at")
     embedding = method.embedding(graph)

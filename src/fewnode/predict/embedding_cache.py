@@ -13,6 +13,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import fewnode
@@ -66,7 +67,7 @@ def fingerprint(model: Estimator, data: Dataset) -> str:
     digest = hashlib.sha256(f"{json.dumps(made_with, sort_keys=True, default=str)} {data.sha256}".encode())
     for name, tensor in sorted(model.method_.state().items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        digest.update(tensor.contiguous().numpy().tobytes())
+        digest.update(np.asarray(tensor).tobytes())
     return digest.hexdigest()
 
 

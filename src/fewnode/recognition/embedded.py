@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Graph, Ints
-from fewnode.represent.tiles import rows_of
+from fewnode.machine import memory
 from fewnode.vectors import Embedding, crowding
 
 ASKED_FOR_ALL = 0.5
@@ -75,9 +75,9 @@ class EmbeddedNodes(ABC):
         z, _ = self.embedding(graph)
         if nodes.size == graph.n and np.array_equal(nodes, np.arange(graph.n)):
             return z
-        return rows_of(z, nodes)
+        return as_tensor(memory.taken(z.numpy(), nodes))
 
     def valued_rows(self, graph: Graph, nodes: Ints) -> tuple[Float[Tensor, "k d"], Float[Tensor, " k"]]:
         """z and importance of those nodes."""
         z, importance = self.embedding(graph)
-        return rows_of(z, nodes), importance[torch.from_numpy(nodes)]
+        return as_tensor(memory.taken(z.numpy(), nodes)), importance[torch.from_numpy(nodes)]

@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from fewnode.adjacency import Relation, total
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.represent.diffusion import Diffusion, Operators, random_walk
+from fewnode.vectors import Floats
 
 NARROW = 64
 """Directions of a source that these views are read along."""
@@ -183,14 +181,14 @@ def width_of(diffusion: Diffusion, width: int) -> int:
     return min(width, NARROW) if is_narrow(diffusion) else width
 
 
-def narrowed(z: Float[Tensor, "n d"], diffusion: Diffusion) -> Float[Tensor, "n d"]:
+def narrowed(z: Floats, diffusion: Diffusion) -> Floats:
     """What a view is made from: all directions, or the leading ones where it is one beside the plain ones."""
-    return z[:, : width_of(diffusion, z.shape[1])].contiguous()
+    return np.ascontiguousarray(z[:, : width_of(diffusion, z.shape[1])])
 
 
-def without_edges(h: Float[Tensor, "k d"], diffusion: Diffusion) -> Float[Tensor, "k d"]:
+def without_edges(h: Floats, diffusion: Diffusion) -> Floats:
     """What a diffusion makes of nodes that have no edge."""
-    return torch.zeros_like(h) if set(diffusion.matrices) & set(LOOPLESS) else h
+    return np.zeros_like(h) if set(diffusion.matrices) & set(LOOPLESS) else h
 
 
 MOST_ODDS, IMAGINED = 100.0, 10.0

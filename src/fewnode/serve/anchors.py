@@ -15,19 +15,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.dataset import Dataset
-from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.machine.files import cache_directory
 from fewnode.predict.embedding_cache import fingerprint, shrink
 from fewnode.represent.mixture import MixedViews
-from fewnode.represent.new_rows import Kept, Rows, StoredViews
+from fewnode.represent.new_rows import Kept, StoredViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.serve.state import State
 from fewnode.storage.io import read_record, write_record
+from fewnode.vectors import Floats
 
 KIND = "anchor"
 SAID = "state"
@@ -90,29 +89,26 @@ def _arrays(views: StoredViews) -> tuple[dict[str, NDArray[Any]], list[Any]]:
     arrays: dict[str, NDArray[Any]] = {f"kept.{i}": rows for i, rows in enumerate(views.kept.values())}
     for i, projection in enumerate(views.projections.values()):
         parts = {"mean": projection.mean, "axes": projection.axes, "variance": projection.variance}
-        arrays |= {f"projection.{i}.{name}": part.contiguous().numpy() for name, part in parts.items()}
+        arrays |= {f"projection.{i}.{name}": np.ascontiguousarray(part) for name, part in parts.items()}
     for i, fusion in enumerate(views.fusions.values()):
         parts = {"mean": fusion.mean, "projection": fusion.projection}
         parts |= {} if fusion.metric is None else {"metric": fusion.metric}
-        arrays |= {f"fusion.{i}.{name}": part.contiguous().numpy() for name, part in parts.items()}
+        arrays |= {f"fusion.{i}.{name}": np.ascontiguousarray(part) for name, part in parts.items()}
     return arrays, [kept, places, sides]
 
 
 def _views(mixture: MixedViews, arrays: dict[str, NDArray[Any]], places: list[Any]) -> StoredViews:
     kept, projected, sides = places
 
-    def tensor(name: str) -> Tensor:
-        return as_tensor(arrays[name])
-
     projections = {
-        (source, name): ViewProjection(*(tensor(f"projection.{i}.{part}") for part in ("mean", "axes", "variance")))
+        (source, name): ViewProjection(*(arrays[f"projection.{i}.{part}"] for part in ("mean", "axes", "variance")))
         for i, (source, name) in enumerate(projected)
     }
     fusions = {}
     for i, side in enumerate(sides):
-        metric = tensor(f"fusion.{i}.metric") if f"fusion.{i}.metric" in arrays else None
-        fusions[side] = ViewFusion(tensor(f"fusion.{i}.mean"), tensor(f"fusion.{i}.projection"), metric)
-    rows: dict[Kept, Rows] = {}
+        metric = arrays.get(f"fusion.{i}.metric")
+        fusions[side] = ViewFusion(arrays[f"fusion.{i}.mean"], arrays[f"fusion.{i}.projection"], metric)
+    rows: dict[Kept, Floats] = {}
     for i, name in enumerate(kept):
         rows[name[0] if len(name) == 1 else (name[0], name[1])] = arrays[f"kept.{i}"]
     return StoredViews(mixture, projections, fusions, rows)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.classes.definitions import Class, Definitions
@@ -35,6 +34,7 @@ from fewnode.serve.overlay import EmbeddedNetwork
 from fewnode.serve.projection import MapProjection, spread
 from fewnode.serve.search import NodeSearch
 from fewnode.serve.state import GivenClass
+from fewnode.vectors import Floats
 
 WORDS, NEIGHBOURS = 12, 30
 KEPT = 8
@@ -55,7 +55,7 @@ class ServedNetwork:
         model: Estimator,
         data: Dataset,
         home: Path,
-        z: Tensor | None = None,
+        z: Floats | None = None,
         of_all: ServedNetwork | None = None,
         views: StoredViews | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class ServedNetwork:
         self.definition = lru_cache(maxsize=DESCRIBED)(self._definition)
         if z is not None and of_all is not None:
             self.model.method_.of_all = (of_all.model.method_, of_all.data.graph)
-            self.model.remember(data.graph, replace(of_all.model.embedded(of_all.data.graph), z=z.numpy()))
+            self.model.remember(data.graph, replace(of_all.model.embedded(of_all.data.graph), z=z))
         elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
             keep(self.model, data)
         self.describes: bool = self._can_describe() if of_all is None else of_all.describes
@@ -96,7 +96,7 @@ class ServedNetwork:
     @cached_property
     def _embedded(self) -> EmbeddedNetwork | None:
         method, graph = self.model.method_, self.data.graph
-        if not isinstance(method, GPNPlus) or self.model.features is not None or method.workspace is not None:
+        if not isinstance(method, GPNPlus) or self.model.features is not None or method.room.folder is not None:
             return None
         if not can_be_updated(method.mixture_):
             return None
@@ -104,7 +104,7 @@ class ServedNetwork:
         self.views_are_kept = views is not None
         if views is None:
             views = StoredViews.of(method.mixture_, graph, partial(memory.scratch, self.home.parent))
-        return EmbeddedNetwork(both_ways(graph), method.embedding(graph)[0], views)
+        return EmbeddedNetwork(both_ways(graph), method.embedded(graph).z, views)
 
     def embedded(self) -> EmbeddedNetwork | None:
         """What rows of new nodes are made from; None if all nodes have to be embedded again for that."""

@@ -266,7 +266,7 @@ class OnlineNetwork:
         method.of_all = (self.anchor.model.method_, self.anchor.data.graph)
         z = self.overlay.rows(self._known(name) for name in names)
         whole = self.anchor.model.embedded(self.anchor.data.graph)
-        method.remember(graph, replace(whole, z=z.numpy()))
+        method.remember(graph, replace(whole, z=z))
         return data, method
 
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.represent.new_rows import Kept, Neighbourhood, Rows, StoredViews
+from fewnode.represent.new_rows import Kept, Neighbourhood, StoredViews
 from fewnode.represent.sources import STRUCTURE
 from fewnode.serve.layered import Layered
+from fewnode.vectors import Floats
 
 Arcs: TypeAlias = Mapping[int, Ints]
 HUB = 64
@@ -30,9 +28,9 @@ class ChangedNode(NamedTuple):
 
     near: Ints
     """Its neighbours."""
-    kept: Mapping[Kept, Rows]
+    kept: Mapping[Kept, Floats]
     """As that of `StoredViews`, of this node."""
-    z: Float[Tensor, " d"]
+    z: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class EmbeddedNetwork:
 
     graph: Graph
     """Every edge leads both ways."""
-    z: Float[Tensor, "n d"]
+    z: Floats
     views: StoredViews
 
     def near(self, node: int) -> Ints:
@@ -80,10 +78,10 @@ class Overlay:
     def near(self, node: int) -> Ints:
         return self.nodes[node].near if node in self.nodes else self.network.near(node)
 
-    def rows(self, nodes: Iterable[int]) -> Float[Tensor, "k d"]:
+    def rows(self, nodes: Iterable[int]) -> Floats:
         """z of these nodes; nothing else is touched."""
         found, own = list(nodes), self.nodes
-        old = torch.tensor([0 if node in own else node for node in found], dtype=torch.int64)
+        old = np.array([0 if node in own else node for node in found], np.int64)
         z = self.network.z[old]
         for i, node in enumerate(found):
             if node in own:
@@ -124,7 +122,7 @@ class Overlay:
             return self.nodes[node]._replace(near=around)
         views, old = self.network.views, node < self.network.graph.n
         kept = {name: all_rows[node] if old else _zeros(all_rows) for name, all_rows in views.kept.items()}
-        return ChangedNode(around, kept, self.network.z[node] if old else torch.zeros(self.network.z.shape[1]))
+        return ChangedNode(around, kept, self.network.z[node] if old else np.zeros(self.network.z.shape[1], np.float32))
 
     def _remade(self, affected: list[int], change: Change) -> Overlay:
         """With new rows of the affected nodes."""
@@ -153,7 +151,7 @@ class Overlay:
         """Nodes that are replaced, and not new: they keep their place in the structure."""
         return {node for node in change.said if node < self.network.graph.n or bool(self.nodes[node].z.any())}
 
-    def _kept(self, nodes: list[int]) -> dict[Kept, Rows]:
+    def _kept(self, nodes: list[int]) -> dict[Kept, Floats]:
         """What is kept of these nodes, a row each."""
         own = {i: self.nodes[node] for i, node in enumerate(nodes) if node in self.nodes}
         old = np.array([0 if i in own else node for i, node in enumerate(nodes)], np.int64)
@@ -164,5 +162,5 @@ class Overlay:
         return found
 
 
-def _zeros(rows: Rows) -> Rows:
+def _zeros(rows: Floats) -> Floats:
     return np.zeros(rows.shape[1], np.float32)

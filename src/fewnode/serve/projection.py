@@ -26,12 +26,12 @@ class MapProjection:
     def __init__(self, z: Tensor, like: MapProjection | None = None) -> None:
         """With the plane and borders of another map, if there is one."""
         self.z = z
-        self.plane: Plane = Plane.of(z) if like is None else like.plane
+        self.plane: Plane = Plane.of(z.numpy()) if like is None else like.plane
         self.borders: tuple[Tensor, Tensor] = self._borders() if like is None else like.borders
         self.xy = self.place(z).numpy()
 
     def _borders(self) -> tuple[Tensor, Tensor]:
-        flat = self.plane.place(self.z)
+        flat = torch.from_numpy(self.plane.place(self.z.numpy()))
         if flat.shape[0] < 1e6:
             return flat.quantile(0.005, dim=0), flat.quantile(0.995, dim=0)
         return flat.amin(dim=0), flat.amax(dim=0)
@@ -39,7 +39,7 @@ class MapProjection:
     def place(self, z: Tensor) -> Tensor:
         """Coordinates between 0 and 1; the farthest hundredth of the nodes is drawn in the margin."""
         low, high = self.borders
-        t = (self.plane.place(z) - low) / (high - low).clamp(min=1e-12)
+        t = (torch.from_numpy(self.plane.place(z.numpy())) - low) / (high - low).clamp(min=1e-12)
         inner = 1 - 2 * MARGIN
         inside = MARGIN + t.clamp(0, 1) * inner
         beyond = MARGIN * (1 - torch.exp(-(t - t.clamp(0, 1)).abs() * inner / MARGIN))
