@@ -93,6 +93,7 @@ class Journal:
 QUIET = Journal()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a loss that is no number is told apart by itself
 def meta_train(
     weights: Weights,
     gradients: Callable[[int], Gradients],

@@ -22,8 +22,7 @@ from fewnode.estimator import Estimator
 from fewnode.evaluation import score
 from fewnode.experiment import tune as tuning
 from fewnode.experiment.tune import POOL_SEED, tune
-from fewnode.methods.defaults import Range, options, space
-from fewnode.methods.table import METHODS, class_of
+from fewnode.methods.table import METHODS, Range, class_of, space
 from fewnode.storage.io import save_dataset
 
 SMALL: dict[str, Any] = {"shape": (3, 3, None), "trials": 4, "tasks": 20}
@@ -38,7 +37,7 @@ def _found(planted: Dataset) -> dict[str, Any]:
 
 
 def test_the_best_trial_is_found_and_the_first_has_the_defaults(found: dict[str, Any], planted: Dataset) -> None:
-    usual = options("sgc")
+    usual = METHODS["sgc"]
     assert found["trials"][0]["options"] == {name: usual[name] for name in space("sgc") if name != "episodes"}
     assert len(found["trials"]) == 4
     accuracies = [trial["accuracy"] or 0.0 for trial in found["trials"]]
@@ -85,7 +84,7 @@ def test_a_trial_that_diverges_is_recorded_and_loses(planted: Dataset, monkeypat
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_defaults_and_a_space_it_understands(method: str) -> None:
     known = inspect.signature(class_of(method)[0]).parameters
-    usual = options(method)
+    usual = METHODS[method]
     assert set(usual) <= set(known)
     assert set(space(method)) <= set(usual)
     for name, values in space(method).items():

@@ -166,10 +166,10 @@ def test_unequal_shots_count_classes_equally() -> None:
 def test_sgc_is_two_steps_of_propagation_and_one_product() -> None:
     g, graph = prepared(), small_graph()
     sgc = SGC(graph.n_features, 4).double()
-    sgc.bias.data.uniform_()
+    sgc.bias[0].data.uniform_()
     a, x = oracle.dense(graph, torch.float64)
     hat = oracle.propagation_matrix(a)
-    expected = hat @ hat @ x @ sgc.weight + sgc.bias
+    expected = hat @ hat @ x @ sgc.weight[0] + sgc.bias[0]
     assert torch.allclose(sgc(sgc.read(g, None)), expected)
     nodes = np.array([0, 19, 4, 4])
     assert torch.allclose(sgc(sgc.read(g, nodes)), expected[nodes])

@@ -73,6 +73,7 @@ class Compiled:
             gradients |= zip(VALUATOR, (_transposed(seen.rows, by_raw[:, None]), by_b, by_a), strict=True)
         return float(loss), gradients
 
+    @np.errstate(over="ignore", invalid="ignore")  # weights may be too large: no answer is better than a warning
     def embed(self, weights: Weights, nodes: Nodes | None = None) -> tuple[Array, Array]:
         """z and importance of the nodes, or of all."""
         z = _encode(weights, self._encoder_field(nodes, copied=nodes is not None))

@@ -15,7 +15,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
-from fewnode.methods.defaults import Range, options, space
+from fewnode.methods.table import METHODS, Range, space
 from fewnode.train import Diverged
 
 POOL_SEED = 1
@@ -50,7 +50,7 @@ def tune(
     done: list[dict[str, Any]] = []
     for number in range(trials):
         trial = study.ask() if number else None
-        chosen = {name: _chosen(trial, name, v) if trial else options(method)[name] for name, v in wanted.items()}
+        chosen = {name: _chosen(trial, name, v) if trial else METHODS[method][name] for name, v in wanted.items()}
         model, failed = Estimator(method, way, shot, query, seed, **{**fixed, **chosen}), None
         try:
             accuracy = float(score(model.fit(data), data.graph, pool)["accuracy"].mean())

@@ -182,9 +182,6 @@ class Adapt:
             raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
         return found.softmax(dim=1).numpy()
 
-    def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
-        return [self.predict_proba(graph, task) for task in tasks]
-
     def rows_in(self, graph: Graph, task: Task, nodes: Nodes) -> NDArray[np.float32]:
         """z of the nodes, by the weights that the task's support set leads to."""
         g = self._prepared(graph)

@@ -47,11 +47,11 @@ class Field(NamedTuple):
     """
 
     rows: CSR | Tensor
-    hops: tuple[CSR | None, ...]
+    hops: tuple[CSR | None, ...] = ()
 
-
-def _field(rows: Rows, hops: Sequence[CSR | None]) -> Field:
-    return Field(rows if isinstance(rows, CSR) else as_tensor(rows), tuple(hops))
+    @classmethod
+    def of(cls, rows: Rows, *hops: CSR | None) -> Field:
+        return cls(rows if isinstance(rows, CSR) else as_tensor(rows), hops)
 
 
 class FieldEncoder(Encoder):
@@ -67,14 +67,14 @@ class FieldEncoder(Encoder):
     def read(self, g: Prepared, nodes: Nodes | None) -> Field:
         """The receptive field of the nodes, with as few rows as can be."""
         if not self.graph:
-            return _field(g.fields.features(nodes), (None,) * len(self.weight))
+            return Field.of(g.fields.features(nodes), *(None,) * len(self.weight))
         hops: list[CSR | None] = []
         for _ in self.weight[1:]:
             hop = g.fields.hop(nodes)
             hops.append(hop.matrix)
             nodes = hop.around
         rows, first = g.fields.propagated(nodes)
-        return _field(rows, (first, *reversed(hops)))
+        return Field.of(rows, first, *reversed(hops))
 
     def forward(self, field: Field, h: Tensor | None = None) -> Float[Tensor, "k d"]:  # type: ignore[override]
         """z; `h` is the product of the field's rows with the first weight, where it is at hand."""
@@ -86,33 +86,26 @@ class FieldEncoder(Encoder):
         return h
 
 
-class SGC(nn.Module):
-    """Simple graph convolution (Wu et al., ICML 2019): Â² X W + b, no non-linearity.
-
-    Rows of Â² X are formed for the nodes that are read: near a hub none of them is sparse.
-    """
-
-    first = "weight"
+class SGC(FieldEncoder):
+    """Simple graph convolution (Wu et al., ICML 2019): Â² X W + b, no non-linearity."""
 
     def __init__(self, n_features: int, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(n_features, width))
-        self.bias = nn.Parameter(torch.zeros(width))
-        nn.init.xavier_uniform_(self.weight)
+        super().__init__(n_features, (width,), 0.0, True)
 
     def read(self, g: Prepared, nodes: Nodes | None) -> Field:
+        """Rows of Â² X, which are formed for the nodes that are read: near a hub none of them is sparse."""
         hop = g.fields.hop(nodes)
         rows, inner = g.fields.propagated(hop.around)
         if nodes is None:
-            return _field(rows, (inner, hop.matrix))
-        outer = hop.matrix
-        return _field(CSR.of(outer.scipy @ rows.scipy) if isinstance(rows, CSR) else outer.multiply(rows), ())
+            return Field.of(rows, inner, hop.matrix)
+        return Field.of(CSR.of(hop.matrix.scipy @ rows.scipy) if isinstance(rows, CSR) else hop.matrix.multiply(rows))
 
-    def forward(self, field: Field, h: Tensor | None = None) -> Float[Tensor, "k d"]:
-        h = times(field.rows, self.weight) if h is None else h
+    def forward(self, field: Field, h: Tensor | None = None) -> Float[Tensor, "k d"]:  # type: ignore[override]
+        h = times(field.rows, self.weight[0]) if h is None else h
         for hop in field.hops:
             h = h if hop is None else times(hop, h)
-        return h + self.bias
+        z: Tensor = h + self.bias[0]
+        return z
 
 
 class Others(nn.Module):

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Mapping
-from importlib import import_module
+from dataclasses import dataclass
+from importlib import import_module, resources
 from typing import Any
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.methods.defaults import options
 from fewnode.methods.gpn import NEEDS_TORCH
 from fewnode.methods.plugins import is_plugin, load_plugin
 
-METHODS: dict[str, dict[str, Any]] = {
-    name: options(name)
-    for name in (
-        *("gpn", "gpn-authors", "gpn-naive", "pn"),
-        *("maml", "meta-gnn", "gcn", "sgc"),
-        *("deepwalk", "node2vec", "propagation", "nearest-mean", "logistic", "gpn-plus"),
-    )
-}
+DEFAULTS: dict[str, dict[str, Any]] = tomllib.loads(
+    resources.files("fewnode.methods").joinpath("defaults.toml").read_text(encoding="utf-8")
+)
+"""The options of each method, and the space that they are tuned in."""
+METHODS = {name: {key: value for key, value in own.items() if key != "space"} for name, own in DEFAULTS.items()}
 """The rows of the paper's table, and ours, with the options that tell those of one class apart (`defaults.toml`)."""
 HOMES = {
     **dict.fromkeys(("maml", "meta-gnn", "gcn", "sgc"), "adapt.Adapt"),
@@ -67,3 +65,20 @@ def build_method(name: str | type, seed: int, given: Mapping[str, Any]) -> Any:
                 f"method {shown} has no option {option!r}{closest(option, known)}; it has {', '.join(known) or 'none'}"
             )
     return method(**{**preset, **given, **({"seed": seed} if "seed" in known else {})})
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, even on the logarithmic scale."""
+
+    low: float
+    high: float
+
+
+def space(method: str) -> dict[str, list[Any] | Range]:
+    """What may be tried for each option: one of a list, or a number of a range."""
+    if method not in DEFAULTS:
+        known = ", ".join(DEFAULTS)
+        raise FewnodeError(f"unknown what to try for method {method!r}{closest(method, DEFAULTS)}; known are {known}")
+    values = DEFAULTS[method]["space"]
+    return {name: Range(**value) if isinstance(value, dict) else value for name, value in values.items()}
