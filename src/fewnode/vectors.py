@@ -91,8 +91,9 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
 
 
 def unit_rows(z: Floats) -> Floats:
-    """Rows of length 1; a row of zeros stays one."""
-    unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
+    """Rows of length 1; a row of zeros stays one. What is not finite becomes no number, as answers are checked for."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
     return unit
 
 
