@@ -1,6 +1,6 @@
 """What a request says of a node, read as this dataset takes it: a row of its tables, or attributes by name.
 
-Rows go through `fewnode.datasets.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
+Rows go through `fewnode.tables.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
 is refused by name; what is missing, of an unknown category or not used is reported.
 """
 
@@ -17,15 +17,16 @@ import scipy.sparse as sp
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
-from fewnode.datasets.columns import Table
-from fewnode.datasets.encode import Encoding
-from fewnode.datasets.encoder import COLUMN
-from fewnode.datasets.extend import as_imported, extend
-from fewnode.datasets.roles import NOT_USED
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
-from fewnode.machine.delimited import AS_USUAL
 from fewnode.serve.state import Content
+from fewnode.tables.columns import Column
+from fewnode.tables.encode import number_of
+from fewnode.tables.encoder import COLUMN
+from fewnode.tables.extend import extend
+from fewnode.tables.plain import TEXT
+from fewnode.tables.read import Imported
+from fewnode.tables.roles import NOT_USED
 
 SHOWN = 5
 """Unknown names that a refusal lists."""
@@ -74,7 +75,7 @@ class EncodedNodes(NamedTuple):
 
 
 def reader_of(data: Dataset) -> Reader:
-    return RowReader(data, data.encoding) if data.encoding else AttributeReader(data)
+    return RowReader(data) if data.encoding else AttributeReader(data)
 
 
 class AttributeReader:
@@ -121,10 +122,11 @@ class RowReader:
 
     way = "row"
 
-    def __init__(self, data: Dataset, stored: Mapping[str, Any]) -> None:
-        self.data, self.encoding, self.dialect = data, Encoding.from_json(stored), as_imported(AS_USUAL, stored)
-        self.id, self.label = str(stored.get("id")), stored.get("label")
-        made = {COLUMN} if stored.get("encoder") else set()  # from the text, so no row has it
+    def __init__(self, data: Dataset) -> None:
+        kept = Imported.of(data)
+        self.data, self.encoding, self.spec = data, kept.encoding, kept.rows_like_these()
+        self.id, self.label = str(self.spec.id), self.spec.label
+        made = {COLUMN} if kept.encoder else set()  # from the text, so no row has it
         self.used = [column for column in self.encoding.columns if column not in made]
         self.categories = {column: set(values) for column, values in self.encoding.category.items()}
         columns = data.info.get("columns")
@@ -171,12 +173,12 @@ class RowReader:
     def _read(self, node: str, column: str, text: str) -> Any:
         if self._is_missing(text):
             return None
-        cells, number = (
-            Table(node, pa.table({column: [text]}), (column,), self.dialect),
-            column in self.encoding.numeric,
-        )
+        cells = Column(pa.chunked_array([[text]], TEXT), lambda _, what: FewnodeError(what), self.spec)
+        number = column in self.encoding.numeric
         try:
-            return float(cells.numbers(column)[0]) if number else cells.vectors(column)[0].tolist()
+            if number:
+                return float(number_of(cells, self.encoding.dates.get(column))[0])
+            return cells.vectors()[0].tolist()
         except FewnodeError:
             wanted = "number" if number else "list of numbers"
             told = f"{text[:60]!r} cannot be read as a {wanted}; send it as a JSON {wanted}"
@@ -184,7 +186,7 @@ class RowReader:
 
     def _is_missing(self, value: Any) -> bool:
         """An empty cell, or a word such as NA that the import took for one."""
-        return value is None or (isinstance(value, str) and value.strip() in {"", *self.dialect.missing_words})
+        return value is None or (isinstance(value, str) and value.strip() in {"", *self.spec.missing_words})
 
     def report(self, nodes: Mapping[str, Content]) -> CellReport:
         report = CellReport()

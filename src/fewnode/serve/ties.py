@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fewnode.adjacency import Relation
 from fewnode.dataset import Dataset
-from fewnode.datasets.growth import EdgeMemory
 from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph
 from fewnode.serve.state import Tie
+from fewnode.tables.read import Imported
 
 
 def tie_of(data: Dataset, source: str, target: str, kind: str | None, weight: float | None) -> tuple[Tie, float]:
@@ -44,8 +43,7 @@ def _relation(graph: Graph, kind: str | None) -> Relation:
 
 
 def _scaling(data: Dataset, relation: Relation) -> Scaling:
-    stored: Mapping[str, Any] = data.encoding or {}
-    return EdgeMemory.from_json(stored.get("edges")).scalings.get(relation.name, Scaling("none"))
+    return Imported.of(data).scaling(relation.name) if data.encoding else Scaling("none")
 
 
 def tied(graph: Graph, data: Dataset, ties: Mapping[Tie, float], place: Mapping[str, int]) -> Graph:

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fewnode.datasets.bag import STOP_WORDS, words
 from fewnode.graph import Ints
+from fewnode.tables.bag import STOP_WORDS, words
 
 Together: TypeAlias = Callable[[str, str], bool]
 """Whether two words of the vocabulary are so often in the same nodes that they are halves of one word."""

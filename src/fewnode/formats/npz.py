@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import errno
 import io
-import math
 import os
-import warnings
 import zipfile
-import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +29,7 @@ from fewnode.edges.relations import Directed, EdgeRows, edge_rows, read_relation
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Ints
 from fewnode.machine.files import one_line, readable
+from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.packing import checked_csr
 
 FREE_INFLATION = 64 << 20
@@ -41,17 +39,8 @@ MAX_INFLATION = 100
 MAX_DIRECTORY = 1 << 16
 """Bytes of the list of members: a thousand arrays."""
 
-DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-)
-"""What Python's own zip and npy readers raise at bytes that are not theirs."""
+MAX_CODE = 0x10FFFF
+"""The last character that there is."""
 
 _CSR = ("data", "indices", "indptr", "shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
@@ -76,11 +65,8 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     names in the layout of the gnn-benchmark collection, whose own files hold some.
     """
     try:
-        with readable(path) as file, zipfile.ZipFile(_with_short_directory(path, file)) as archive:
+        with open_archive(path, wanted) as archive:
             members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in wanted]
-            claimed = sum(member.file_size for member in members)
-            if is_bomb(claimed, path.stat().st_size):
-                raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
             arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
             needed = set(arrays) - (_NAMES if "adj_indptr" in arrays else set())
             for name in arrays:
@@ -93,14 +79,37 @@ def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
         raise FewnodeError(f"{path}: not a readable .npz file ({one_line(error)})") from None
 
 
-def _with_short_directory(path: Path, file: BufferedReader) -> BufferedReader:
-    """The file, unless it lists so many members that reading the list would take long."""
-    size = os.fstat(file.fileno()).st_size
-    file.seek(max(0, size - (1 << 16)))
-    end = file.read().rpartition(b"PK\x05\x06")[2]
-    if int.from_bytes(end[8:12], "little") > MAX_DIRECTORY:
+@contextmanager
+def open_archive(path: Path, wanted: Collection[str]) -> Iterator[zipfile.ZipFile]:
+    """The archive of an .npz file, once what it claims of its list of members and of the wanted ones is bounded."""
+    with readable(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        _need_short_directory(path, file, size)
+        with zipfile.ZipFile(file) as archive:
+            names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+            if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+                raise FewnodeError(f"{path}: array {twice[:60]!r} is there twice; leave out one of them")
+            claimed = sum(m.file_size for m, name in zip(archive.infolist(), names, strict=True) if name in wanted)
+            if is_bomb(claimed, size):
+                raise FewnodeError(f"{path}: claims to inflate to {claimed >> 20} MB, refused")
+            yield archive
+
+
+def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
+    """Refuse a file whose list of members would take long to read: its length stands at the end of the file.
+
+    `zipfile` also finds that end before a comment, and the length in a record for large files: both are looked at.
+    """
+    file.seek(max(0, size - 22 - 20 - 56))
+    large, place, end = (tail := file.read())[-98:-42], tail[-42:-22], tail[-22:]
+    if not end.startswith(b"PK\x05\x06") or end[20:] != b"\0\0":
+        raise FewnodeError(f"{path}: not a readable .npz file (a list of members does not end it)")
+    listed = int.from_bytes(end[12:16], "little")
+    if place.startswith(b"PK\x06\x07"):
+        listed = int.from_bytes(large[40:48], "little") if large.startswith(b"PK\x06\x06") else size
+    if listed > MAX_DIRECTORY:
         raise FewnodeError(f"{path}: a directory of over {MAX_DIRECTORY >> 10} kB, expected few arrays")
-    return file
+    file.seek(0)
 
 
 def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
@@ -110,23 +119,13 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
         shape, order, dtype = npy_header(head)
         if dtype.hasobject or dtype.kind not in "biufUS":
             return None
-        size = math.prod(shape) * dtype.itemsize
+        size = need_plain_shape(where, shape, dtype)
         if size != member.file_size - head.tell():
             raise FewnodeError(f"{where} claims {size} bytes, but stores {member.file_size - head.tell()}")
         blob = head.read() + file.read()
     if len(blob) != size:
         raise FewnodeError(f"{where} is cut short")
     return np.frombuffer(blob, dtype).reshape(shape, order=order)
-
-
-def npy_header(file: BinaryIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
-    """Shape, memory order and type of the array that follows in an .npy file."""
-    version = np.lib.format.read_magic(file)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
-        shape, fortran, dtype = read_header(file)
-    return shape, "F" if fortran else "C", dtype
 
 
 def read_dataset_npz(
@@ -150,7 +149,7 @@ def read_dataset_npz(
         if isinstance(x, np.ndarray):
             graph = replace(graph, blocks=dense_blocks(x))  # one vector, unless they look like counts
         split = split_of(arrays, y) or ClassSplit.random(y, fractions, seed)
-        names = {key: _names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
+        names = {key: names_of(arrays, key) for key in ("class_names", "node_names", "vocab", "attr_names")}
         return Dataset(
             graph=graph,
             y=y,
@@ -161,14 +160,14 @@ def read_dataset_npz(
             name=path.stem,
             info={
                 "source": path.name,
-                "note": str(arrays.get("info", "")),
+                "note": note_of(arrays),
                 **facts.info,
                 **warn_others(path, arrays),
             },
         )
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise FewnodeError(f"{path}: not the expected layout ({one_line(error)})") from None
 
 
@@ -189,7 +188,7 @@ def _own_graph(arrays: Arrays) -> tuple[Ints, EdgeRows, Attributes | None]:
         raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
     y = labels_of(arrays)
     x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
-    kind, names = arrays.get("edge_type"), _names_of(arrays, "relation_names")
+    kind, names = arrays.get("edge_type"), names_of(arrays, "relation_names")
     return y, edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names), x
 
 
@@ -279,5 +278,20 @@ def has_split(path: Path) -> bool:
         return not {f"{part}.npy" for part in _SPLIT}.isdisjoint(archive.namelist())
 
 
-def _names_of(arrays: Arrays, key: str) -> tuple[str, ...] | None:
-    return tuple(str(name) for name in arrays[key]) if key in arrays else None
+def note_of(arrays: Arrays) -> str:
+    """What the file says of itself."""
+    return " ".join(names_of(arrays, "info") or ())
+
+
+def names_of(arrays: Arrays, key: str) -> tuple[str, ...] | None:
+    """Names as text, of characters that there are."""
+    if key not in arrays:
+        return None
+    names = np.atleast_1d(arrays[key]).ravel()
+    if names.dtype.kind == "U":
+        codes = np.ascontiguousarray(names).view(names.dtype.byteorder.replace("|", "=") + "u4")
+        if codes.size and (codes.max() > MAX_CODE or ((codes >= 0xD800) & (codes < 0xE000)).any()):
+            raise FewnodeError(f"array {key!r} holds characters that there are not; save it as text")
+    if names.dtype.kind == "S":
+        return tuple(name.decode() for name in names.tolist())
+    return tuple(map(str, names.tolist()))

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import SAMPLE, dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.arc_rows import write_rows
-from fewnode.datasets.npz import DAMAGED, checked_labels, npy_header, read_npz, split_of, warn_others
 from fewnode.errors import FewnodeError
+from fewnode.formats.arc_rows import write_rows
+from fewnode.formats.npz import checked_labels, names_of, note_of, open_archive, read_npz, split_of, warn_others
 from fewnode.machine import memory
 from fewnode.machine.files import one_line
+from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.io import Stream, load_dataset, stored_blocks, write_record
 from fewnode.storage.packing import pack_names
 
@@ -55,7 +56,10 @@ def import_stream(
 def _import(
     path: Path, out: Path, limit: int, fractions: Sequence[float], seed: int, directed: bool, name: str | None
 ) -> Dataset:
-    columns = {each: Column(path, each) for each in (*LARGE, "node_names") if _has(path, each)}
+    if not path.is_file():
+        raise FewnodeError(f"{path}: no such file; --memory imports .npz files")
+    with open_archive(path, LARGE):  # what is bounded here is opened again for each array
+        columns = {each: Column(path, each) for each in (*LARGE, "node_names") if _has(path, each)}
     small = read_npz(path, SMALL)
     for kind in ("edge_weight", "edge_type"):
         if _has(path, kind):
@@ -69,7 +73,7 @@ def _import(
         split = split_of(small, y) or ClassSplit.random(y, fractions, seed)
     except FewnodeError as error:
         raise FewnodeError(f"{path}: {error}") from None
-    names = [str(each) for each in small["class_names"]] if "class_names" in small else None
+    names = names_of(small, "class_names")
     top = max([int(y.max(initial=-1)), *split.train, *split.valid, *split.test])
     x, shape = _attributes(path, columns, small, y.size)
     out.mkdir(parents=True, exist_ok=True)
@@ -80,15 +84,15 @@ def _import(
         meta = {
             "name": name or path.stem,
             "x_shape": list(shape),
-            "class_names": names or [str(c) for c in range(top + 1)],
+            "class_names": list(names or map(str, range(top + 1))),
             "split": {part: list(split.part(part)) for part in ("train", "valid", "test")},
-            "info": {"source": path.name, "note": str(small.get("info", "")), **warn_others(path, {*columns, *small})},
+            "info": {"source": path.name, "note": note_of(small), **warn_others(path, {*columns, *small})},
             "encoding": None,
             **_blocks(columns),
         }
         arrays = {"adj.indptr": indptr.astype(index), "adj.indices": indices, "y": y, **x}
-        if "vocab" in small:
-            arrays |= pack_names("feature_names", [str(word) for word in small["vocab"]])
+        if words := names_of(small, "vocab"):
+            arrays |= pack_names("feature_names", words)
         write_record(out, "dataset", meta, arrays)
     return load_dataset(out, check=False)
 
@@ -110,6 +114,7 @@ class Column:
         self.path, self.name = path, name
         with self._open() as (_, head):
             self.shape, self.dtype = head
+        need_plain_shape(f"{path}: array {name!r}", self.shape, self.dtype)
         if self.dtype.kind not in "biufUS" or self.dtype.hasobject:
             raise FewnodeError(f"{path}: array {name!r} holds {self.dtype}, expected numbers")
 
@@ -149,8 +154,6 @@ class _Member:
 
 
 def _has(path: Path, name: str) -> bool:
-    if not path.is_file():
-        raise FewnodeError(f"{path}: no such file; --memory imports .npz files")
     with zipfile.ZipFile(path) as archive:
         return f"{name}.npy" in archive.namelist()
 
