@@ -93,8 +93,7 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
 def unit_rows(z: Floats) -> Floats:
     """Rows of length 1; a row of zeros stays one. What is not finite becomes no number, as answers are checked for."""
     with np.errstate(invalid="ignore", over="ignore"):
-        unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
-    return unit
+        return np.divide(z, np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None])
 
 
 def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:
