@@ -66,10 +66,10 @@ class Embedding:
 
 def survey(z: Floats) -> Survey:
     """Look at the whole network once, from z of all its nodes."""
-    n = z.shape[0]
-    sample, landmarks = drawn(n, SAMPLE), memory.taken(z, drawn(n, LANDMARKS))
+    sample, landmarks = drawn(z.shape[0], SAMPLE), memory.taken(z, drawn(z.shape[0], LANDMARKS))
     sample_z = memory.taken(z, sample)
-    return Survey(n, landmarks, sample, sample_z, crowding(sample_z, landmarks))
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused where it would be an answer
+        return Survey(z.shape[0], landmarks, sample, sample_z, crowding(sample_z, landmarks))
 
 
 def drawn(n: int, count: int) -> Ints:
@@ -91,9 +91,9 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
 
 
 def unit_rows(z: Floats) -> Floats:
-    """Rows of length 1; a row of zeros stays one. What is not finite becomes no number, as answers are checked for."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.divide(z, np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None])
+    """Rows of length 1; a row of zeros stays one."""
+    unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
+    return unit
 
 
 def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:
