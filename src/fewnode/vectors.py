@@ -68,8 +68,7 @@ def survey(z: Floats) -> Survey:
     """Look at the whole network once, from z of all its nodes."""
     sample, landmarks = drawn(z.shape[0], SAMPLE), memory.taken(z, drawn(z.shape[0], LANDMARKS))
     sample_z = memory.taken(z, sample)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused where it would be an answer
-        return Survey(z.shape[0], landmarks, sample, sample_z, crowding(sample_z, landmarks))
+    return Survey(z.shape[0], landmarks, sample, sample_z, crowding(sample_z, landmarks))
 
 
 def drawn(n: int, count: int) -> Ints:
@@ -79,6 +78,7 @@ def drawn(n: int, count: int) -> Ints:
     return np.sort(np.argpartition(np.random.default_rng(0).random(n), count)[:count])
 
 
+@np.errstate(invalid="ignore", over="ignore")  # what is not finite is refused where it would be an answer
 def crowding(z: Floats, landmarks: Floats) -> Floats:
     """How close nodes lie around each row of z: ten times the cosine with the tenth nearest landmark."""
     unit = unit_rows(landmarks).T
@@ -90,6 +90,7 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
     return np.concatenate(parts)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def unit_rows(z: Floats) -> Floats:
     """Rows of length 1; a row of zeros stays one."""
     unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
