@@ -93,8 +93,7 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
 @np.errstate(invalid="ignore", over="ignore")
 def unit_rows(z: Floats) -> Floats:
     """Rows of length 1; a row of zeros stays one."""
-    unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
-    return unit
+    return np.asarray(z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None])
 
 
 def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:
