@@ -13,8 +13,8 @@ from fewnode.cli import app
 from fewnode.machine.files import write_text
 from fewnode.report.figures import svg
 from fewnode.report.page import STYLE
-from fewnode.serve.app import Service
-from fewnode.serve.auth import Rules
+from fewnode.service.access import Rules
+from fewnode.service.http import Service
 
 
 def everything(made):

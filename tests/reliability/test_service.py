@@ -24,9 +24,9 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from fewnode.serve.store import Store
 
 from fewnode.dataset import Dataset
-from fewnode.serve.store import Store
 from fewnode.storage.io import load_dataset
 from service import TOKEN, Local, Running, save_run, serving
 from sizes import Figure, in_child, sizes, until

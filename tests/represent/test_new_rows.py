@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from fewnode.serve.overlay import Change, EmbeddedNetwork, Overlay
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Graph
@@ -13,7 +14,6 @@ from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Neighbourhood, StoredViews, can_be_updated
 from fewnode.represent.sources import attribute_sources
 from fewnode.represent.views import View
-from fewnode.serve.overlay import Change, EmbeddedNetwork, Overlay
 
 SHORT = ("itself", "two steps", "neighbours' neighbours")
 

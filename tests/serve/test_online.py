@@ -1,8 +1,7 @@
-"""A GPN+ service whose network changes: rows near a change are made anew, the whole in the background."""
+"""A GPN+ service whose network grows: new nodes get rows of their own, all others keep theirs."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from copy import deepcopy
@@ -19,11 +18,8 @@ from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.kinds_trial import KindsTrial
-from fewnode.represent.new_rows import StoredViews
-from fewnode.serve.bodies import Attach, Classify
-from fewnode.serve.network import ServedNetwork
-from fewnode.serve.session import Session
+from fewnode.service.bodies import Attach, Classify
+from fewnode.service.network import Network
 from service import InProcess
 
 
@@ -37,10 +33,6 @@ def local(model: Estimator, planted: Dataset, tmp_path: Path) -> Iterator[InProc
     found = InProcess(model, planted, tmp_path / "state.sqlite")
     yield found
     found.close()
-
-
-def session_of(local: InProcess) -> Session:
-    return local.service.session
 
 
 def with_classes(local: InProcess, data: Dataset) -> None:
@@ -58,45 +50,36 @@ def like(data: Dataset, node: int, name: str) -> dict[str, Any]:
     return {"node": name, "attributes": said, "edges": [data.node_name(i) for i in near]}
 
 
-def embedded_again(local: InProcess, tmp_path: Path) -> ServedNetwork:
-    session = session_of(local)
-    return ServedNetwork(session.model, session.base.changed(session.now.state), tmp_path / "again")
+def rows(network: Network, *names: str) -> torch.Tensor:
+    return network.z[[network.row(name) for name in names]]
 
 
-def cosines(one: torch.Tensor, other: torch.Tensor, width: int) -> torch.Tensor:
-    """Of what the attributes say: coordinates of the structure are those of one embedding only."""
-    return torch.cosine_similarity(one[:, :width], other[:, :width])
-
-
-def test_a_node_without_edges_is_exactly_as_embedded_with_all_others(
-    local: InProcess, planted: Dataset, tmp_path: Path
-) -> None:
+def test_a_node_without_edges_is_exactly_as_embedded_with_all_others(local: InProcess, planted: Dataset) -> None:
     given = {**like(planted, 5, "alone"), "edges": []}
     assert local.ask("/api/nodes", {"nodes": [given]}).status == 200
-    online = session_of(local).now
-    again = embedded_again(local, tmp_path)
-    width = online.network.model.method_.mixture_.attribute_width
-    ours, theirs = (each.model.embedding(each.data.graph)[each.data.node("alone")] for each in (online.network, again))
+    now = local.service.now.network
+    again = Network(local.model, now.data)
+    width = now.model.method_.mixture_.attribute_width
+    ours, theirs = rows(now, "alone")[0], rows(again, "alone")[0]
     assert torch.allclose(ours[:width], theirs[:width], atol=1e-5)
     assert ours[width:].norm() == pytest.approx(theirs[width:].norm(), abs=1e-4)
 
 
-def test_attached_nodes_are_close_to_embedding_everything_again(
-    local: InProcess, planted: Dataset, tmp_path: Path
-) -> None:
+def test_attached_nodes_are_close_to_embedding_everything_again(local: InProcess, planted: Dataset) -> None:
     with_classes(local, planted)
+    before = local.service.now.network.z.clone()
     nodes = [like(planted, node, f"new {node}") for node in range(0, planted.graph.n, 25)]
-    answers = [local.ask("/api/nodes", {"nodes": [each]}) for each in nodes]
-    assert {answer.status for answer in answers} == {200}
-    again = embedded_again(local, tmp_path)
-    now = session_of(local).now
-    rows = [now.network.data.node(each["node"]) for each in nodes]
-    z, fresh = (each.model.embedding(each.data.graph)[rows] for each in (now.network, again))
-    assert cosines(z, fresh, now.network.model.method_.mixture_.attribute_width).min() > 0.95
-    labels = [local.ask("/api/classify", {"nodes": [each["node"]]}).json["results"][0]["class"] for each in nodes]
-    expected = again.answerer(now.state.given).predictions([each["node"] for each in nodes]).labels
-    same = np.mean([a == (None if b == "none of these" else b) for a, b in zip(labels, expected, strict=True)])
-    assert same >= 0.9
+    assert {local.ask("/api/nodes", {"nodes": [each]}).status for each in nodes} == {200}
+    now, names = local.service.now, [each["node"] for each in nodes]
+    assert torch.equal(now.network.z[: planted.graph.n], before), "all others keep their rows"
+    again = Network(local.model, now.network.data)
+    width = now.network.model.method_.mixture_.attribute_width
+    like_again = torch.cosine_similarity(rows(now.network, *names)[:, :width], rows(again, *names)[:, :width])
+    assert like_again.min() > 0.95
+    labels = [local.ask("/api/classify", {"nodes": [name]}).json["results"][0]["class"] for name in names]
+    asked = np.array([again.row(name) for name in names])
+    expected = again.ask(now.state.given).judge(Classify(all=True), "inductive", asked).labels()
+    assert np.mean([a == b for a, b in zip(labels, expected, strict=True)]) >= 0.9
 
 
 def test_the_answer_with_a_new_node_is_that_of_every_other_door(local: InProcess, planted: Dataset) -> None:
@@ -110,52 +93,6 @@ def test_the_answer_with_a_new_node_is_that_of_every_other_door(local: InProcess
     assert float(line.split(",")[2]) == pytest.approx(asked["results"][0]["probability"], abs=2e-6)
 
 
-def test_only_rows_near_a_change_are_made_anew(local: InProcess, planted: Dataset) -> None:
-    local.ask("/api/nodes", {"nodes": [like(planted, 7, "new")]})
-    near = set(planted.graph.adj[[7]].indices.tolist())
-    overlay = session_of(local).now.online.overlay
-    assert overlay is not None
-    assert set(overlay.nodes) == near | {planted.graph.n}
-    before = session_of(local).now.online.anchor.model.embedding(planted.graph)
-    now = session_of(local).now.network
-    z = now.model.embedding(now.data.graph)
-    others = [i for i in range(planted.graph.n) if i not in near]
-    assert torch.equal(z[others], before[others])
-    assert not torch.equal(z[sorted(near)], before[sorted(near)])
-
-
-def test_what_comes_and_goes_leaves_things_as_they_were(local: InProcess, planted: Dataset) -> None:
-    """A node that is attached and deleted, an edge that is added and removed, a row that is replaced and put back."""
-    first = session_of(local).now.network
-    name = planted.node_name(3)
-    other = next(planted.node_name(i) for i in range(4, 99) if not planted.graph.adj[3, i])
-    local.ask("/api/nodes", {"nodes": [like(planted, 7, "new")]})
-    assert local.ask("/api/nodes/new", method="DELETE").status == 200
-    edge = [{"source": name, "target": other}]
-    assert local.ask("/api/edges", {"add": edge}).json["added"] == 1
-    assert local.ask("/api/edges", {"add": edge}).json["unchanged"]
-    assert local.ask("/api/edges", {"remove": edge}).json["removed"] == 1
-    said = like(planted, 3, name)["attributes"]
-    for row in (like(planted, 90, "")["attributes"], said):
-        assert local.ask(f"/api/nodes/{name}", {"attributes": row}, "PUT").status == 200
-    now = session_of(local).now
-    assert not (now.network.data.graph.adj != planted.graph.adj).nnz
-    width = first.model.method_.mixture_.attribute_width
-    before, z = first.model.embedding(planted.graph), now.network.model.embedding(now.network.data.graph)
-    assert cosines(z, before, width).min() > 0.97
-    assert now.online.drift > 0
-
-
-def test_a_deleted_node_comes_back_as_another(local: InProcess, planted: Dataset) -> None:
-    name = planted.node_name(3)
-    near = local.ask(f"/api/nodes/{name}").json["neighbours_total"]
-    assert local.ask(f"/api/nodes/{name}", method="DELETE").status == 200
-    assert local.ask(f"/api/nodes/{name}").status == 404
-    assert local.ask("/api/nodes", {"nodes": [{**like(planted, 3, name), "edges": []}]}).status == 200
-    assert local.ask(f"/api/nodes/{name}").json["neighbours_total"] == 0 < near
-    assert session_of(local).now.online.n == planted.graph.n
-
-
 def test_new_nodes_can_stand_for_classes(local: InProcess, planted: Dataset) -> None:
     with_classes(local, planted)
     local.ask("/api/nodes", {"nodes": [like(planted, 7, "one"), like(planted, 8, "two")]})
@@ -165,74 +102,51 @@ def test_new_nodes_can_stand_for_classes(local: InProcess, planted: Dataset) -> 
     assert local.ask("/api/classify", {"nodes": ["nobody"]}).status == 422
 
 
-def test_a_restart_loses_nothing(model: Estimator, planted: Dataset, tmp_path: Path) -> None:
-    local = InProcess(model, planted, tmp_path / "state.sqlite")
-    with_classes(local, planted)
-    for node in (7, 60, 120):
-        local.ask("/api/nodes", {"nodes": [like(planted, node, f"new {node}")]})
-    local.ask(f"/api/nodes/{planted.node_name(3)}", method="DELETE")
-    before = local.ask("/api/classify", {"nodes": ["new 7", "new 60", "new 120"]}).json
-    data = session_of(local).now.network.data
-    local.close()
-    local = InProcess(model, planted, tmp_path / "state.sqlite")
-    after = local.ask("/api/classify", {"nodes": ["new 7", "new 60", "new 120"]}).json
-    again = session_of(local).now.network.data
-    assert again.node_names == data.node_names
-    assert not (again.graph.adj != data.graph.adj).nnz
-    assert after["version"] == before["version"]
-    assert [each["class"] for each in after["results"]] == [each["class"] for each in before["results"]]
-    local.close()
-
-
-def test_all_is_embedded_again_where_the_drift_passes_the_bound(
-    model: Estimator, planted: Dataset, tmp_path: Path
+def test_a_restart_loses_nothing(
+    model: Estimator, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What changes meanwhile is not lost."""
+    """Then all nodes are embedded together, once: the next start has that from the cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     local = InProcess(model, planted, tmp_path / "state.sqlite")
-    session = session_of(local)
-    session.refresh.wait()
-    session.refresh.bound = 0.01
     with_classes(local, planted)
-    for node in range(40):
-        assert local.ask("/api/nodes", {"nodes": [like(planted, node, f"new {node}")]}).status == 200
-    before = session.now.online.drift
-    session.refresh.wait()
-    told = local.ask("/api/model").json["online"]
-    assert told["refreshed"] > 0
-    assert told["drift_bound"] == 0.01
-    assert session.now.online.drift <= before, "the drift begins anew"
-    assert session.now.online.n == planted.graph.n + 40
-    assert local.ask("/api/nodes/new 39").json["degree"] == planted.graph.degree[39]
-    again = embedded_again(local, tmp_path)
-    assert session.now.network.data.node_names == again.data.node_names
-    assert not (session.now.network.data.graph.adj != again.data.graph.adj).nnz
+    names = [f"new {node}" for node in (7, 60, 120)]
+    for node, name in zip((7, 60, 120), names, strict=True):
+        local.ask("/api/nodes", {"nodes": [like(planted, node, name)]})
+    before, data = local.ask("/api/classify", {"nodes": names}).json, local.service.now.network.data
+    for start in range(2):
+        local.close()
+        local = InProcess(model, planted, tmp_path / "state.sqlite")
+        after, again = local.ask("/api/classify", {"nodes": names}).json, local.service.now.network.data
+        assert again.node_names == data.node_names
+        assert not (again.graph.adj != data.graph.adj).nnz
+        assert after["version"] == before["version"]
+        assert [each["class"] for each in after["results"]] == [each["class"] for each in before["results"]]
+        if not start:
+            monkeypatch.setattr(GPNPlus, "_embed", None)
     local.close()
 
 
 def test_answers_are_right_while_nodes_are_attached(local: InProcess, planted: Dataset) -> None:
     """Each answer is that of one state, whatever thread it is given by."""
     with_classes(local, planted)
-    session, wrong, done = session_of(local), [], threading.Event()
-    session.refresh.wait()
-    session.refresh.bound = 0.02
+    desk, wrong, done = local.service.desk, [], threading.Event()
     asked = Classify(nodes=[planted.node_name(i) for i in (150, 170)])
 
     def classify() -> None:
         while not done.is_set():
-            now = session.now
-            first, second = (json.dumps(session.classify(asked, now), default=np.ndarray.tolist) for _ in range(2))
-            if first != second or json.loads(first)["version"] != now.version:
+            now = desk.now
+            first, second = now.classify(asked), now.classify(asked)
+            if first != second or first["version"] != now.version:
                 wrong.append(first)
 
     thread = threading.Thread(target=classify)
     thread.start()
-    for node in range(30):
-        session.attach(Attach.model_validate({"nodes": [like(planted, node, f"new {node}")]}))
+    for node in range(20):
+        desk.attach(Attach.model_validate({"nodes": [like(planted, node, f"new {node}")]}), None)
     done.set()
     thread.join()
-    session.refresh.wait()
     assert not wrong
-    assert session.now.online.n == planted.graph.n + 30
+    assert desk.now.network.n == planted.graph.n + 20
 
 
 def test_an_attribute_that_is_too_large_is_refused_and_nothing_is_kept(local: InProcess, planted: Dataset) -> None:
@@ -243,98 +157,23 @@ def test_an_attribute_that_is_too_large_is_refused_and_nothing_is_kept(local: In
     assert local.ask("/api/nodes/new").status == 404
 
 
-def test_edges_of_a_directed_network(planted: Dataset, tmp_path: Path) -> None:
-    index = planted.graph.edge_index()[:, ::2]
-    data = replace(planted, graph=Graph.from_edges(index, planted.graph.n, planted.graph.x, directed=True))
+@pytest.mark.parametrize("kind", ["directed", "kinds"])
+def test_networks_of_directions_and_kinds_grow(planted: Dataset, tmp_path: Path, kind: str) -> None:
+    """An edge either way counts; where views over kinds count, all nodes are embedded again."""
+    index = planted.graph.edge_index()
+    if kind == "directed":
+        graph = Graph.from_edges(index[:, ::2], planted.graph.n, planted.graph.x, directed=True)
+    else:
+        edges = EdgeRows(index, None, np.add(*index) % 2, ("pays", "owns"))
+        graph = read_relations(edges, planted.graph.n, planted.graph.x)[0]
+    data = replace(planted, graph=graph)
     local = InProcess(Estimator("gpn-plus", way=3, shot=3).fit(data), data, tmp_path / "state.sqlite")
-    local.ask("/api/nodes", {"nodes": [{**like(data, 3, "new")}, {"node": "newer", "edges": ["new"]}]})
-    assert local.ask("/api/nodes/new", method="DELETE").status == 200
-    assert local.ask("/api/nodes/newer").json["degree"] == 0
-
-    def z(name: str) -> torch.Tensor:
-        online = session_of(local).now.online
-        assert online.overlay is not None
-        return online.overlay.rows([online.number(name)])[0]  # type: ignore[list-item]
-
-    forth, back = {"source": "newer", "target": "node-5"}, {"source": "node-5", "target": "newer"}
-    local.ask("/api/edges", {"add": [forth]})
-    linked = z("newer")
-    local.ask("/api/edges", {"add": [back]})
-    assert [local.ask(f"/api/nodes/{name}").json["degree"] for name in ("newer", "node-5")] == [1, degree(data, 5) + 1]
-    local.ask("/api/edges", {"remove": [forth]})
-    assert [local.ask(f"/api/nodes/{name}").json["degree"] for name in ("newer", "node-5")] == [1, degree(data, 5)]
-    assert torch.allclose(z("newer"), linked, atol=1e-6), "an edge either way is an edge"
-    local.ask("/api/edges", {"remove": [back]})
-    assert not torch.allclose(z("newer"), linked, atol=1e-2)
-    local.close()
-
-
-def degree(data: Dataset, node: int) -> int:
-    return int(data.graph.degree[node])
-
-
-def test_a_restart_goes_on_with_what_was_embedded(
-    model: Estimator, planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is embedded or diffused again, unless what was kept is damaged."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    asked = {"nodes": ["new 7", planted.node_name(7), planted.node_name(60)]}
-    local = InProcess(model, planted, tmp_path / "state.sqlite")
-    with_classes(local, planted)
-    session_of(local).refresh.wait()
-    local.ask("/api/nodes", {"nodes": [like(planted, 7, "new 7")]})
-    before = local.ask("/api/classify", asked).json
-    local.close()
-
-    def refused(*_: object) -> None:
-        raise AssertionError("made again")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(GPNPlus, "_embed", refused)
-        patch.setattr(StoredViews, "of", refused)
-        local = InProcess(model, planted, tmp_path / "state.sqlite")
-        assert local.ask("/api/classify", asked).json == before
-        assert local.ask("/api/nodes", {"nodes": [like(planted, 60, "new 60")]}).status == 200
-        local.close()
-    [kept] = (tmp_path / "fewnode" / "services").glob("*/anchor.safetensors")
-    blob = bytearray(kept.read_bytes())
-    blob[-5] ^= 1
-    kept.write_bytes(blob)
-    local = InProcess(model, planted, tmp_path / "state.sqlite")
-    assert session_of(local).now.online.overlay is None
-    local.close()
-
-
-def test_edges_of_kinds_change_rows_near_them(
-    planted: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where no view over kinds counts, rows are made from the union of all edges."""
-    monkeypatch.setattr(KindsTrial, "passed", lambda *_: False)
-    edges = planted.graph.edge_index()
-    kind = np.add(*edges) % 3  # the same both ways
-    rows = EdgeRows(edges, None, kind, ("pays", "owns", "knows"))
-    data = replace(planted, graph=read_relations(rows, planted.graph.n, planted.graph.x)[0])
-    local = InProcess(Estimator("gpn-plus", way=3, shot=3).fit(data), data, tmp_path / "state.sqlite")
-    session = session_of(local)
-    session.refresh.wait()
-    names = [data.node_name(i) for i in range(0, 60, 5)]
-    near = data.node_name(int(edges[1, edges[0] == data.node(names[2])][0]))
-    was = ("pays", "owns", "knows")[(data.node(names[2]) + data.node(near)) % 3]
-    changes: list[tuple[str, str, str, str]] = [
-        ("add", names[0], names[1], "pays"),
-        ("add", names[0], names[1], "owns"),
-        ("remove", names[0], names[1], "pays"),
-        ("remove", names[2], near, was),
-        ("add", names[3], names[4], "knows"),
-        ("remove", names[3], names[4], "knows"),
-    ]
-    for what, source, target, name in changes:
-        body = {what: [{"source": source, "target": target, "kind": name}]}
-        assert local.ask("/api/edges", body).status == 200
-    online = session.now.online
-    assert online.overlay is not None
-    whole = session.base.changed(session.now.state)
-    for name in [*names, near]:
-        expected = whole.graph.adj[[whole.node(name)]].indices.tolist()
-        assert set(online.near(name)) == {whole.node_name(i) for i in expected}
+    with_classes(local, data)
+    edges = [{"node": "node-5", "kind": "owns"}] if kind == "kinds" else ["node-5"]
+    new = {**like(planted, 3, "new"), "edges": edges}
+    answer = local.ask("/api/nodes", {"nodes": [new, {"node": "newer", "edges": edges}]})
+    assert answer.status == 200, answer.body
+    assert [each["node"] for each in answer.json["results"]] == ["new", "newer"]
+    assert local.ask("/api/nodes/newer").json["degree"] == 1
+    assert local.service.now.network.z.shape[0] == planted.graph.n + 2
     local.close()
