@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
-from fewnode.service.log import Log, time_of
 from torch import nn
 
 from fewnode.adam import Adam
@@ -47,6 +45,8 @@ from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
 from fewnode.scoring.pools import read_pool, save_pool
+from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
+from fewnode.service.log import Log, time_of
 from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.train import History, Point

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fewnode.service.access import rules
-from fewnode.service.http import Service
 
 from fewnode.classes.definitions import read_support
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
+from fewnode.service.access import rules
+from fewnode.service.http import Service
 from fewnode.storage.io import save_dataset
 from graphs import planted_kinds
 from service import TOKEN, Forked, Running, save_run, serving, started
