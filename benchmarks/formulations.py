@@ -25,10 +25,11 @@ from torch.nn import functional as F
 
 from fewnode.adam import Adam
 from fewnode.dataset import Dataset
-from fewnode.engine.door import engine_for
-from fewnode.episodes import Episode, EpisodeSampler, Task
-from fewnode.gpn import Batch, Networks, TrainingBatch, WholeGraph, batch_log_prob
-from fewnode.graph import is_sparse
+from fewnode.engine.compiled import Compiled
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
+from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
+from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.diffusion import Diffusion
@@ -40,8 +41,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from plain_gpn_plus import plain_diffusion
 
 DROPOUT, LR, WEIGHT_DECAY = 0.5, 0.005, 5e-4
-Gradients = tuple[float, list[Tensor]]
-"""The loss; gradients by W, b of each layer of the encoder, then by w, b and a of the valuator. PyG transposes W."""
+Gradients = tuple[float, list[Tensor]]  # by W and b of the encoder, then by w, b and a of the valuator; PyG has W.T
 
 
 def initial_networks(data: Dataset) -> Networks:
@@ -49,22 +49,22 @@ def initial_networks(data: Dataset) -> Networks:
 
 
 class Ours:
-    """The formulation of `fewnode.engine`."""
-
     def __init__(self, data: Dataset, networks: Networks) -> None:
         self.model = copy.deepcopy(networks)
-        self.engine = engine_for(self.model, data.graph)
-        self.optimizer = Adam(list(self.model.parameters()), LR, WEIGHT_DECAY)
+        self.weights = {name: tensor.numpy() for name, tensor in self.model.state_dict().items()}  # on the same memory
+        self.engine = Compiled(ReceptiveFields.of(data.graph))
+        self.optimizer = Adam(self.weights, LR, WEIGHT_DECAY)
 
-    def loss_and_gradients(self, task: Episode, dropout: float = 0.0, seed: int = 0) -> Gradients:
-        return self.engine.loss_and_gradients(self.model, TrainingBatch([task]), dropout, seed)
+    def loss_and_gradients(self, task: Episode) -> Any:
+        loss, slopes = self.engine.loss_and_gradients(self.weights, Batch.of([task]), 0.0, 0)
+        return loss, list(slopes.values())
 
     def episode(self, train: EpisodeSampler, t: int) -> None:
-        """Train on task t."""
-        step(self.optimizer, lambda t: self.loss_and_gradients(train[t], DROPOUT, stream(0, t)), t)
+        asked = self.weights, Batch.of([train[t]]), DROPOUT, stream(0, t)
+        step(self.optimizer, lambda t: self.engine.loss_and_gradients(*asked), t)
 
     def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
-        return answer_tasks(*self.engine.embed(self.model), tasks, "sqeuclidean")
+        return answer_tasks(*map(torch.from_numpy, self.engine.embed(self.weights)), tasks, "sqeuclidean")
 
 
 class FullBatch:
@@ -138,9 +138,8 @@ class SparseGPN(nn.Module):
 
 
 def naive(data: Dataset, networks: Networks) -> FullBatch:
-    """`gpn.py` on the whole graph."""
     x, model = data.graph.x, copy.deepcopy(networks)
-    graph = WholeGraph.of(data.graph, x.toarray() if is_sparse(x) else x)
+    graph = Neighbourhood.of(Graph(data.graph.adj, x.toarray() if is_sparse(x) else x))
     return FullBatch(lambda dropout, seed: model(graph, dropout, seed), list(model.parameters()), again=True)
 
 

@@ -23,9 +23,9 @@ from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
-from fewnode.represent.prior import prior
 from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE
+from fewnode.represent.views import prior
 
 NETWORKS = (
     "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",
@@ -112,7 +112,7 @@ def written(learned: dict[str, float], temperatures: dict, outliers: dict[str, f
         return "{ " + ", ".join(f'"{name}" = {value:g}' for name, value in values.items()) + " }"
 
     lines = [
-        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; see docs/research.md.",
+        "# What other networks taught GPN+. `python benchmarks/prior.py` makes it again; see research/notes.",
         f"# From {', '.join(names)}.",
         "",
         "[views] # the weight τ of each view, and the effective rank it is read at",

@@ -116,7 +116,7 @@ def gpn_agrees(given: argparse.Namespace, ways: list[str]) -> tuple[dict[str, fl
     for way in ways:
         formulation = FORMULATIONS[way](data, ours.model)
         loss, gradients = formulation.loss_and_gradients(train[0])
-        parts = [np.array(loss)], [part.numpy() for part in gradients], formulation.predict(tasks_of(data, 2))
+        parts = [np.array(loss)], [np.asarray(part) for part in gradients], formulation.predict(tasks_of(data, 2))
         values[way] = dict(zip(("loss", "gradient", "probability"), parts, strict=True))
     worst = {
         what: max(largest_difference(own, values[way][what], f"{way} in {what}", relative=True) for way in ways)

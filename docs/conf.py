@@ -7,7 +7,7 @@ import latex2mathml.converter
 from docutils.nodes import SkipNode
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 import fewnode  # noqa: E402
 import generate  # noqa: E402

@@ -1,13 +1,21 @@
-"""What is made when the site is built, into docs/_made: pictures, the import diagram, and what there is to call."""
+"""What is made when the site is built, into docs/_made: pictures, the map of the source, and what there is to call."""
 
 import inspect
 import json
+import os
+import sys
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent
+from unittest.mock import patch
 
 import typer
 from matplotlib import rc_context
 
+import fewnode
 import imports
+import layout
 import pictures
 from fewnode.cli import app
 from fewnode.machine.files import write_text
@@ -23,6 +31,91 @@ def everything(made):
             write_text(made / f"{name}.html", f'<div class="picture">{svg(figure)}</div>')
     write_text(made / "commands.md", commands())
     write_text(made / "http.md", http())
+    write_text(made / "python.md", python())
+    write_text(made / "parts.md", parts())
+    write_text(made / "way.md", way())
+
+
+def python():
+    """Every public name, by the alphabet: functions, classes with what their docstrings explain, errors."""
+    lines = ["```{eval-rst}", ".. currentmodule:: fewnode", ""]
+    for name in sorted(fewnode.__all__, key=str.lower):
+        value = getattr(fewnode, name)
+        if not inspect.isclass(value):
+            lines += [f".. autofunction:: {name}", ""]
+        elif issubclass(value, Exception | Warning):
+            lines += [f".. autoexception:: {name}", ""]
+        else:
+            members = ", ".join(name for name, member in vars(value).items() if _is_explained(name, member))
+            lines += [f".. autoclass:: {name}", *([f"   :members: {members}"] if members else []), ""]
+    return "\n".join([*lines, "```", ""])
+
+
+def _is_explained(name, member):
+    """Whether it is for users, has a docstring, and is ours: scikit-learn gives its estimators some."""
+    inner = (getattr(member, name, None) for name in ("fget", "func", "__func__"))  # properties, class methods
+    function = inspect.unwrap(next(filter(None, inner), member))
+    ours = getattr(function, "__module__", "").startswith("fewnode")
+    return not name.startswith("_") and inspect.isfunction(function) and ours and bool(function.__doc__)
+
+
+def parts():
+    """What each part of the house is for, how long it is, and its files, as tests/budget.toml has them."""
+    stated = layout.stated()
+    homes = layout.homes(stated, layout.sources())
+    rows = ["| part | what | lines | files |", "|---|---|---|---|"]
+    for part, facts in stated["parts"].items():
+        lines = layout.count_lines(layout.SOURCE / name for name in homes[part])
+        places = ", ".join(f"`{name}`" for name in facts["files"] if not name.startswith("__"))
+        rows.append(f"| **{part}** | {facts.get('what', '')} | {lines:,} | {places} |")
+    return "\n".join([*rows, ""])
+
+
+STEPS = {
+    "data import": "data import --nodes nodes.csv --edges edges.csv --text words --no-label --out d --quiet",
+    "predict": "predict --data d --support support.csv --all --out predictions.csv --quiet",
+}
+
+
+def way():
+    """Which files run for a table of nodes and for an answer, part by part, in the order in which each runs first."""
+    homes = layout.homes(layout.stated(), layout.sources())
+    part = {name: part for part, names in homes.items() for name in names}
+    ran = {}
+    with TemporaryDirectory() as place, chdir(place), patch.dict(os.environ, XDG_CACHE_HOME=place):
+        ring = [(f"n{i}", ("mail", "vpn")[i % 2] + f" tool{'abc'[i % 3]}") for i in range(60)]
+        Path("nodes.csv").write_text("id,words\n" + "".join(f"{name},{words}\n" for name, words in ring))
+        Path("edges.csv").write_text("from,to\n" + "".join(f"n{i},n{(i + 2) % 60}\n" for i in range(60)))
+        Path("support.csv").write_text("node,class\nn0,mail\nn2,mail\nn1,vpn\n")
+        for step, command in STEPS.items():
+            ran[step] = traced(command.split())
+    rows = [f"| part | {' | '.join(f'`{step}`' for step in STEPS)} |", "|---|" + "---|" * len(STEPS)]
+    for name in homes:
+        cells = [", ".join(f"`{file}`" for file in files if part[file] == name) for files in ran.values()]
+        if any(cells):
+            rows.append(f"| **{name}** | {' | '.join(cells)} |")
+    return "\n".join([*rows, ""])
+
+
+def traced(arguments):
+    """Files of the package of which a function is called, in the order of their first calls."""
+    files, functions = {}, 1  # a class body is called, too, but is no function (CO_OPTIMIZED)
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_flags & functions and (path := Path(code.co_filename)).is_relative_to(SOURCE):
+            files.setdefault(path.relative_to(SOURCE).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        app(arguments, standalone_mode=False)
+    finally:
+        sys.setprofile(before)
+    return list(files)
+
+
+SOURCE = Path(fewnode.__file__).parent
 
 
 def commands():

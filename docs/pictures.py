@@ -12,7 +12,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 import fewnode
-from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.report.figures import INK, axes, label_points
 
@@ -30,7 +29,6 @@ def drawn():
         "episode": episode(data, task),
         "receptive_field": receptive_field(data, small),
         "prototypes": prototypes(data, gpn, small),
-        "plus": views(plus),
         "maps": maps(data, gpn, plus),
     }
 
@@ -81,10 +79,10 @@ def wrap(data, nodes, width):
 
 def receptive_field(data, task):
     """What a training step reads: two hops around its support and query nodes."""
-    g = ReceptiveFields.of(data.graph)
     few = sorted(np.concatenate([task.support, task.query]), key=lambda v: abs(data.graph.degree[v] - 4))[:3]
     seeds = np.array(few)
-    near, far = (g.ball(seeds, hops) for hops in (1, 2))
+    near = reached(data.graph.adj, seeds)
+    far = reached(data.graph.adj, near)
     place = spring(data.graph.adj, far, seeds)
     figure = Figure(figsize=(8, 3.6))
     ax = figure.add_axes((0, 0, 1, 1))
@@ -100,6 +98,11 @@ def receptive_field(data, task):
     said = f"{len(seeds)} nodes, {len(near)} within one hop, {len(far)} within two, of {data.graph.n:,}"
     ax.text(0.5, -0.02, said, transform=ax.transAxes, ha="center", color=INK)
     return figure
+
+
+def reached(adj, nodes):
+    """Some nodes and their neighbours, in order."""
+    return np.union1d(nodes, adj[nodes].indices)
 
 
 def spring(adj, nodes, seeds, steps=150):
@@ -131,7 +134,7 @@ def prototypes(data, model, task):
 
     The first axis runs from prototype to prototype, the second along what varies most across it.
     """
-    z = model.embedding(data.graph).numpy().astype(np.float64)
+    z = np.asarray(model.embedding(data.graph), dtype=np.float64)
     names = names_of(data, task)
     beta = model.explain(data.graph, task.support, [names[c] for c in task.support_y], task.query).beta
     share = np.where(np.arange(2)[:, None] == task.support_y, beta, 0.0)
@@ -161,28 +164,13 @@ def prototypes(data, model, task):
     return figure
 
 
-def views(plus):
-    """What GPN+ looks at: the weight that each view of a node got from training and validation classes."""
-    weight = {}
-    for view, tau in plus.method_.mixture_.weight.items():
-        name = f"{view.source}, {view.name}"
-        weight[name] = weight.get(name, 0.0) + tau
-    total = sum(weight.values())
-    names = sorted(weight, key=weight.get)
-    figure, ax = axes(8, 0.5 + 0.35 * len(names))
-    colours = [COLOURS[name.startswith("structure")] for name in names]
-    ax.barh(names, [100 * weight[name] / total for name in names], color=colours, height=0.65)
-    ax.set(xlabel="share of the weight, %")
-    return figure
-
-
 def maps(data, gpn, plus):
     """The same five test classes in both embeddings."""
     chosen = list(data.split.test[:5])
     figure = Figure(figsize=(8, 3.6))
     for k, (title, model) in enumerate((("GPN", gpn), ("GPN+", plus))):
         ax = bare(figure, 1, 2, k + 1, title=title)
-        z = model.embedding(data.graph).numpy()
+        z = np.asarray(model.embedding(data.graph))
         mean, axis = plane(z[np.isin(data.y, chosen)])
         for c, label in enumerate(chosen):
             at = (z[data.y == label] - mean) @ axis

@@ -19,21 +19,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from torch import nn
 
 from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
 from fewnode.classes.description import describe, read_classes
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import build_amazon_clothing, build_dblp, build_reddit, load
-from fewnode.datasets.amazon import _first_look, _links, _text
+from fewnode.datasets import load
 from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
 from fewnode.datasets.arrow import read_table as read_any_table
-from fewnode.datasets.dblp import _abstract, _references
-from fewnode.datasets.dblp import _first_look as _paper
-from fewnode.datasets.debian import build_debian
-from fewnode.datasets.literal import BadLineError
 from fewnode.datasets.memberships import read_parents
 from fewnode.datasets.splits import choose_split
 from fewnode.datasets.tables import read_tables
@@ -44,6 +38,9 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
+from fewnode.paper import BUILDERS
+from fewnode.paper.linked_texts import DUMPS
+from fewnode.paper.records import BadRecordError
 from fewnode.scoring.pools import read_pool, save_pool
 from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
 from fewnode.service.log import Log, time_of
@@ -65,7 +62,7 @@ class Reader:
         """Whether the bytes were taken; anything but our own refusal is raised."""
         try:
             self.read(blob)
-        except (FewnodeError, BadLineError):
+        except (FewnodeError, BadRecordError):
             return False
         return True
 
@@ -171,15 +168,13 @@ def readers(folder: Path) -> dict[str, Reader]:
     product = b"{'asin': 'B0', 'related': {'also_viewed': ['B1']}, 'categories': [['A', 'B']], 'description': 'White'}"
     paper = b'{"id": "1", "venue": {"raw": "V"}, "year": 2014, "references": ["2"], "indexed_abstract": '
     paper += b'{"IndexLength": 2, "InvertedIndex": {"word": [0, 1]}}}'
-    found["product"] = Reader(
-        lambda line: (_first_look(line), _links("also_viewed")(line), _text(line)), (product,), 40
-    )
-    found["paper"] = Reader(lambda line: (_paper(line), _references(line), _abstract(line)), (paper,), 40)
-    found["products"] = Reader(at("am/meta.json", build_amazon_clothing), (product + b"\n" + product,), 4)
-    found["papers"] = Reader(at("db/papers.txt.gz", build_dblp), (gzip.compress(paper), paper), 4)
+    for name, line in (("amazon-clothing", product), ("dblp", paper)):
+        found[f"line of {name}"] = Reader(DUMPS[name][1], (line,), 40)
+    found["products"] = Reader(at("am/meta.json", BUILDERS["amazon-clothing"]), (product + b"\n" + product,), 4)
+    found["papers"] = Reader(at("db/papers.txt.gz", BUILDERS["dblp"]), (gzip.compress(paper), paper), 4)
     found |= _reddit(folder, at)
     stanza = b"Package: a\nSection: net\nDepends: b (>= 1) | c, d\nVersion: 1:2.0-1~\nDescription: text\n more\n\n"
-    found["debian"] = Reader(at("deb/x_Packages", lambda path: build_debian(path.parent)), (stanza,), 4)
+    found["debian"] = Reader(at("deb/x_Packages", lambda path: BUILDERS["debian"](path.parent)), (stanza,), 4)
     found |= _own_files(folder, at, data)
     return found
 
@@ -301,7 +296,7 @@ def _reddit(folder: Path, at: At) -> dict[str, Reader]:
         place.mkdir(exist_ok=True)
         for other, blob in files.items():
             (place / other).write_bytes(blob)
-        found[name] = Reader(at(f"{place.name}/{name}", lambda path: build_reddit(path.parent)), (seed,), 4)
+        found[name] = Reader(at(f"{place.name}/{name}", lambda path: BUILDERS["reddit"](path.parent)), (seed,), 4)
     return found
 
 
@@ -342,10 +337,10 @@ def _own_files(folder: Path, at: At, data: Dataset) -> dict[str, Reader]:
 
 
 def _checkpoint(folder: Path, at: At) -> Reader:
-    model = nn.Linear(2, 1)
-    optimizer = Adam(list(model.parameters()), 0.1, 0.0)
+    model = {"weight": np.ones((1, 2), np.float32), "bias": np.ones(1, np.float32)}
+    optimizer = Adam(model, 0.1, 0.0)
     journal = Checkpoints(folder / "ck")
-    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model.state_dict()))
+    journal.save(model, optimizer, History([Point(10, 0.5, 0.5)]), copy.deepcopy(model))
     seed = (folder / "ck" / CHECKPOINT).read_bytes()
     return Reader(at(f"ck/{CHECKPOINT}", lambda _: journal.resume(model, optimizer)), (seed,), 2)
 

@@ -11,7 +11,7 @@ gc.disable()  # until the tests are collected: what is imported stays
 
 from jaxtyping import install_import_hook  # noqa: E402
 
-install_import_hook(["fewnode.gpn", "fewnode.engine.compiled", "fewnode.engine.reference"], "beartype.beartype")
+install_import_hook(["fewnode.gpn", "fewnode.methods.networks"], "beartype.beartype")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

@@ -12,26 +12,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
 from fewnode.episodes import Task
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.centring import mean_direction
-from fewnode.represent.diffused_views import Made
 from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes
-from fewnode.represent.mixture import MixedViews
+from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes, normal_numbers
+from fewnode.represent.mixture import Made, MixedViews
 from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
+from fewnode.represent.projection import ViewFusion, ViewProjection, mean_direction, sampled
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.tiles import TiledMatrix
 from fewnode.represent.views import Place
-from fewnode.train import seeded
+from fewnode.vectors import Floats, unit_rows
 
 Array = NDArray[Any]
 
@@ -54,34 +49,34 @@ class PlainViews(MixedViews):
                 h = plain_diffusion(graph, diffusion, z)
                 yield place, TiledMatrix(len(h), [h]) if nodes is None else TiledMatrix(nodes.size, [h[nodes]])
 
-    def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Tensor], Tensor]:
+    def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Floats], Floats]:
         some, mixture, blocks = sampled(graph.n), replace(self, projections={}, fusion=None), {}
         for side in self.sides:
-            views = dict(self._diffused_side(graph, side))
+            views = dict(self.diffused(graph, None, self.sources_of(side)))
             known = {place: ViewProjection.of(h[some]) for place, h in views.items()}
-            whole = torch.cat(self.side_by_side(views, known, slice(0, graph.n)), dim=1)
-            fusion = plain_fusion(whole[torch.from_numpy(some)].numpy(), self.rank)
-            blocks[side] = F.normalize((whole - fusion.mean) @ fusion.projection)
+            whole = np.concatenate(self.side_by_side(views, known, slice(0, graph.n)), axis=1)
+            fusion = plain_fusion(whole[some], self.rank)
+            blocks[side] = unit_rows((whole - fusion.mean) @ fusion.projection)
             if side != STRUCTURE:
                 mixture = replace(mixture, projections=known, fusion=fusion)
-        return mixture, blocks, torch.empty(0)
+        return mixture, blocks, np.empty(0, np.float32)
 
-    def joined(self, blocks: Mapping[str, Tensor], z: Tensor | None = None) -> Tensor:
+    def joined(self, blocks: Mapping[str, Floats], z: Floats | None = None) -> Floats:
         return super().joined(blocks)
 
     def closeness(
         self,
         tasks: Sequence[PracticeTasks],
         projection: ViewProjection,
-        h: Tensor,
+        h: Floats,
         ranks: Sequence[int],
-    ) -> list[Tensor]:
+    ) -> list[Floats]:
         read = [plain_reading(projection, h, rank) for rank in ranks]
-        return [torch.stack([each.closeness(rows) for rows in read], dim=3) for each in tasks]
+        return [np.stack([each.closeness(rows) for rows in read], axis=3) for each in tasks]
 
     def side_by_side(
         self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], rows: slice | Ints
-    ) -> list[Tensor]:
+    ) -> list[Floats]:
         return [
             tau**0.5
             * plain_reading(projections[view.source, view.name], views[view.source, view.name][rows], view.rank)
@@ -98,8 +93,8 @@ class PlainViews(MixedViews):
             )
         else:
             z = plain_structure(graph, self.rank // 4, self.seed)
-            mean = mean_direction(torch.from_numpy(z)[torch.from_numpy(sampled(graph.n))])
-        return plain_centred(torch.from_numpy(z), mean).numpy()
+            mean = mean_direction(z[sampled(graph.n)])
+        return plain_centred(z, mean)
 
 
 class PlainGPNPlus(GPNPlus):
@@ -110,8 +105,8 @@ class PlainGPNPlus(GPNPlus):
         idf = inverse_document_frequency(graph.x) if words else None
         scaling = "log-tf-idf" if words else "l2"
         axes = Axes(scaling, plain_directions(scale(graph.x, scaling, idf), self.rank, self.seed), idf)
-        z = torch.from_numpy(np.asarray(scale(graph.x, scaling, idf) @ axes.directions))
-        mean = mean_direction(z[torch.from_numpy(sampled(graph.n))])
+        z = np.asarray(scale(graph.x, scaling, idf) @ axes.directions)
+        mean = mean_direction(z[sampled(graph.n)])
         kind = graph.blocks[0].kind if graph.blocks else ""
         return [AttributeSource(kind or "attributes", kind, 0, graph.n_features, axes, mean)]
 
@@ -119,20 +114,20 @@ class PlainGPNPlus(GPNPlus):
         return ([i] for i in range(len(tasks)))
 
 
-def plain_centred(z: Tensor, mean: Tensor) -> Tensor:
-    return F.normalize(F.normalize(z) - mean) * z.any(dim=1, keepdim=True)
+def plain_centred(z: Floats, mean: Floats) -> Floats:
+    return unit_rows(unit_rows(z) - mean) * z.any(axis=1, keepdims=True)
 
 
-def plain_reading(projection: ViewProjection, h: Tensor, rank: int) -> Tensor:
+def plain_reading(projection: ViewProjection, h: Floats, rank: int) -> Floats:
     z = plain_centred(h, projection.mean)
-    return F.normalize(z @ projection.axes * projection.stretch(rank)) if rank else z
+    return unit_rows(z @ projection.axes * projection.stretch(rank)) if rank else z
 
 
 def plain_fusion(rows: Array, rank: int) -> ViewFusion:
     """Principal axes."""
     mean = rows.mean(axis=0, dtype=np.float64)
     _, axes = np.linalg.eigh((rows - mean).T @ (rows - mean))
-    return ViewFusion(torch.from_numpy(mean).float(), torch.from_numpy(axes[:, -rank:].copy()).float())
+    return ViewFusion(mean.astype(np.float32), axes[:, -rank:].astype(np.float32))
 
 
 def plain_diffusion(graph: Graph, diffusion: Diffusion, z: Array) -> Array:
@@ -172,8 +167,7 @@ def plain_directions(x: Attributes, rank: int, seed: int) -> NDArray[np.float32]
     if not is_sparse(x) and d <= EXACT:
         _, vectors = np.linalg.eigh((x.T @ x).astype(np.float64))
         return np.ascontiguousarray(vectors[:, ::-1][:, :rank], np.float32)
-    with seeded(seed):
-        q = torch.randn(d, min(rank + EXTRA, d)).numpy()
+    q = normal_numbers((d, min(rank + EXTRA, d)), seed)
     for _ in range(ROUNDS):
         q = np.linalg.qr(x.T @ (x @ q))[0]
     b = x @ q

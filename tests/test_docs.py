@@ -16,7 +16,6 @@ import pytest
 import typer
 
 from fewnode.cli import app
-from fewnode.recognition.calibration import MODES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -26,6 +25,7 @@ sys.path.insert(0, str(DOCS))
 
 import generate  # noqa: E402
 import imports  # noqa: E402
+import layout  # noqa: E402
 import tables  # noqa: E402
 
 # --- the site -----------------------------------------------------------------------------------------------------
@@ -57,22 +57,20 @@ def test_every_import_is_in_the_diagram_and_points_down() -> None:
     assert set(graph) == {imports.part(path) for path in imports.SOURCE.rglob("*.py")} - imports.LEFT_OUT
     place = imports.places(graph)
     assert all(place[a][1] > place[b][1] for a in graph for b in graph[a])
-    drawn = set(imports.arrows(graph))
-    reach = {name: reachable({name}, drawn) for name in graph}
-    for a, below in graph.items():
-        assert below <= reach[a], "what is imported can be reached by arrows"
-        assert not [(a, b) for b in below if (a, b) in drawn and any(b in reach[c] for c in below - {b})], "a short way"
+    drawn = {name: {b for a, b in imports.arrows(graph) if a == name} for name in graph}
+    reach = imports.reachable(graph)
+    assert imports.reachable(drawn) == reach, "what is imported can be reached by arrows"
+    assert not [(a, b) for a in graph for b in drawn[a] if any(b in reach[c] for c in graph[a] - {b})], "a short way"
     shown = {text.get_text() for text in imports.diagram().axes[0].texts}
     assert set(graph) <= shown
-    told = set(re.findall(r"`(\w+)`", (DOCS / "architecture.md").read_text()))
-    assert set(graph) <= told, "docs/architecture.md says what each part is for"
 
 
-def reachable(seen: set[str], arrows: set[tuple[str, str]]) -> set[str]:
-    """Those, and where arrows lead from them, step by step until there is nothing new."""
-    while not (new := {b for a, b in arrows if a in seen}) <= seen:
-        seen = seen | new
-    return seen
+def test_the_map_says_what_runs() -> None:
+    """Traced: a table is read and asked about, and every file that ran is a file of some part."""
+    rows = {row.split("**")[1]: row for row in generate.way().splitlines() if row.startswith("| **")}
+    assert {"core", "embedding", "recognition", "model", "tables", "cli"} <= set(rows)
+    assert set(rows) <= set(layout.stated()["parts"])
+    assert "paper" not in rows
 
 
 def test_a_circle_of_imports_is_named() -> None:
@@ -202,32 +200,12 @@ def quoted() -> list[tuple[str, str]]:
 
 
 def test_a_figure_that_is_quoted_is_the_measured_one() -> None:
-    """Those of the pages that name the command behind them, or of the paper's grid."""
-    sources = [DOCS / name for name in ("methods.md", "research.md", "performance.md")]
+    """Those of the pages that name the command and the commit behind them, or of the paper's grid."""
+    sources = [DOCS / "methods.md", DOCS / "performance.md", *tables.NOTES]
     measured = "".join(path.read_text() for path in sources)
     assert len(quoted()) > 50
     for page, figure in quoted():
         assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", measured), f"{page} quotes {figure}"
-
-
-def test_sentences_about_the_three_splits_are_true() -> None:
-    rows = tables.study("splits")
-    modes = {mode: [r for r in rows if (r["mode"], r["queries"]) == (mode, "balanced")] for mode in MODES}
-    assert [len(of) for of in modes.values()] == [24, 24]
-    ahead = {mode: [row["ahead"] for row in of] for mode, of in modes.items()}
-    assert not [row for row in rows if row["ahead"] + row["ahead_ci95"] < 0], "significantly worse in none"
-    choosing, readme = (" ".join((ROOT / page).read_text().split()) for page in ("docs/choosing.md", "README.md"))
-    low, high = min(ahead["inductive"]), max(ahead["inductive"])
-    assert low > 0
-    assert f"in all 24 settings that we measured on three class splits, by {low} to {high} points" in choosing
-    low, high = min(ahead["transductive"]), max(ahead["transductive"])
-    assert low > 0
-    assert f"it is ahead in all 24, too, by {low} to {high}" in choosing
-    means = {row["mode"]: row["ahead"] for row in tables.study("split means") if row["queries"] == "balanced"}
-    for mode, of in ahead.items():
-        assert means[mode] == pytest.approx(sum(of) / 24, abs=0.0501), "of rounded numbers"
-    assert f"GPN+ is {means['inductive']} points better than it on average over 24 settings" in readme
-    assert f"({means['transductive']} if the nodes of a question help each other)" in readme
 
 
 def test_a_method_has_one_name_in_tables() -> None:

@@ -54,12 +54,6 @@ def test_help_is_easy_to_read(name: str) -> None:
     assert found.longest()[0] <= LONGEST, found.longest()[1]
 
 
-def test_limits_stand_near_the_top_of_choosing_and_in_the_readme() -> None:
-    choosing = (ROOT / "docs" / "choosing.md").read_text()
-    assert choosing.index("## What it cannot do") < choosing.index("## Which method")
-    assert "## What it cannot do" in (ROOT / "README.md").read_text()
-
-
 def test_a_hard_page_is_noticed() -> None:
     easy = read("The cat sat on the mat. It was warm. The dog came in.")
     hard = read(

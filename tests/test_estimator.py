@@ -14,7 +14,7 @@ from fewnode.train import History
 
 @pytest.fixture(scope="module", name="model")
 def _model(planted: Dataset) -> Estimator:
-    return fewnode.GPN(way=3, shot=2, episodes=30).fit(planted)
+    return fewnode.Estimator("gpn", way=3, shot=2, episodes=30).fit(planted)
 
 
 def test_labels_may_be_any_names(model: Estimator, planted: Dataset) -> None:
@@ -47,9 +47,9 @@ def test_a_model_is_never_overwritten(model: Estimator, tmp_path: Path) -> None:
 
 def test_an_unfitted_model_says_so(planted: Dataset, tmp_path: Path) -> None:
     with pytest.raises(FewnodeError, match="not fitted"):
-        fewnode.GPN().predict_proba(planted.graph, [0], ["a"], [1])
+        fewnode.Estimator("gpn").predict_proba(planted.graph, [0], ["a"], [1])
     with pytest.raises(FewnodeError, match="not fitted"):
-        fewnode.GPN().save(tmp_path / "run")
+        fewnode.Estimator("gpn").save(tmp_path / "run")
 
 
 def test_an_encoder_of_ones_own_comes_back_with_the_model(planted: Dataset, tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_an_encoder_of_ones_own_comes_back_with_the_model(planted: Dataset, tmp_
     def encoder() -> torch.nn.Module:
         return GIN(planted.graph.n_features, 8, 2, 4)
 
-    model = fewnode.GPN(way=3, shot=2, episodes=10, encoder=encoder()).fit(planted)
+    model = fewnode.Estimator("gpn", way=3, shot=2, episodes=10, encoder=encoder()).fit(planted)
     model.save(tmp_path / "run")
-    with pytest.raises(FewnodeError, match="trained with an encoder of its own, GIN"):
+    with pytest.raises(FewnodeError, match="trained with its own encoder, GIN"):
         load_model(tmp_path / "run")
     again = load_model(tmp_path / "run", encoder=encoder())
     task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))

@@ -147,8 +147,9 @@ def test_before_fit_it_says_so(planted: Dataset) -> None:
 
 
 def test_parameters_make_the_same_estimator_again(planted: Dataset) -> None:
-    model = fewnode.GPN(way=3, shot=2, episodes=10)
+    model = fewnode.Estimator("gpn", way=3, shot=2, episodes=10)
     assert model.get_params() == {
+        "method": "gpn",
         "way": 3,
         "shot": 2,
         "query": None,
@@ -156,7 +157,7 @@ def test_parameters_make_the_same_estimator_again(planted: Dataset) -> None:
         "features": None,
         "episodes": 10,
     }
-    assert repr(model) == "GPN(way=3, shot=2, episodes=10)"
+    assert repr(model) == "Estimator(method='gpn', way=3, shot=2, episodes=10)"
     assert repr(Estimator("sgc", seed=1)) == "Estimator(method='sgc', seed=1)"
     again = clone(model.fit(planted))
     assert again.get_params() == model.get_params()

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets.test_amazon import crowd
+from cli.test_build import crowd
 from datasets.test_fewshot_mat import publish
 from fewnode.dataset import Dataset
 from fewnode.storage.io import save_dataset

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fewnode.datasets.extend import extend
     from fewnode.datasets.tables import read_tables
     from fewnode.episodes import Episode, EpisodeSampler, Task
-    from fewnode.estimator import GPN, Estimator, load_model
+    from fewnode.estimator import Estimator, load_model
     from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
     from fewnode.machine.delimited import Dialect
@@ -42,7 +42,7 @@ _HOMES = {
     "fewnode.machine.delimited": ["Dialect"],
     "fewnode.classes.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
-    "fewnode.estimator": ["GPN", "Estimator", "load_model"],
+    "fewnode.estimator": ["Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
     "fewnode.protocols.all_classes": ["evaluate_all_classes"],
@@ -55,7 +55,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "GPN",
     "Block",
     "Class",
     "ClassSplit",

@@ -89,6 +89,23 @@ class Episode:
         return self.task.n_way
 
 
+class Batch:
+    """Several tasks of equal N as flat arrays; the classes of task t are segments t·N … t·N + N-1."""
+
+    def __init__(self, tasks: Sequence[Task], query_y: Sequence[Ints] = ()) -> None:
+        """`query_y`: the answers to the tasks, where there is something to be learned from them."""
+        self.n_tasks, self.n_way = len(tasks), tasks[0].n_way
+        self.support = np.concatenate([task.support for task in tasks])
+        self.query = np.concatenate([task.query for task in tasks])
+        self.segment = np.concatenate([task.support_y + t * self.n_way for t, task in enumerate(tasks)])
+        self.task = np.repeat(np.arange(len(tasks)), [task.query.size for task in tasks])
+        self.query_y = np.concatenate([np.zeros(0, np.int64), *query_y])
+
+    @classmethod
+    def of(cls, episodes: Sequence[Episode]) -> Batch:
+        return cls([episode.task for episode in episodes], [episode.query_y for episode in episodes])
+
+
 class EpisodeSampler:
     """`sampler[t]` is task t, the same for every method, process and day.
 

@@ -8,8 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
@@ -33,6 +34,10 @@ from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import check_model, check_options
 from fewnode.train import History, Journal, OnStep
+from fewnode.vectors import Embedding
+
+OWN_PARTS = ("encoder", "valuator")
+"""Options that may be code of a user's own, which no file can hold."""
 
 
 class Estimator:
@@ -193,21 +198,22 @@ class Estimator:
 
     def embedding(self, graph: Network) -> Tensor:
         """z of every node (a row each), for maps, for choosing nodes by, and for any other classifier."""
-        z = self.embedded(graph)[0]
+        graph = as_graph(graph)
+        z = self._prototypical(graph).embedding(self._read(graph))[0]
         return z.clone() if z.is_inference() else z  # autograd takes no tensor of inference mode
 
-    def embedded(self, graph: Network) -> tuple[Tensor, Tensor]:
-        """z and the importance of every node."""
+    def embedded(self, graph: Network) -> Embedding:
+        """z and the importance of every node, and what the network looks like from there."""
         graph = as_graph(graph)
-        return self._prototypical(graph).embedding(self._read(graph))
+        return self._prototypical(graph).embedded(self._read(graph))
 
     def has_embedding(self, graph: Graph) -> bool:
         """Whether `embedded` need not compute anything."""
         return self._prototypical(graph).remembers(self._read(graph))
 
-    def remember(self, graph: Graph, z: Tensor, importance: Tensor) -> None:
-        """Take these for what `embedded` gives: it gave them before, in another process."""
-        self._prototypical(graph).remember(self._read(graph), z, importance)
+    def remember(self, graph: Graph, embedding: Embedding) -> None:
+        """Take this for what `embedded` gives: it gave it before, in another process."""
+        self._prototypical(graph).remember(self._read(graph), embedding)
 
     def _prototypical(self, graph: Graph) -> Prototypical:
         method = self._fitted(graph).method
@@ -270,8 +276,9 @@ class Estimator:
         """What defines the model, defaults included."""
         preset = METHODS[self.method][1] if self.method in METHODS else {}
         options = {**preset, **self.options}  # all of them: defaults may change, a model may not
-        if isinstance(options.get("encoder"), nn.Module):
-            options["encoder"] = {"class": type(options["encoder"]).__name__}
+        for part in OWN_PARTS:
+            if not isinstance(options.get(part, ""), str | bool):
+                options[part] = {"class": getattr(options[part], "__name__", type(options[part]).__name__)}
         shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
         return {"method": self.method, "options": options, **shape}
 
@@ -283,7 +290,7 @@ class Estimator:
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         state = self.method_.state() if hasattr(self.method_, "state") else {}
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+        arrays = {name: np.asarray(array) for name, array in state.items()}
         write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
 
     # --- scikit-learn's way with parameters: its `BaseEstimator` knows no options by any name ---
@@ -319,34 +326,13 @@ class Estimator:
         return facts_html(repr(self), short_facts(self.trained_))
 
 
-class GPN(Estimator):
-    """Graph Prototypical Networks, the paper's method: `Estimator("gpn")`.
-
-    >>> import numpy as np
-    >>> y = np.repeat(range(12), 20)
-    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
-    >>> model = GPN(way=3, shot=2, episodes=20).fit(data)
-    >>> model.explain(data.graph, [0, 1, 25], ["mail", "mail", "vpn"], [3]).beta.round(2).tolist()
-    [0.5, 0.5, 1.0]
-    """
-
-    def __init__(
-        self,
-        way: int = 5,
-        shot: int = 5,
-        query: int | None = None,
-        seed: int = 0,
-        features: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__("gpn", way, shot, query, seed, features, **options)
-
-
-def load_model(directory: str | Path, encoder: nn.Module | None = None, method: str | type | None = None) -> Estimator:
+def load_model(
+    directory: str | Path, encoder: Any = None, method: str | type | None = None, valuator: Any = None
+) -> Estimator:
     """A model that `save` wrote.
 
-    One that was trained with an `encoder` of your own needs it again, and so does one that was trained with a `method`
-    of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
+    One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
+    with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
 
     >>> import numpy as np
     >>> y = np.repeat(range(12), 20)
@@ -360,19 +346,19 @@ def load_model(directory: str | Path, encoder: nn.Module | None = None, method: 
     with naming(directory):
         check_model(meta)
         options = dict(meta["options"])
-        if isinstance(options.get("encoder"), dict):
-            own = options.pop("encoder").get("class")
-            if encoder is None:
-                raise FewnodeError(f"was trained with an encoder of its own, {own}; pass load_model(…, encoder=…)")
+        for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
+            if isinstance(options.get(part), dict):
+                own = options.pop(part).get("class")
+                if again is None:
+                    raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
         source = method or meta["method"]
         if method is None and source not in METHODS:
             raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
         if isinstance(source, str) and source in METHODS:
             check_options(METHODS[source][0], options)
-        if encoder is not None:
-            options["encoder"] = encoder
+        options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-        model = GPN(*shape, **options) if source == "gpn" else Estimator(source, *shape, **options)
+        model = Estimator(source, *shape, **options)
         model.trained_ = dict(meta["trained"])
         if hasattr(model.method_, "restore"):
             model.method_.restore(model.trained_["width"], checked_tensors(state))

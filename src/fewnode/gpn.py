@@ -1,8 +1,9 @@
 """Graph Prototypical Networks: sections 4.2 to 4.4 of the paper, top to bottom, in plain torch.
 
-This is the method as it is defined. Each step reads the whole graph, on any device and in any precision. Training and
-serving on a CPU use `fewnode.engine`, which computes the same numbers from the nodes that an episode can see; a test
-compares the two on a thousand random graphs, in values and gradients, with dropout on.
+This is the method as it is defined, on any device and in any precision. Each step reads a neighbourhood: all nodes, or
+those that an episode can see. Training and serving on a CPU use `fewnode.engine`, which computes the same numbers with
+NumPy; a test compares the two on a thousand random graphs, in values and gradients, with dropout on. Whoever replaces
+an equation here, or brings an encoder or a valuator of their own, is answered by these equations and not by the engine.
 """
 
 from __future__ import annotations
@@ -19,19 +20,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.episodes import Episode, Task
-from fewnode.graph import Attributes, Graph, is_sparse
-
-DISTANCES = ("sqeuclidean", "euclidean", "cosine")
-
+import fewnode.engine.settled  # noqa: F401  # before anything is computed
+from fewnode.episodes import Batch
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
 
 # --- what is read of a graph --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class WholeGraph:
-    """G = (A, X) as the equations read it: Â, X, the arcs of A + I, and the degree of each node."""
+class Neighbourhood:
+    """G = (A, X) as the equations read it: Â, X, the arcs of A + I and the degree, of some nodes, sorted, or of all."""
 
+    nodes: Int[Tensor, " n"]
     a_hat: Float[Tensor, "n n"]
     x: Float[Tensor, "n d"]
     target: Int[Tensor, " e"]
@@ -40,22 +40,27 @@ class WholeGraph:
 
     @classmethod
     def of(
-        cls,
-        graph: Graph,
-        x: Attributes | None = None,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> WholeGraph:
-        """With attributes `x`, such as scaled ones, in place of the graph's own."""
-        closed = (graph.adj + sp.eye_array(graph.n, dtype=np.float32, format="csr")).tocoo()
+        cls, graph: Graph, nodes: Ints | None = None, hops: int = 0, dtype: Any = torch.float32, device: Any = "cpu"
+    ) -> Neighbourhood:
+        """All nodes within `hops` of `nodes`, which are the whole graph to a method that looks no further; or all."""
+        around, adj, x = np.arange(graph.n), graph.adj, graph.x
+        if nodes is not None:
+            around = np.unique(nodes)
+            for _ in range(hops):
+                around = np.union1d(around, graph.adj[around].indices)
+            adj, x = graph.adj[around][:, around], x[around]
+        closed = (adj + sp.eye_array(around.size, dtype=np.float32, format="csr")).tocoo()
         target, source = (torch.from_numpy(ends.astype(np.int64)).to(device) for ends in closed.coords)
         weight = torch.from_numpy(closed.data).to(device, dtype)
-        degree = torch.from_numpy(graph.degree).to(device, dtype)
-        scale = (torch.from_numpy(graph.strength).to(device, dtype) + 1) ** -0.5  # D^-1/2 of A + I
-        values = weight * (scale[target] * scale[source])
-        place = torch.stack([target, source])
-        a_hat = torch.sparse_coo_tensor(place, values, (graph.n, graph.n), check_invariants=False).coalesce()
-        return cls(a_hat, _matrix(graph.x if x is None else x).to(device, dtype), target, source, degree)
+        scale = (torch.from_numpy(graph.strength[around]).to(device, dtype) + 1) ** -0.5  # D^-1/2 of A + I
+        values, place = weight * (scale[target] * scale[source]), torch.stack([target, source])
+        a_hat = torch.sparse_coo_tensor(place, values, adj.shape, check_invariants=False).coalesce()
+        degree = torch.from_numpy(graph.degree[around]).to(device, dtype)
+        return cls(torch.from_numpy(around).to(device), a_hat, _matrix(x).to(device, dtype), target, source, degree)
+
+    def places(self, nodes: Ints) -> Int[Tensor, " k"]:
+        """Where these nodes are among those of the neighbourhood."""
+        return torch.searchsorted(self.nodes, torch.from_numpy(nodes).to(self.nodes.device))
 
 
 def _matrix(x: Attributes) -> Tensor:
@@ -76,16 +81,15 @@ class Encoder(nn.Module):
         super().__init__()
         self.weight = nn.ParameterList(torch.empty(a, b) for a, b in pairwise([n_features, *hidden]))
         self.bias = nn.ParameterList(torch.zeros(b) for b in hidden)
-        self.graph = graph
+        self.graph, self.hops = graph, len(self.weight) if graph else 0
         for weight in self.weight:
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, g: WholeGraph, dropout: float = 0.0, seed: int = 0) -> Float[Tensor, "n d"]:
+    def forward(self, g: Neighbourhood, dropout: float = 0.0, seed: int = 0) -> Float[Tensor, "n d"]:
         h = g.x
         for layer, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             if layer > 0 and dropout > 0:
-                nodes = torch.arange(h.shape[0], device=h.device)
-                h = h * kept_units(nodes, h.shape[1], dropout, seed, layer) / (1 - dropout)
+                h = h * kept_units(g.nodes, h.shape[1], dropout, seed, layer) / (1 - dropout)
             h = convolve(g.a_hat if self.graph else None, h @ weight, bias)
         return h
 
@@ -131,11 +135,11 @@ class Valuator(nn.Module):
         self.w = nn.Parameter(torch.empty(n_features, 1))
         self.b = nn.Parameter(torch.zeros(1))
         self.a = nn.Parameter(torch.empty(layers, 2))  # Deviation D2: one attention vector a layer
-        self.eps = eps
+        self.eps, self.hops = eps, layers
         nn.init.xavier_uniform_(self.w)
         nn.init.xavier_uniform_(self.a)
 
-    def forward(self, g: WholeGraph) -> Float[Tensor, " n"]:
+    def forward(self, g: Neighbourhood) -> Float[Tensor, " n"]:
         s = torch.tanh(g.x @ self.w + self.b).squeeze(1)  # Eq. (8)
         for a in self.a:
             s = aggregate_scores(s, g.target, g.source, a)
@@ -196,29 +200,6 @@ def closeness(z: Float[Tensor, "q d"], p: Float[Tensor, "q n d"], distance: str)
     return -squared if distance == "sqeuclidean" else -(squared + 1e-12).sqrt()
 
 
-class Batch:
-    """Several tasks of equal N as flat tensors; the classes of task t are segments t·N … t·N + N-1."""
-
-    def __init__(self, tasks: Sequence[Task], device: torch.device | str = "cpu") -> None:
-        self.n_tasks, self.n_way = len(tasks), tasks[0].n_way
-        self.support = _flat(device, [task.support for task in tasks])
-        self.query = _flat(device, [task.query for task in tasks])
-        self.segment = _flat(device, [task.support_y + t * self.n_way for t, task in enumerate(tasks)])
-        self.task = _flat(device, [np.full(task.query.size, t) for t, task in enumerate(tasks)])
-
-
-class TrainingBatch(Batch):
-    """Several episodes: tasks, and their answers to learn from."""
-
-    def __init__(self, episodes: Sequence[Episode], device: torch.device | str = "cpu") -> None:
-        super().__init__([episode.task for episode in episodes], device)
-        self.query_y = _flat(device, [episode.query_y for episode in episodes])
-
-
-def _flat(device: torch.device | str, parts: Sequence[Any]) -> Tensor:
-    return torch.from_numpy(np.concatenate(parts)).to(device)
-
-
 def batch_log_prob(
     support: Float[Tensor, "k d"],
     importance: Float[Tensor, " k"],
@@ -227,27 +208,53 @@ def batch_log_prob(
     distance: str = "sqeuclidean",
 ) -> Float[Tensor, "q n"]:
     """Eqs. (11)-(13) for all tasks of a batch, from z and importance of its support nodes and z of its queries."""
-    p = prototypes(support, importance, batch.segment, batch.n_tasks * batch.n_way)
-    return log_prob(query, p.view(batch.n_tasks, batch.n_way, -1)[batch.task], distance)
+    segment, task = (torch.from_numpy(part).to(support.device) for part in (batch.segment, batch.task))
+    p = prototypes(support, importance, segment, batch.n_tasks * batch.n_way)
+    return log_prob(query, p.view(batch.n_tasks, batch.n_way, -1)[task], distance)
 
 
 class Networks(nn.Module):
     """The two learned functions, f_θ and g_φ; without a valuator this is GPN-naive."""
 
-    def __init__(self, encoder: nn.Module, valuator: Valuator | None) -> None:
+    def __init__(self, encoder: nn.Module, valuator: nn.Module | None) -> None:
         super().__init__()
         self.encoder, self.valuator = encoder, valuator
+        self.hops = max(int(part.hops) for part in (encoder, valuator) if part is not None)  # type: ignore[arg-type]
+        """How far they look: what a neighbourhood has to hold."""
 
-    def forward(self, g: WholeGraph, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    def forward(self, g: Neighbourhood, dropout: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
         """z and importance of every node; equal importance without a valuator."""
         z = self.encoder(g, dropout, seed)
         return z, z.new_zeros(z.shape[0]) if self.valuator is None else self.valuator(g)
 
 
+def task_log_prob(
+    networks: Networks, g: Neighbourhood, batch: Batch, distance: str, dropout: float = 0.0, seed: int = 0
+) -> Float[Tensor, "q n"]:
+    """Section 4.4, from a graph to the answers to all tasks of a batch."""
+    z, importance = networks(g, dropout, seed)
+    support, query = g.places(batch.support), g.places(batch.query)
+    return batch_log_prob(z[support], importance[support], z[query], batch, distance)
+
+
 def loss(
-    networks: Networks, g: WholeGraph, batch: TrainingBatch, distance: str, dropout: float = 0.0, seed: int = 0
+    networks: Networks, g: Neighbourhood, batch: Batch, distance: str, dropout: float = 0.0, seed: int = 0
 ) -> Float[Tensor, ""]:
     """The average negative log-likelihood of the query labels: Eq. (14)."""
-    z, importance = networks(g, dropout, seed)
-    found = batch_log_prob(z[batch.support], importance[batch.support], z[batch.query], batch, distance)
-    return F.nll_loss(found, batch.query_y)
+    answers = task_log_prob(networks, g, batch, distance, dropout, seed)
+    return F.nll_loss(answers, torch.from_numpy(batch.query_y).to(answers.device))
+
+
+def as_published() -> bool:
+    """Whether the equations are those of this file. If somebody replaced one, no engine may stand in for them."""
+    return _defined() == _AS_PUBLISHED
+
+
+def _defined() -> dict[tuple[str, ...], object]:
+    """The functions and classes of this file, and the functions of the classes, by name."""
+    own = {(name,): part for name, part in globals().items() if getattr(part, "__module__", None) == __name__}
+    classes = [part for part in own.values() if isinstance(part, type)]
+    return own | {(c.__name__, name): part for c in classes for name, part in vars(c).items() if callable(part)}
+
+
+_AS_PUBLISHED = _defined()

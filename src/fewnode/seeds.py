@@ -1,4 +1,4 @@
-"""Random numbers of torch that depend on a key, such as (seed, t), and on nothing else."""
+"""Random numbers that depend on a key, such as (seed, t), and on nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-import torch
 
 
 def stream(*key: int) -> int:
@@ -20,6 +19,8 @@ def seeded(*key: int) -> Iterator[None]:
 
     `torch.manual_seed` would do, but without a GPU it keeps a stack trace of every call for later.
     """
+    import torch
+
     generators = [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
     before = [generator.get_state() for generator in generators]
     try:

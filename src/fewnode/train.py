@@ -6,21 +6,19 @@ What step t does depends on the weights and on (seed, t) alone, so a resumed run
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from fewnode.adam import Adam
+from fewnode.adam import Adam, Weights, copied, overwrite
 from fewnode.errors import FewnodeError
 from fewnode.seeds import seeded as seeded
 
 VALID_TASKS = 50
-Gradients: TypeAlias = tuple[float, list[Tensor]]
-"""A loss, and its gradient by each parameter."""
+Gradients: TypeAlias = tuple[float, Weights]
+"""A loss, and its gradient by each weight."""
 
 
 class Diverged(FewnodeError):
@@ -54,6 +52,8 @@ class Point:
 class History:
     points: list[Point] = field(default_factory=list)
     stopped: bool = False
+    engine: str = ""
+    """What computed the losses and their gradients."""
     part: str = ""  # of a training that has several, such as one for each rate of dropout
 
     @property
@@ -78,11 +78,11 @@ class Journal:
     on_step: OnStep = lambda step, loss, history: None
     part: str = ""
 
-    def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
+    def resume(self, weights: Weights, optimizer: Adam) -> tuple[History, Weights]:
         """Bring both to where a training was left; its history, and the weights that validated best."""
-        return History(part=self.part), weights_of(model)
+        return History(part=self.part), copied(weights)
 
-    def save(self, model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor]) -> None:
+    def save(self, weights: Weights, optimizer: Adam, history: History, best: Weights) -> None:
         """All that `resume` needs."""
 
     def within(self, part: str) -> Self:
@@ -94,18 +94,20 @@ QUIET = Journal()
 
 
 def meta_train(
-    model: nn.Module,
+    weights: Weights,
     gradients: Callable[[int], Gradients],
     validate: Callable[[], float],
     schedule: Schedule,
     journal: Journal = QUIET,
+    engine: str = "",
 ) -> History:
-    """Minimise the loss of Eq. (14) batch by batch; leave the weights that are to be kept in `model`.
+    """Minimise the loss of Eq. (14) batch by batch; leave the weights that are to be kept in `weights`.
 
-    `gradients(k)` is the loss of batch k and its gradient by each parameter, with the weights of now.
+    `gradients(k)` is the loss of batch k and its gradients, with the weights of now.
     """
-    optimizer = Adam(list(model.parameters()), schedule.lr, schedule.weight_decay)
-    history, best = journal.resume(model, optimizer)
+    optimizer = Adam(weights, schedule.lr, schedule.weight_decay)
+    history, best = journal.resume(weights, optimizer)
+    history.engine = engine
     while history.done < schedule.episodes and not history.stopped:
         stop = min(history.done + schedule.validate_every, schedule.episodes)
         losses = []
@@ -113,19 +115,18 @@ def meta_train(
             try:
                 losses.append(step(optimizer, gradients, t))
             except Diverged:
-                model.load_state_dict(best)
+                overwrite(weights, best)
                 raise
             if t + 1 < stop:
                 journal.on_step(t + 1, losses[-1], history)
         history.points.append(Point(stop, float(np.mean(losses)), validate()))
         if history.best.episode == stop:
-            best = weights_of(model)
+            best = copied(weights)
         history.stopped = stop - history.best.episode >= schedule.patience * schedule.validate_every
-        journal.save(model, optimizer, history, best)
+        journal.save(weights, optimizer, history, best)
         journal.on_step(stop, losses[-1], history)
     if schedule.keep == "best":
-        model.load_state_dict(best)
-    model.eval()
+        overwrite(weights, best)
     return history
 
 
@@ -134,31 +135,7 @@ def step(optimizer: Adam, gradients: Callable[[int], Gradients], t: int) -> floa
     value, found = gradients(t)
     if not math.isfinite(value):
         raise Diverged(f"training diverged: the loss of episode {t + 1} is {value}; try a smaller learning rate")
-    if not all(math.isfinite(float(gradient.sum())) for gradient in found):
+    if not all(math.isfinite(float(gradient.sum())) for gradient in found.values()):
         raise Diverged(f"training diverged: a gradient of episode {t + 1} is not finite; try a smaller learning rate")
     optimizer.step(found)
     return value
-
-
-def by_autograd(model: nn.Module, loss_of: Callable[[int], Tensor], seed: int) -> Callable[[int], Gradients]:
-    """The gradients of a loss that torch follows. What it draws, as dropout does, depends on (seed, k) alone."""
-
-    def gradients(k: int) -> Gradients:
-        model.train()
-        with seeded(seed, k):
-            loss = loss_of(k)
-        if not torch.isfinite(loss):
-            return float(loss.detach()), [torch.zeros_like(parameter) for parameter in model.parameters()]
-        return differentiate(loss, model)
-
-    return gradients
-
-
-def differentiate(loss: Tensor, model: nn.Module) -> Gradients:
-    """The loss and, by autograd, its gradient by each parameter; 0 by those that it does not depend on."""
-    gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True)
-    return float(loss.detach()), list(gradients)
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}

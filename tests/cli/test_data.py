@@ -408,7 +408,7 @@ def test_download_says_what_to_do_next(fewnode: Fewnode, tmp_path: Path, monkeyp
         progress("file", 1, 2)
         return [out / f"{name} from {urlsplit(base).netloc}"]
 
-    monkeypatch.setattr("fewnode.datasets.download.download", fetch)
+    monkeypatch.setattr("fewnode.paper.download.download", fetch)
     arguments = ("data", "download", "dblp", "--out", tmp_path, "--from", "https://mirror.example")
     done = fewnode(*arguments)
     assert done.code == 0

@@ -21,8 +21,8 @@ from fewnode.datasets.encode import Words
 from fewnode.datasets.encoder import Encoder
 from fewnode.datasets.extend import extend
 from fewnode.datasets.tables import read_tables
-from fewnode.datasets.vector_cache import cache_folder
 from fewnode.errors import FewnodeError
+from fewnode.machine.files import cache_directory
 from fewnode.storage.io import load_dataset, save_dataset
 
 TEXTS = ["send the mail", "mail", "VPN unheard-of", "", "unheard"]
@@ -246,7 +246,7 @@ def test_what_was_encoded_is_remembered_and_a_damaged_memory_is_not_believed(tmp
     told: list[Any] = []
     np.testing.assert_array_equal(encoder.vectors(TEXTS, lambda *count: told.append(count)), expected)
     assert told == []  # nothing was encoded
-    path = cache_folder() / f"{encoder.sha256}.sqlite"
+    path = cache_directory("vectors") / f"{encoder.sha256}.sqlite"
     summed = [hashlib.sha256(blob).digest() + blob for blob in (b"123", np.zeros(9, "<f4").tobytes())]
     for vector in (b"", b"123", np.zeros(12, "<f4").tobytes(), "text", *summed):
         with sqlite3.connect(path) as file:

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import typer.main
 from fewnode.cli import main
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # which takes longer than most commands
+CLOSE = 1e-3
 ANSWERS = Path(__file__).parent / "answers"
 
 
@@ -56,6 +58,30 @@ def done(*arguments: object, folder: Path) -> Said:
     said = fewnode(*arguments, folder=folder)
     assert said.code == 0, said.err
     return said
+
+
+def differences(today: Mapping[str, Any], before: Mapping[str, Any], place: str = "") -> list[str]:
+    """Where answers are others than before, by more than another processor makes of them."""
+    found = []
+    for key, value in today.items():
+        where, known = f"{place}{key}", before.get(key)
+        if isinstance(value, Mapping) and isinstance(known, Mapping):
+            found += differences(value, known, f"{where}: ")
+            continue
+        pairs = [(value, known)]
+        if isinstance(value, list) and isinstance(known, list) and len(value) == len(known):
+            pairs = list(zip(value, known, strict=True))
+        if others := [pair for pair in pairs if not same(*pair)]:
+            found.append(f"{where}: {len(others)} of {len(pairs)}, such as {others[0][0]}, before {others[0][1]}")
+    return found
+
+
+def same(value: Any, known: Any) -> bool:
+    if isinstance(value, float) and isinstance(known, float | int):
+        return abs(value - known) <= CLOSE
+    if isinstance(value, list) and isinstance(known, list):
+        return len(value) == len(known) and all(map(same, value, known))
+    return bool(value == known)
 
 
 def committed(name: str) -> Any:

@@ -18,12 +18,11 @@ from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import MEAN_WEIGHT, QUERY_WEIGHT, rectified_prototypes
-from fewnode.represent.metric import within_class_metric
-from fewnode.represent.mix import mix_weights
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import AS_IT_IS
 from fewnode.represent.sources import STRUCTURE, read_along
 from fewnode.represent.views import View
+from fewnode.vectors import Embedding
 from graphs import fitted_method
 
 
@@ -63,63 +62,6 @@ def test_nodes_that_are_partly_in_a_class_count_partly() -> None:
     counted = torch.tensor([[1.0, 0], [0, 1], [0.2, 0.8], [0.2, 0.8], [0.1, 0.9]])
     by_hand = [a / 1.5 + b / 3.5 for a, b in counted.tolist()]
     assert torch.allclose(class_weights(counted), 2.5 * torch.tensor(by_hand))
-
-
-def test_mix_finds_the_view_that_tells(rng: np.random.Generator) -> None:
-    """Three views: one tells the class, one is noise, one misleads."""
-    label = torch.from_numpy(rng.integers(0, 4, 500))
-    right = 0.5 * F.one_hot(label, 4).float() + 0.2 * torch.from_numpy(rng.normal(size=(500, 4))).float()
-    noise = torch.from_numpy(rng.normal(size=(500, 4))).float()
-    tau = mix_weights(torch.stack([right, noise, -right + noise], dim=2), label)
-    assert tau[0] > 5
-    assert tau[1:].max() < 0.2 * tau[0]
-
-
-@pytest.fixture(name="practice")
-def _practice(rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sixty views of 900 queries, most of them much alike: eight things to see, each in several ways."""
-    label = torch.from_numpy(rng.integers(0, 4, 900))
-    seen = 0.3 * rng.normal(size=(900, 4, 8))
-    seen[np.arange(900), label] += 0.2
-    views = seen @ rng.normal(size=(8, 60)) / 8 + 0.02 * rng.normal(size=(900, 4, 60))
-    return torch.from_numpy(views).float(), label
-
-
-def test_mix_is_at_the_minimum(practice: tuple[torch.Tensor, torch.Tensor]) -> None:
-    """The conditions of the minimum: no slope where a weight is positive, none that goes down where it is 0."""
-    views, label = practice
-    for prior in (None, np.linspace(0, 1, 60)):
-        tau = mix_weights(views, label, prior, penalty=1e-3)
-        at = torch.from_numpy(tau).requires_grad_()
-        expected = torch.zeros(60).double() if prior is None else torch.from_numpy(prior)
-        loss = F.cross_entropy(views.double() @ at, label) + 1e-3 * (at - expected).square().sum()
-        (slope,) = torch.autograd.grad(loss, at)
-        assert 5 < (tau > 0).sum() < 58
-        assert slope[tau > 0].abs().max() < 1e-8
-        assert slope[tau == 0].min() > -1e-8
-
-
-def test_a_small_difference_in_views_makes_a_small_one_in_their_weights(
-    practice: tuple[torch.Tensor, torch.Tensor], rng: np.random.Generator
-) -> None:
-    views, label = practice
-    nudged = views + 1e-7 * torch.from_numpy(rng.normal(size=views.shape)).float()
-    assert np.abs(mix_weights(views, label) - mix_weights(nudged, label)).max() < 1e-4
-
-
-def test_the_metric_shortens_the_direction_in_which_classes_vary(rng: np.random.Generator) -> None:
-    """Classes differ along axis 0 and vary within along axis 1."""
-    centre = np.repeat([-1.0, 1.0], 50)
-    z = np.stack([centre + 0.1 * rng.normal(size=100), rng.normal(size=100)], axis=1)
-    metric = within_class_metric(torch.from_numpy(z).float(), [np.arange(50), np.arange(50, 100)])
-    ratio = (torch.tensor([1.0, 0.0]) @ metric).norm() / (torch.tensor([0.0, 1.0]) @ metric).norm()
-    assert ratio > 1.3
-
-
-def test_the_metric_is_the_identity_where_within_is_as_total(rng: np.random.Generator) -> None:
-    z = torch.from_numpy(rng.normal(size=(4000, 3)) * [3, 1, 0.5]).float()
-    metric = within_class_metric(z, [np.arange(2000), np.arange(2000, 4000)])
-    assert torch.allclose(metric / metric[0, 0], torch.eye(3), atol=0.05)
 
 
 def test_an_attribute_that_is_the_same_everywhere_stands_in_nobodys_way(rng: np.random.Generator) -> None:
@@ -249,7 +191,7 @@ def recognising(z: torch.Tensor, adapts: bool) -> tuple[plus.GPNPlus, Graph]:
     graph, method = Graph.from_edges(np.zeros((2, 0), np.int64), len(z), np.zeros((len(z), 0))), plus.GPNPlus()
     method.mixture_ = MixedViews((), {View(STRUCTURE, "itself", AS_IT_IS): 1.0})
     method.adapts_, method.trust_ = adapts, True
-    method.remember(graph, z, torch.zeros(len(z)))
+    method.remember(graph, Embedding.of(z.numpy()))
     return method, graph
 
 

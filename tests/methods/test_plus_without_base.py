@@ -17,7 +17,7 @@ from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.protocols.all_classes import evaluate_all_classes
-from fewnode.represent.prior import prior, prior_weights
+from fewnode.represent.views import prior, prior_weights
 
 NOBODY = ClassSplit((), (), ())
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fewnode import vectors
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
@@ -17,13 +18,13 @@ from fewnode.evaluation import evaluate
 from fewnode.gpn import closeness
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
-from fewnode.recognition import nearness
 from fewnode.recognition.calibration import LeftOut, Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognition.fit_membership import fit_membership
-from fewnode.recognition.membership import MembershipModel, crowding, landmarks
+from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.transductive import rectify
 from fewnode.scoring.metrics import calibration_error
 from fewnode.scoring.open_set import strangers
+from fewnode.vectors import Embedding, crowding, survey
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
@@ -235,7 +236,7 @@ def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
     z = F.normalize(centre.repeat_interleave(40, 0) + 0.15 * torch.from_numpy(rng.normal(size=(480, 8))).float())
     method = Propagation()
     method.distance, graph = "cosine", Graph.from_edges(np.zeros((2, 0), np.int64), 480)
-    method.remember(graph, z, torch.zeros(480))
+    method.remember(graph, Embedding.of(z.numpy()))
     found = fit_membership(method, graph, list(np.arange(480).reshape(12, 40)), 5)
     assert found is not None
     assert found.slope > 0 > found.by_crowd
@@ -244,15 +245,16 @@ def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
 def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    z = torch.from_numpy(rng.normal(size=(30, 4))).float()  # few enough for all to be drawn
-    rows = z[torch.tensor([3, 7, 3])]
-    tenth = closeness(rows, z.expand(3, -1, -1), "cosine").sort(dim=1, descending=True).values[:, 9]
-    assert torch.allclose(crowding(rows, landmarks(z)), tenth, atol=1e-5)
-    assert crowding(rows[:1], landmarks(z[:4])).shape == (1,)  # another network, of fewer nodes than ten
-    monkeypatch.setattr(nearness, "CHUNK", 1)  # one node at a time
-    assert torch.allclose(crowding(rows, landmarks(z)), tenth, atol=1e-5)
-    many = z.repeat(40, 1)
-    assert torch.equal(landmarks(many), landmarks(many)), "always the same"
+    z = rng.normal(size=(30, 4)).astype(np.float32)  # few enough for all to be drawn
+    rows, tensor = z[[3, 7, 3]], torch.from_numpy(z)
+    near = closeness(torch.from_numpy(rows), tensor.expand(3, -1, -1), "cosine")
+    tenth = near.sort(dim=1, descending=True).values[:, 9].numpy()
+    assert np.allclose(crowding(rows, survey(z).landmarks), tenth, atol=1e-5)
+    assert crowding(rows[:1], survey(z[:4]).landmarks).shape == (1,)  # another network, of fewer nodes than ten
+    monkeypatch.setattr(vectors, "NUMBERS_AT_ONCE", 1)  # one node at a time
+    assert np.allclose(crowding(rows, survey(z).landmarks), tenth, atol=1e-5)
+    many = np.tile(z, (40, 1))
+    assert np.array_equal(survey(many).landmarks, survey(many).landmarks), "always the same"
 
 
 def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:

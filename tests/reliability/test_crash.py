@@ -51,8 +51,7 @@ def train(data: Dataset, out: Path, episodes: int = EPISODES, die_at: int = 0) -
         samplers = (EpisodeSampler(data, part, 3, 2, 2) for part in ("train", "valid"))
         gpn = GPN(episodes=episodes, patience=99).fit_in_steps(data.graph, *samplers, Checkpoints(out, on_step=note))
         if not (out / "model.json").exists():
-            state = {name: tensor.numpy() for name, tensor in gpn.state().items()}
-            write_record(out, "model", {"history": asdict(gpn.history_)}, state)
+            write_record(out, "model", {"history": asdict(gpn.history_)}, gpn.state())
 
 
 def seen() -> tuple[int, int]:

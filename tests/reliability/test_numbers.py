@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 import oracle
 from fewnode.dataset import Dataset
+from fewnode.engine.compiled import ENCODER, VALUATOR, Compiled, weight_shapes
+from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Task
 from fewnode.gpn import prototypes
 from fewnode.graph import Graph
@@ -34,11 +36,9 @@ def method(graph: Graph, seed: int, **options: object) -> GPN:
     """GPN with random weights, biases among them."""
     gpn = GPN(**{"hidden": HIDDEN, "seed": seed, **options})  # type: ignore[arg-type]
     gpn.idf_ = None
-    gpn.networks_ = gpn.build(graph.n_features, 0.0).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in gpn.networks_.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
+    rng, shapes = np.random.default_rng(seed), weight_shapes(graph.n_features, HIDDEN, True)
+    weights = {name: (0.7 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+    gpn.weights_ = {name: array for name, array in weights.items() if gpn.valuator or name in ENCODER}
     return gpn
 
 
@@ -69,12 +69,11 @@ def test_loops_written_from_the_equations_give_the_same(figure: Figure, count: i
         support, y, query = task(graph, rng)
         ours = gpn.predict_proba(graph, Task(support, y, query))
         beta = gpn.prepare(graph, support, y).beta.numpy()
-        encoder, valuator = gpn.networks_.encoder, gpn.networks_.valuator
-        assert valuator is not None
-        layers = [[w.tolist() for w in part] for part in (encoder.weight, encoder.bias)]  # type: ignore[attr-defined]
+        first, second, *bias = (gpn.weights_[name].tolist() for name in ENCODER)
+        w, b, a = (gpn.weights_[name].tolist() for name in VALUATOR)
         around, x = near(graph), rows(graph)
-        z = oracle.loop_encode(around, x, layers[0], layers[1])
-        given = [w[0] for w in valuator.w.tolist()], valuator.b.item(), valuator.a.tolist(), valuator.eps
+        z = oracle.loop_encode(around, x, [first, second], bias)
+        given = [value for (value,) in w], b[0], a, gpn.eps
         s = oracle.loop_importance(around, x, *given)
         expected_beta = oracle.loop_beta(s, support.tolist(), y.tolist())
         expected = oracle.loop_probability(z, expected_beta, support.tolist(), y.tolist(), query.tolist())
@@ -104,7 +103,6 @@ def one_shot(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats,
     support = rng.permutation(graph.n)[: int(rng.integers(1, min(graph.n, 5) + 1))]
     given = support, np.arange(support.size), np.arange(graph.n)
     whole, naive = method(graph, seed), method(graph, seed, valuator=False)
-    naive.networks_.encoder = whole.networks_.encoder
     return whole.predict_proba(graph, Task(*given)), naive.predict_proba(graph, Task(*given))
 
 
@@ -153,10 +151,10 @@ def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats
 def receptive_field(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """What is computed for some nodes is what is computed for all."""
     gpn = method(graph, seed)
-    engine, nodes = gpn.engine(graph, gpn.networks_), rng.permutation(graph.n)[: int(rng.integers(1, graph.n + 1))]
-    both = map(partial(engine.embed, gpn.networks_), (nodes, None))
-    some, every = (torch.cat([z, s[:, None]], dim=1) for z, s in both)
-    return some.numpy(), every[nodes].numpy()
+    engine, nodes = Compiled(ReceptiveFields.of(graph)), rng.permutation(graph.n)[: int(rng.integers(1, graph.n + 1))]
+    both = map(partial(engine.embed, gpn.weights_), (nodes, None))
+    some, every = (np.concatenate([z, s[:, None]], axis=1) for z, s in both)
+    return some, every[nodes]
 
 
 def renaming(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -24,9 +24,9 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from fewnode.service.log import Log
 
 from fewnode.dataset import Dataset
+from fewnode.service.log import Log
 from service import TOKEN, Local, Running, save_run, serving
 from sizes import Figure, in_child, sizes, until
 

@@ -14,7 +14,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.predict.predictions import NONE
-from fewnode.represent.blocks import Stage, here
+from fewnode.represent.workspace import Stage, here
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of

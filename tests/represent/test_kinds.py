@@ -15,7 +15,7 @@ from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent.kinds import LearnedRelations
-from fewnode.represent.kinds_trial import unused_kinds
+from fewnode.represent.practice import unused_kinds
 from graphs import fitted_method, planted, planted_edges, planted_kinds
 
 

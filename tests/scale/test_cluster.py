@@ -26,7 +26,7 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent import blocks
+from fewnode.represent import workspace as blocks
 from fewnode.represent.workspace import Workspace
 from fewnode.scale import cluster
 from fewnode.scale.bulk import Bulk, classify

@@ -32,8 +32,9 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data list
       fewnode data info debian
     """
-    from fewnode.datasets import BUILDERS, BUILT_IN
+    from fewnode.datasets import BUILT_IN
     from fewnode.datasets.public import PUBLIC
+    from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
     if as_json:
@@ -98,8 +99,8 @@ def download(
       fewnode data download amazon-clothing --out published
       fewnode data import published --name amazon-clothing --out clothing
     """
-    from fewnode.datasets.download import DEFAULT_BASE
-    from fewnode.datasets.download import download as fetch
+    from fewnode.paper.download import DEFAULT_BASE
+    from fewnode.paper.download import download as fetch
 
     with _download_bars(quiet or as_json) as report:
         paths = fetch(name, out, base or DEFAULT_BASE, report)

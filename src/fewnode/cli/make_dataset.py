@@ -246,7 +246,7 @@ def build(
 
     Files that the paper's authors publish: `fewnode data download`. Your own tables: `fewnode data import`.
     """
-    from fewnode.datasets import BUILDERS
+    from fewnode.paper import BUILDERS
 
     if name not in BUILDERS:
         raise FewnodeError(f"unknown network {name!r}{closest(name, BUILDERS)}; known are {', '.join(BUILDERS)}")

@@ -131,7 +131,7 @@ def train(
     from fewnode.datasets import load
     from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
-    from fewnode.represent.kinds_trial import unused_kinds
+    from fewnode.represent.practice import unused_kinds
 
     options = {
         **(_tuned(tuned, method) if tuned else {}),

@@ -1,4 +1,4 @@
-"""Where datasets come from: built in, a directory of ours, a file in a layout that can be imported, or a raw dump."""
+"""Where datasets come from: built in, a directory of ours, or a file in a layout that can be imported."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.amazon import build_amazon_clothing, build_amazon_electronics
-from fewnode.datasets.dblp import build_dblp
-from fewnode.datasets.debian import build_debian, load_debian
+from fewnode.datasets.debian import load_debian
 from fewnode.datasets.fewshot_mat import read_published
 from fewnode.datasets.npz import read_dataset_npz
 from fewnode.datasets.public import PUBLIC, is_public, load_public
-from fewnode.datasets.reddit import build_reddit
 from fewnode.edges.relations import Directed
 from fewnode.errors import FewnodeError, closest
 from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
-BUILDERS: dict[str, Callable[[Path], Dataset]] = {
-    "debian": build_debian,
-    "amazon-clothing": build_amazon_clothing,
-    "amazon-electronics": build_amazon_electronics,
-    "dblp": build_dblp,
-    "reddit": build_reddit,
-}
-"""Each takes the raw dump of a network, a file or a folder that has it."""
 
 
 def load(source: str | Path, root: str | Path | None = None) -> Dataset:

@@ -37,7 +37,6 @@ from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.bag import choose_vocabulary, encode
-from fewnode.datasets.dump import linked_core
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import atomic_write
@@ -121,6 +120,20 @@ def build_debian(raw: Path) -> Dataset:
     }
     split = ClassSplit.random(y, seed=0)
     return Dataset(graph, y, split, tuple(classes.tolist()), tuple(names[kept]), words, "debian", info)
+
+
+def linked_core(adj: sp.csr_array, y: Ints, smallest: int) -> Ints:
+    """The largest set of nodes in which each has a neighbour and each class has `smallest` nodes.
+
+    Dropping a class can isolate a node, and dropping a node can shrink a class: both are repeated until nothing drops.
+    """
+    kept = np.arange(y.size)
+    while kept.size:
+        fit = (np.diff(adj[kept][:, kept].indptr) > 0) & (np.bincount(y[kept])[y[kept]] >= smallest)
+        if fit.all():
+            break
+        kept = kept[fit]
+    return kept
 
 
 @cache

@@ -125,11 +125,11 @@ def _static(folder: Path) -> Callable[[list[str]], Vectors] | None:
         return None
     if held.ndim != 2:
         raise FewnodeError(f"{path}: embeddings have shape {tuple(held.shape)}, expected a row for each token")
-    table = held.float().numpy()
+    table = held.astype(np.float32)
     tokenizer = _tokenizer(folder, special=False)
     n = tokenizer.get_vocab_size()
-    row = tensors["mapping"].long().numpy() if "mapping" in tensors else np.arange(len(table))
-    weight = tensors["weights"].float().numpy() if "weights" in tensors else np.ones(len(row), np.float32)
+    row = tensors["mapping"].astype(np.int64) if "mapping" in tensors else np.arange(len(table))
+    weight = tensors["weights"].astype(np.float32) if "weights" in tensors else np.ones(len(row), np.float32)
     if row.ndim != 1 or weight.shape != row.shape or len(row) < n or row.min(initial=0) < 0 or row.max() >= len(table):
         raise FewnodeError(f"{path}: {len(table):,} embeddings do not fit the {n:,} tokens of tokenizer.json")
     unit, unknown = bool(_config(folder / "config.json").get("normalize")), _unknown_token(tokenizer)

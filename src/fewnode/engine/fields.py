@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.engine import loops
-from fewnode.engine.sparse import CSR, normalised, numpy_type, operand
+from fewnode.engine.sparse import CSR, normalised, operand
 from fewnode.graph import Attributes, Graph
 
 Nodes = NDArray[np.int64]
+Rows = CSR | NDArray[Any]
 
 
 class Hop(NamedTuple):
@@ -39,23 +38,22 @@ class ReceptiveFields:
     `nodes` are always the rows that are wanted, or None for all of them.
     """
 
-    def __init__(self, adj: CSR, x: CSR | Tensor, degree: NDArray[np.floating[Any]]) -> None:
+    def __init__(self, adj: CSR, x: Rows, degree: NDArray[np.floating[Any]]) -> None:
         self.adj, self.x, self.degree = adj, x, degree
         self.n, self.n_features = x.shape
 
     @classmethod
-    def of(cls, graph: Graph, x: Attributes | None = None, dtype: torch.dtype = torch.float32) -> ReceptiveFields:
+    def of(
+        cls, graph: Graph, x: Attributes | None = None, dtype: type[np.floating[Any]] = np.float32
+    ) -> ReceptiveFields:
         """Of a graph in memory, with attributes `x`, such as scaled ones, in place of its own."""
-        number = numpy_type(dtype)
-        adj = CSR.of(normalised(graph, number))
-        return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(number))
+        adj = CSR.of(normalised(graph, dtype))
+        return cls(adj, operand(graph.x if x is None else x, dtype), graph.degree.astype(dtype))
 
     @cached_property
-    def p(self) -> CSR | Tensor:
+    def p(self) -> Rows:
         """P = Â X, which no parameter enters: once a graph, sparse where X is sparse."""
-        if isinstance(self.x, Tensor):
-            return torch.from_numpy(self.adj.multiply(self.x.numpy()))
-        return CSR.of(self.adj.scipy @ self.x.scipy)
+        return CSR.of(self.adj.scipy @ self.x.scipy) if isinstance(self.x, CSR) else self.adj.multiply(self.x)
 
     @cached_property
     def place(self) -> NDArray[np.int32]:
@@ -82,7 +80,7 @@ class ReceptiveFields:
             return Hop(adj.rows(nodes), None, nodes)
         return self.hop(nodes, adj, in_order=in_order)
 
-    def two_layers(self, nodes: Nodes | None, *, copied: bool = False) -> tuple[CSR | Tensor, CSR | None, CSR, Nodes]:
+    def two_layers(self, nodes: Nodes | None, *, copied: bool = False) -> tuple[Rows, CSR | None, CSR, Nodes]:
         """What two GCN layers read of these nodes: rows, a hop for each layer, and the nodes between the layers.
 
         The first hop is None where the rows are those of P. Sparse rows are `copied` side by side if they are to be
@@ -90,7 +88,7 @@ class ReceptiveFields:
         """
         outer = self.reach(nodes)
         hidden = self.everyone if outer.around is None else outer.around
-        if outer.around is None or isinstance(self.x, Tensor):
+        if outer.around is None or not isinstance(self.x, CSR):
             return *self.propagated(outer.around), outer.matrix, hidden
         x, adj = self.lean
         inner = self.reach(outer.around, adj, in_order=True)
@@ -98,17 +96,17 @@ class ReceptiveFields:
             x = x.copied(inner.around) if copied else x.rows(inner.around)
         return x, inner.matrix, outer.matrix, hidden
 
-    def features(self, nodes: Nodes | None) -> CSR | Tensor:
+    def features(self, nodes: Nodes | None) -> Rows:
         """Rows of X."""
         if nodes is None:
             return self.x
-        return self.x.rows(nodes) if isinstance(self.x, CSR) else self.x[torch.from_numpy(nodes)]
+        return self.x.rows(nodes) if isinstance(self.x, CSR) else self.x[nodes]
 
-    def propagated(self, nodes: Nodes | None) -> tuple[CSR | Tensor, CSR | None]:
+    def propagated(self, nodes: Nodes | None) -> tuple[Rows, CSR | None]:
         """Rows, and the hop after W, that give Â X W: for some nodes (Â X) W, for all Â (X W), which is narrower."""
         if nodes is None:
             return self.x, self.adj
-        return (self.p.copied(nodes) if isinstance(self.p, CSR) else self.p[torch.from_numpy(nodes)]), None
+        return (self.p.copied(nodes) if isinstance(self.p, CSR) else self.p[nodes]), None
 
     @cached_property
     def lean(self) -> tuple[CSR, CSR]:
@@ -131,9 +129,3 @@ class ReceptiveFields:
         indices = np.concatenate([adj.indices, (added + self.n).astype(adj.indices.dtype)])
         values = np.concatenate([adj.values, np.ones(hubs.size, adj.values.dtype)])
         return x, CSR(start, stop, indices, values, (self.n, self.n + hubs.size))
-
-    def ball(self, nodes: Nodes, hops: int) -> Nodes:
-        """All nodes within `hops` of `nodes`, sorted."""
-        for _ in range(hops):
-            nodes = np.unique(self.adj.copied(nodes).indices).astype(np.int64)
-        return nodes

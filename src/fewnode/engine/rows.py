@@ -55,3 +55,18 @@ def _inverse_length(row: Array) -> Any:
     for column in range(row.size):
         total += row[column] * row[column]
     return np.float32(1) / np.sqrt(total) if total > 0 else total
+
+
+@compiled
+def descend(
+    weight: Array, gradient: Array, mean: Array, square: Array, rate: float, scale: float, decay: float
+) -> None:
+    """One step of Adam for flat arrays, in place, with the corrections for a short past in `rate` and `scale`."""
+    one = weight.dtype.type(1)
+    rate, scale, decay = one * rate, one * scale, one * decay
+    fresh, rare, least = one * 0.1, one * 0.001, one * 1e-8
+    for i in range(weight.size):
+        by = gradient[i] + decay * weight[i]
+        mean[i] += fresh * (by - mean[i])
+        square[i] += rare * (by * by - square[i])
+        weight[i] -= rate * mean[i] / (np.sqrt(square[i]) * scale + least)

@@ -1,20 +1,21 @@
-"""A sparse matrix of constants whose product with a dense one has gradients of any order."""
+"""Sparse matrices whose rows can be taken without a copy, and Â = D^-1/2 (A + I) D^-1/2."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from numpy.typing import DTypeLike, NDArray
 
-from fewnode.engine import loops, settled  # noqa: F401  # settled: before anything is computed
+from fewnode.engine import loops
 from fewnode.graph import Attributes, Graph, is_sparse
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 WIDE = 256
 """Columns from which it is quicker to transpose a sparse matrix than to add to rows that lie far apart."""
@@ -34,8 +35,8 @@ class CSR:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, matrix: sp.csr_array, dtype: torch.dtype | None = None) -> CSR:
-        values = matrix.data if dtype is None else matrix.data.astype(numpy_type(dtype), copy=False)
+    def of(cls, matrix: sp.csr_array, dtype: DTypeLike | None = None) -> CSR:
+        values = matrix.data if dtype is None else matrix.data.astype(dtype, copy=False)
         return cls(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, values, matrix.shape)
 
     @cached_property
@@ -64,15 +65,6 @@ class CSR:
         if not whole or not np.array_equal(self.start[1:], self.stop[:-1]):
             indptr, indices, values = loops.pack(*self.arrays, np.arange(self.shape[0]))
         return sp.csr_array((values, indices, indptr), shape=self.shape)
-
-    def to_dense(self) -> Tensor:
-        return torch.from_numpy(self.scipy.toarray())
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return _Product.apply(dense, self, False)  # type: ignore[no-any-return,no-untyped-call]
-
-    def transposed_matmul(self, dense: Tensor) -> Tensor:
-        return _Product.apply(dense, self, True)  # type: ignore[no-any-return,no-untyped-call]
 
     def multiply(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self @ dense, without a gradient."""
@@ -108,20 +100,6 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-class _Product(torch.autograd.Function):
-    """sparse @ dense or sparse.T @ dense; each is the other's derivative, so any order of gradient exists."""
-
-    @staticmethod
-    def forward(ctx: Any, dense: Tensor, matrix: CSR, transposed: bool) -> Tensor:
-        ctx.matrix, ctx.transposed = matrix, transposed
-        array = dense.detach().contiguous().numpy()
-        return torch.from_numpy(matrix.multiply_transposed(array) if transposed else matrix.multiply(array))
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return _Product.apply(gradient, ctx.matrix, not ctx.transposed), None, None  # type: ignore[no-untyped-call]
-
-
 def normalised(graph: Graph, dtype: type[np.floating[Any]] = np.float64) -> sp.csr_array:
     """Â = D^-1/2 (A + I) D^-1/2 (Kipf & Welling), D the in-degrees of A + I, or sums of weights where A has some."""
     index = graph.adj.indptr.dtype if graph.adj.nnz + graph.n < 2**31 else np.int64
@@ -144,17 +122,15 @@ def inverse_root(strength: NDArray[Any], dtype: type[np.floating[Any]] = np.floa
     return np.asarray((strength + 1.0) ** -0.5, dtype)
 
 
-def operand(matrix: Attributes, dtype: torch.dtype = torch.float32) -> CSR | Tensor:
+def operand(matrix: Attributes, dtype: DTypeLike = np.float32) -> CSR | NDArray[Any]:
     """A sparse or dense matrix as products read it, on the same memory where that can be."""
-    return CSR.of(matrix, dtype) if is_sparse(matrix) else as_tensor(matrix).to(dtype)
+    return CSR.of(matrix, dtype) if is_sparse(matrix) else matrix.astype(dtype, copy=False)
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
     """A tensor on the memory of `array`, which may be read-only: nothing here writes to it."""
+    import torch
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
-
-
-def numpy_type(dtype: torch.dtype) -> type[np.floating[Any]]:
-    return np.float64 if dtype == torch.float64 else np.float32

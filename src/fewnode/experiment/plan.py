@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import BUILDERS, BUILT_IN, load
+from fewnode.datasets import BUILT_IN, load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
@@ -21,6 +21,7 @@ from fewnode.experiment.grid import PROTOCOLS, Cell, Grid
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
+from fewnode.paper import BUILDERS
 from fewnode.protocols.all_classes import AllClassesSampler
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus", "logistic")

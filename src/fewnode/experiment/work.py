@@ -22,7 +22,6 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from fewnode.experiment.case import look
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.machine.files import one_line
@@ -30,6 +29,7 @@ from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
+from fewnode.paper.case import look
 from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
 from fewnode.scoring.metrics import METRICS
 
@@ -95,7 +95,7 @@ def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], share
     cell, data = planned.cell, open_dataset(planned.source)
     start, cpu = time.perf_counter(), time.process_time()
     if cell.kind == "case" and isinstance(model, Estimator):
-        found: dict[str, Any] = {"case": look(model, data, cell)}
+        found: dict[str, Any] = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
     else:
         found = {
             "per_task": {metric: scores.round(DIGITS).tolist() for metric, scores in _scores(planned, model, data)}

@@ -11,11 +11,11 @@ that no class of a task is favoured, and the inner loop of the other two adapts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,76 +25,31 @@ from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.method import Probabilities
-from fewnode.methods.gpn import ENCODERS, build_encoder, check_widths
+from fewnode.methods.gpn import ENCODERS, check_widths
 from fewnode.methods.inner import (
-    MOVE,
-    ROWS,
-    Field,
+    SGC,
     FieldEncoder,
-    KnownTask,
-    Network,
-    Pool,
-    Stack,
+    Others,
+    Prepared,
     Support,
     Weights,
     adapt,
+    by_autograd,
+    embed,
+    logits,
 )
+from fewnode.methods.networks import build_encoder, shapes_of
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded
-from fewnode.storage.checkpoint import adopt
-from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, by_autograd, meta_train
+from fewnode.storage.checkpoint import need_shapes
+from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""
-SMALL = 1 << 26
-"""Numbers of Â² X up to which it is kept for all nodes, densely: 268 MB."""
-TASKS, QUERIES = 32, 1024
-"""Tasks that are adapted to at a time, and query nodes that are read at a time: they bound memory."""
-
-
-class SGC(nn.Module):
-    """Simple graph convolution (Wu et al., ICML 2019): Â² X W + b, no non-linearity.
-
-    Rows of Â² X are formed for the nodes that are read: near a hub none of them is sparse. In a small graph they are
-    formed once, for all nodes.
-    """
-
-    _all: tuple[ReceptiveFields, Tensor] | None = None
-
-    def __init__(self, n_features: int, width: int) -> None:
-        super().__init__()
-        self.first = nn.Parameter(torch.empty(n_features, width))
-        self.bias = nn.Parameter(torch.zeros(width))
-        nn.init.xavier_uniform_(self.first)
-
-    def read(self, g: ReceptiveFields, nodes: Nodes | None) -> Field:
-        if nodes is not None and g.n * g.n_features <= SMALL:
-            return Field(self._twice(g)[torch.from_numpy(nodes)], (), nodes)
-        hop = g.hop(nodes)
-        rows, inner = g.propagated(hop.around)
-        return Field(rows, (inner, hop.matrix)) if nodes is None else Field(_product(hop.matrix, rows), (), nodes)
-
-    def _twice(self, g: ReceptiveFields) -> Float[Tensor, "n d"]:
-        if self._all is None or self._all[0] is not g:
-            p = g.p.to_dense() if isinstance(g.p, CSR) else g.p
-            self._all = (g, torch.from_numpy(g.adj.multiply(p.numpy())))
-        return self._all[1]
-
-    def apply_to(self, field: Field) -> Float[Tensor, "k d"]:
-        return self.finish(field, field.rows @ self.first)
-
-    def finish(self, field: Field, h: Float[Tensor, "*t m d"]) -> Float[Tensor, "*t k d"]:
-        for hop in field.hops:
-            h = h if hop is None else hop @ h
-        return h + self.bias
-
-    @torch.no_grad()
-    def products(self, g: ReceptiveFields) -> Float[Tensor, "n d"]:
-        return self.apply_to(self.read(g, None)) - self.bias
-
-
-def _product(hop: CSR, rows: CSR | Tensor) -> CSR | Tensor:
-    return CSR.of(hop.scipy @ rows.scipy) if isinstance(rows, CSR) else hop @ rows
+QUERIES = 1024
+"""Query nodes that are read at a time."""
+FEW_ENTRIES = 1 << 18
+"""Of the rows of a validation task that are read once; those of larger ones are read each time."""
 
 
 class Adapt:
@@ -105,7 +60,7 @@ class Adapt:
     episodes, lr, weight_decay, patience: of the training, by Adam. scaling: of the attributes, as in `GPN`.
     """
 
-    _ready: tuple[Graph, ReceptiveFields] | None = None
+    _ready: tuple[Graph, Prepared] | None = None
 
     def __init__(
         self,
@@ -139,11 +94,14 @@ class Adapt:
         self.unit_ = LENGTH / max(typical_length(scale(graph.x, self.scaling, self.idf_)), 1e-12)
         self._ready = None
         g = self._prepared(graph)
-        self.network_ = network = self._build(graph.n_features)
-        loss_of = self._query_loss(g) if self.meta else self._class_loss(g, train)
+        self.encoder_ = self._build(graph.n_features)
+        trained = nn.ModuleDict({"encoder": self.encoder_})
+        loss_of = self._query_loss(g) if self.meta else self._class_loss(g, train, trained)
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience)
-        gradients = by_autograd(network, lambda t: loss_of(train[t]), train.seed)
-        self.history_ = meta_train(network, gradients, self._validation(g, valid), schedule, journal)
+        gradients = by_autograd(trained, lambda t: loss_of(train[t]), train.seed)
+        weights = {name: tensor.numpy() for name, tensor in trained.state_dict().items()}  # on the same memory
+        self.history_ = meta_train(weights, gradients, self._validation(g, valid), schedule, journal, "reference")
+        self.encoder_.eval()
         return self
 
     def _check(self) -> None:
@@ -157,149 +115,127 @@ class Adapt:
         if not 0 <= self.dropout < 1:
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1")
 
-    def _query_loss(self, g: ReceptiveFields) -> Callable[[Episode], Tensor]:
+    def _query_loss(self, g: Prepared) -> Callable[[Episode], Tensor]:
         """MAML's objective: the loss of the query set after the inner loop, as a function of the weights before it."""
 
         def loss_of(episode: Episode) -> Tensor:
-            (weights,) = self._adapted([self._support(g, episode.task)], second_order=not self.first_order)
-            logits = self.network_.logits(self.network_.encoder.read(g, episode.query), weights)
-            return F.cross_entropy(logits, torch.from_numpy(episode.query_y))
+            weights = self._adapted(self._support(g, episode.task), second_order=not self.first_order)
+            found = logits(self.encoder_, self.encoder_.read(g, episode.query), weights)
+            return F.cross_entropy(found, torch.from_numpy(episode.query_y))
 
         return loss_of
 
-    def _class_loss(self, g: ReceptiveFields, train: EpisodeSampler) -> Callable[[Episode], Tensor]:
+    def _class_loss(self, g: Prepared, train: EpisodeSampler, trained: nn.ModuleDict) -> Callable[[Episode], Tensor]:
         """An ordinary classifier's objective: all training classes at once, on the nodes of an episode."""
-        network = self.network_
-        label = np.full(g.n, -1)
+        encoder, label = self.encoder_, np.full(g.graph.n, -1)
         for c, members in enumerate(train.members):
             label[members] = c
         of_node = torch.from_numpy(label)
-        network.eval()
+        encoder.eval()
         with torch.no_grad():
-            width = network(network.encoder.read(g, train[0].support[:1])).shape[1]
+            width = encoder(encoder.read(g, train[0].support[:1])).shape[1]
         with seeded(self.seed, 1):
-            network.classes = classes = nn.Linear(width, len(train.members))
+            trained["classes"] = nn.Linear(width, len(train.members))
 
         def loss_of(episode: Episode) -> Tensor:
             nodes = np.concatenate([episode.support, episode.query])
-            z = F.dropout(network(network.encoder.read(g, nodes)), self.dropout)
-            return F.cross_entropy(classes(z), of_node[nodes])
+            z = F.dropout(encoder(encoder.read(g, nodes)), self.dropout)
+            return F.cross_entropy(trained["classes"](z), of_node[nodes])
 
         return loss_of
 
-    def _validation(self, g: ReceptiveFields, valid: EpisodeSampler) -> Callable[[], float]:
-        """Accuracy on validation tasks. What is dear and does not depend on weights is computed once."""
+    def _validation(self, g: Prepared, valid: EpisodeSampler) -> Callable[[], float]:
+        """Accuracy on validation tasks."""
         pool = valid.take(VALID_TASKS)
-        kept = Pool()
+        small: dict[int, tuple[Support, Any]] = {}
+
+        def read(i: int) -> tuple[Support, Any]:
+            if i in small:
+                return small[i]
+            found = self._support(g, pool[i].task), self.encoder_.read(g, pool[i].query)
+            if self.encoder_.first and all(_entries(field.rows) < FEW_ENTRIES for field in (found[0].field, found[1])):
+                small[i] = found
+            return found
+
+        def accuracy(i: int) -> float:
+            support, query = read(i)
+            with torch.no_grad():
+                answer = logits(self.encoder_, query, self._adapted(support)).argmax(dim=1)
+            return float((answer.numpy() == pool[i].query_y).mean())
 
         def validate() -> float:
-            self.network_.eval()
-            answers = self._answers(g, [episode.task for episode in pool], kept)
-            return float(np.mean([(p.argmax(dim=1).cpu().numpy() == pool[i].query_y).mean() for i, p in answers]))
+            self.encoder_.eval()
+            return float(np.mean([accuracy(i) for i in range(len(pool))]))
 
         return validate
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        return self.predict_tasks(graph, [task])[0]
+        g = self._prepared(graph)
+        weights = self._adapted(self._support(g, task))
+        with torch.no_grad():
+            if task.query.size * 8 > graph.n > QUERIES:
+                found = logits(self.encoder_, self.encoder_.read(g, None), weights)[torch.from_numpy(task.query)]
+            else:
+                fields = (self.encoder_.read(g, nodes) for nodes in _parts(task.query))
+                found = torch.cat([logits(self.encoder_, field, weights) for field in fields])
+        if not torch.isfinite(found).all():
+            raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
+        return found.softmax(dim=1).numpy()
 
     def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
-        """The probabilities of many tasks; those of equal N are adapted to together."""
-        answers: dict[int, Probabilities] = {}
-        for n_way in sorted({task.n_way for task in tasks}):
-            places = [i for i, task in enumerate(tasks) if task.n_way == n_way]
-            same = [tasks[i] for i in places]
-            for i, logits in self._answers(self._prepared(graph), same):
-                if not torch.isfinite(logits).all():
-                    raise Diverged(f"adapting to the support set diverged; try an inner_lr below {self.inner_lr}")
-                answers[places[i]] = logits.softmax(dim=1).cpu().numpy()
-        return [answers[i] for i in range(len(tasks))]
+        return [self.predict_proba(graph, task) for task in tasks]
 
-    def _answers(
-        self, g: ReceptiveFields, tasks: Sequence[Task], kept: Pool | None = None
-    ) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
-        """Logits of each task's query nodes; all tasks have the same N.
-
-        `kept`, if given, is filled with what was read of support and query where that is small, to be given again.
-        """
-        if kept is not None and kept.known:
-            yield from self._answers_of(g, kept)
-        rest = [i for i in range(len(tasks)) if kept is None or i not in kept.known]
-        degree = g.degree
-        rest.sort(key=lambda i: degree[tasks[i].support].sum())  # like sizes side by side
-        for part in (rest[start : start + TASKS] for start in range(0, len(rest), TASKS)):
-            supports = [self._support(g, tasks[i]) for i in part]
-            for i, support, weights in zip(part, supports, self._adapted(supports), strict=True):
-                query = tasks[i].query
-                if kept is not None and (known := KnownTask.read(self.network_, g, support, query)) is not None:
-                    kept.known[i] = known
-                yield i, self._asked(g, query, weights)
-
-    def _answers_of(self, g: ReceptiveFields, kept: Pool) -> Iterator[tuple[int, Float[Tensor, "q n"]]]:
-        """Attributes times the first weight for all nodes at once; what a task adds to that, its products tell."""
-        network, rows = self.network_, self.network_.encoder.products(g)
-        for part, stack in kept.stacks:
-            stack.rows = rows
-            for i, weights in zip(part, adapt(network, stack, self.steps, self.inner_lr), strict=True):
-                known = kept.known[i]
-                with torch.no_grad():
-                    moved = rows[known.query.nodes] - known.products @ weights.pop(MOVE)
-                    logits = network.logits(known.query, {**weights, ROWS: moved})
-                yield i, logits
-
-    def _support(self, g: ReceptiveFields, task: Task) -> Support:
-        return Support.read(self.network_, g, task.support, torch.from_numpy(task.support_y))
-
-    def _adapted(self, supports: Sequence[Support], second_order: bool = False) -> list[Weights]:
-        loop = partial(adapt, self.network_, steps=self.steps, lr=self.inner_lr, second_order=second_order)
-        few = [support for support in supports if support.products is not None]
-        together = iter(loop(Stack(few)) if few else [])
-        return [loop(support)[0] if support.products is None else next(together) for support in supports]
-
-    def _asked(self, g: ReceptiveFields, query: Nodes, weights: Weights) -> Float[Tensor, "q n"]:
-        network = self.network_
-        with torch.no_grad():
-            if query.size * 8 > g.n > QUERIES:
-                return network.logits(network.encoder.read(g, None), weights)[query]
-            parts = (network.encoder.read(g, nodes) for nodes in _parts(query))
-            return torch.cat([network.logits(field, weights) for field in parts])
-
-    def rows_in(self, graph: Graph, task: Task, nodes: Nodes) -> Float[Tensor, "k d"]:
+    def rows_in(self, graph: Graph, task: Task, nodes: Nodes) -> NDArray[np.float32]:
         """z of the nodes, by the weights that the task's support set leads to."""
         g = self._prepared(graph)
-        (weights,) = self._adapted([self._support(g, task)])
+        weights = self._adapted(self._support(g, task))
         with torch.no_grad():
-            return self.network_.embed(self.network_.encoder.read(g, nodes), weights)
+            return embed(self.encoder_, self.encoder_.read(g, nodes), weights).numpy()
 
-    def _build(self, n_features: int) -> Network:
-        """A network whose first weights depend on the seed alone."""
+    def _support(self, g: Prepared, task: Task) -> Support:
+        return Support.read(self.encoder_, g, task.support, torch.from_numpy(task.support_y))
+
+    def _adapted(self, support: Support, second_order: bool = False) -> Weights:
+        with torch.enable_grad():
+            return adapt(self.encoder_, support, self.steps, self.inner_lr, second_order)
+
+    def _build(self, n_features: int) -> Any:
+        """An encoder whose first weights depend on the seed alone."""
         with seeded(self.seed):
             if self.encoder == "sgc":
-                return Network(SGC(n_features, self.hidden[0]))
+                return SGC(n_features, self.hidden[0])
             if self.encoder in ("gcn", "mlp"):
-                return Network(FieldEncoder(n_features, self.hidden, self.dropout, graph=self.encoder == "gcn"))
-            return Network(build_encoder(self.encoder, n_features, self.hidden, self.dropout))
+                return FieldEncoder(n_features, self.hidden, self.dropout, graph=self.encoder == "gcn")
+            return Others(build_encoder(self.encoder, n_features, self.hidden, self.dropout))
 
-    def _prepared(self, graph: Graph) -> ReceptiveFields:
+    def _prepared(self, graph: Graph) -> Prepared:
         if self._ready is None or self._ready[0] is not graph:
-            x = scale(graph.x, self.scaling, self.idf_) * np.float32(self.unit_)
-            self._ready = (graph, ReceptiveFields.of(graph, x))
+            scaled = Graph(graph.adj, scale(graph.x, self.scaling, self.idf_) * np.float32(self.unit_))
+            self._ready = (graph, Prepared(scaled, ReceptiveFields.of(scaled)))
         return self._ready[1]
 
-    def state(self) -> dict[str, Tensor]:
-        """What `fit` learned, as named tensors. The head for training classes is not needed any more."""
-        idf = {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
-        unit = {"unit": torch.tensor(self.unit_, dtype=torch.float64)}
-        return {**idf, **unit, **self.network_.encoder.state_dict(prefix="encoder.")}
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What `fit` learned, as named arrays. The head for training classes is not needed any more."""
+        idf = {} if self.idf_ is None else {"idf": self.idf_}
+        weights = {name: tensor.numpy() for name, tensor in self.encoder_.state_dict(prefix="encoder.").items()}
+        return {**idf, "unit": np.array(self.unit_), **weights}
 
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Adapt:
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> Adapt:
         """Become the method that gave `state`; wrong names or shapes are refused."""
-        learned = {name: tensor for name, tensor in state.items() if name not in ("idf", "unit")}
-        self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
-        self.unit_ = float(state["unit"])
-        self._ready = None
         self._check()
-        self.network_ = adopt(lambda: self._build(n_features), learned)
+        shapes = {f"encoder.{name}": shape for name, shape in shapes_of(lambda: self._build(n_features)).items()}
+        need_shapes(state, {**shapes, "unit": (), **({"idf": (n_features,)} if self.scaling == "tf-idf" else {})})
+        self.idf_ = np.asarray(state["idf"]) if self.scaling == "tf-idf" else None
+        self.unit_ = float(state["unit"])
+        self._ready, self.encoder_ = None, self._build(n_features).eval()
+        self.encoder_.load_state_dict(
+            {name.removeprefix("encoder."): torch.tensor(np.asarray(state[name])) for name in shapes}
+        )
         return self
+
+
+def _entries(rows: CSR | Tensor) -> int:
+    return int(rows.indices.size) if isinstance(rows, CSR) else rows.numel()
 
 
 def _parts(query: Nodes) -> Iterator[Nodes]:

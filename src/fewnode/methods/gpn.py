@@ -1,62 +1,74 @@
 """The paper's method: GPN, GPN-naive and PN.
 
-GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is GPN-naive with an MLP for encoder.
-Their equations are in `fewnode.gpn`, how they are computed in `fewnode.engine`.
+GPN is an encoder and a valuator. GPN-naive is GPN without the valuator; PN is GPN-naive with an MLP for encoder. Their
+equations are in `fewnode.gpn`. `fewnode.engine` computes the same numbers on a CPU, without torch.
 """
 
 from __future__ import annotations
 
-import copy
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from fewnode.engine.authors import AuthorsNetworks
-from fewnode.engine.door import Engine, engine_for
-from fewnode.engine.subgraph import PYG_ENCODERS, ModuleEncoder, pyg_encoder
-from fewnode.episodes import Episode, EpisodeSampler
+from fewnode.adam import Weights
+from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
+from fewnode.engine.fields import ReceptiveFields
+from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
-from fewnode.gpn import (
-    DISTANCES,
-    Encoder,
-    Networks,
-    TrainingBatch,
-    Valuator,
-)
-from fewnode.graph import Graph
+from fewnode.graph import Graph, Ints
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.recognition.task_batches import NumberedTasks, answer_tasks
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.scoring.metrics import score_answers
 from fewnode.seeds import seeded, stream
-from fewnode.storage.checkpoint import adopt
+from fewnode.storage.checkpoint import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
+from fewnode.vectors import Embedding
 
-TOGETHER = 20
-"""Tasks whose neighbourhoods are read together from a network that is not in memory."""
+DISTANCES = ("sqeuclidean", "euclidean", "cosine")
+ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
+ENGINES = ("auto", "compiled", "reference")
+FORMULATIONS = ("paper", "authors")
+MAX_LAYERS = 64
+NEEDS_TORCH = "needs torch: pip install 'fewnode[torch]'"
+
+
+class Engine(Protocol):
+    """Computes the networks of GPN, whose weights come with each call, on one graph."""
+
+    name: str
+
+    def loss_and_gradients(self, weights: Weights, batch: Batch, dropout: float, seed: int) -> Gradients:
+        """Eq. (14) for the episodes of a batch, and its derivative by each weight."""
+
+    def embed(self, weights: Weights, nodes: Ints | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """z and importance of the nodes, or of all."""
+
+    def answerer(self, batch: Batch) -> Callable[[Weights], NDArray[Any]]:
+        """Eq. (13) for the tasks of a batch, row after row, by any weights; the graph is read once."""
 
 
 class GPN(Prototypical):
     """The paper's method. The constructor only stores; `fit` learns, and what it learns ends in `_`.
 
-    encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module that takes `x, edge_index`.
-    valuator: False gives GPN-naive. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
+    encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module: a `gpn.Encoder`, or one that
+    takes `x, edge_index`. valuator: False gives GPN-naive; a torch module, or a class that makes one of the number of
+    attributes, stands in its place. dropout: a rate, or `auto` to choose one of `DROPOUTS` on validation classes.
     scaling: of the attributes: `raw`, `l2` or `tf-idf`. batch: tasks a step, which `episodes` counts; their mean loss.
     formulation: `paper`, or `authors` for GPN as their public code has it (docs/deviations.md); what else belongs to it
     are the options of `gpn-authors`. keep: the `best` weights by validation, or the `last`.
     weighted_degree: deg in Eq. (9) is the sum of the weights of a node's edges, not the number of its neighbours.
+    engine: `compiled` is NumPy on a CPU, for exactly the paper's networks; `reference` is `gpn.py` by torch, for all;
+    `auto` is the first where it is the same. Which one ran stands in the history.
     """
 
     DROPOUTS = (0.0, 0.2, 0.5)
-    FORMULATIONS = ("paper", "authors")
-    _engine: tuple[Graph, Engine] | None = None
 
     def __init__(
         self,
-        encoder: str | nn.Module = "gcn",
-        valuator: bool = True,
+        encoder: Any = "gcn",
+        valuator: Any = True,
         hidden: Sequence[int] = (32, 16),
         eps: float = 1.0,
         distance: str = "sqeuclidean",
@@ -72,8 +84,9 @@ class GPN(Prototypical):
         seed: int = 0,
         device: str = "cpu",
         weighted_degree: bool = False,
+        engine: str = "auto",
     ) -> None:
-        self.formulation, self.keep = formulation, keep
+        self.formulation, self.keep, self.engine = formulation, keep, engine
         self.weighted_degree = weighted_degree
         self.encoder, self.valuator, self.hidden, self.eps = encoder, valuator, tuple(hidden), eps
         self.distance, self.dropout, self.scaling = distance, dropout, scaling
@@ -88,117 +101,134 @@ class GPN(Prototypical):
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPN:
         return self.fit_in_steps(graph, train, valid, QUIET)
 
-    def fit_in_steps(
-        self,
-        graph: Graph,
-        train: EpisodeSampler,
-        valid: EpisodeSampler,
-        journal: Journal,
-    ) -> GPN:
+    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> GPN:
         need_attributes(graph)
         self._check()
-        pool = valid.take(VALID_TASKS)
+        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
         rates = self.DROPOUTS if isinstance(self.dropout, str) else (self.dropout,)
-        tried = {}
+        tried: dict[float, tuple[Weights, History]] = {}
         for rate in rates:
             part = journal if len(rates) == 1 else journal.within(f"dropout-{rate}")
-            tried[rate] = self._train(rate, graph, train, pool, part)
+            tried[rate] = self._train(rate, graph, train, valid, part)
         self.dropout_ = max(rates, key=lambda rate: tried[rate][1].best.accuracy)
-        self.networks_, self.history_ = tried[self.dropout_]
+        self.weights_, self.history_ = tried[self.dropout_]
         self._cache = None
         return self
 
     def _check(self) -> None:
         check_widths(self.hidden)
+        if isinstance(self.encoder, str) and self.encoder not in ENCODERS:
+            raise FewnodeError(f"unknown encoder {self.encoder!r}; known are {', '.join(ENCODERS)}")
         if not self.eps > 0:
             raise FewnodeError(f"eps is {self.eps}; an isolated node's centrality log(0 + eps) needs it above 0")
         if self.dropout != "auto" and (isinstance(self.dropout, str) or not 0 <= self.dropout < 1):
             raise FewnodeError(f"dropout is {self.dropout}, expected a rate from 0 to below 1, or auto")
         if self.batch < 1:
             raise FewnodeError(f"a batch of {self.batch} tasks: expected at least 1")
-        if self.formulation not in self.FORMULATIONS:
-            known = closest(str(self.formulation), self.FORMULATIONS)
+        if self.formulation not in FORMULATIONS:
+            known = closest(str(self.formulation), FORMULATIONS)
             raise FewnodeError(f"unknown formulation {self.formulation!r}{known}; expected paper or authors")
         if self.keep not in ("best", "last"):
             raise FewnodeError(f"keep is {self.keep!r}, expected best or last")
-        if self.formulation == "authors" and (self.encoder != "gcn" or not self.valuator or len(self.hidden) != 2):
+        if self.formulation == "authors" and (
+            self.encoder != "gcn" or self.valuator is not True or len(self.hidden) != 2
+        ):
             raise FewnodeError("the authors' formulation has a GCN of two layers and a valuator; leave out the other")
         if self.distance not in DISTANCES:
             raise FewnodeError(f"unknown distance {self.distance!r}{closest(self.distance, DISTANCES)}")
+        if self.engine not in ENGINES:
+            raise FewnodeError(f"unknown engine {self.engine!r}{closest(str(self.engine), ENGINES)}")
+        if self.engine == "compiled" and (reason := self._beyond_loops()):
+            raise FewnodeError(f"the compiled engine has not {reason}; choose the engine auto")
+
+    def _beyond_loops(self) -> str:
+        """What the compiled engine would not compute as it is asked for here; nothing if it is all there."""
+        own = not isinstance(self.encoder, str) or not isinstance(self.valuator, bool)
+        if own or self.encoder not in ENCODERS[:2] or self.formulation != "paper" or type(self).build is not GPN.build:
+            return "this encoder, valuator or formulation"
+        if len(self.hidden) != LAYERS or self.distance != "sqeuclidean" or self.device != "cpu":
+            return "other than two layers, squared distances and the device cpu"
+        equations = sys.modules.get("fewnode.gpn")
+        return "" if equations is None or equations.as_published() else "what replaced an equation of fewnode.gpn"
+
+    @property
+    def _compiles(self) -> bool:
+        return self.engine != "reference" and not self._beyond_loops()
+
+    def _engine_on(self, graph: Graph, dropout: float = 0.0) -> Engine:
+        if self.scaling != "raw":
+            graph = Graph(graph.adj, scale(graph.x, self.scaling, self.idf_))
+        degree = graph.strength if self.weighted_degree else None
+        if self._compiles:
+            fields = ReceptiveFields.of(graph)
+            fields.degree = fields.degree if degree is None else degree.astype(fields.degree.dtype)
+            return Compiled(fields, self.encoder == "gcn", self.valuator, self.eps)
+        networks = self.build(graph.n_features, dropout)
+        engine: Engine = _torch().Reference(networks, graph, self.distance, self.device, degree)
+        return engine
+
+    def _first_weights(self, n_features: int, dropout: float) -> Weights:
+        """Weights that depend on the seed alone."""
+        if self._compiles:
+            return first_weights(weight_shapes(n_features, self.hidden, self.valuator), stream(self.seed))
+        return dict(_torch().weights_of(self.build(n_features, dropout)))
+
+    def build(self, n_features: int, dropout: float) -> Any:
+        """The networks of torch, for the reference."""
+        networks = _torch()
+        with seeded(self.seed):
+            if self.formulation == "authors":
+                return networks.AuthorsNetworks(n_features, self.hidden)
+            encoder = networks.build_encoder(self.encoder, n_features, self.hidden, dropout)
+            return networks.Networks(encoder, networks.build_valuator(self.valuator, n_features, self.eps))
 
     def learner(
         self, dropout: float, graph: Graph, train: EpisodeSampler
-    ) -> tuple[Networks, Callable[[int], Gradients]]:
-        """New networks, and the loss and gradients of batch k by them: `batch` episodes, none of them twice."""
-        self.idf_ = inverse_document_frequency(graph.x) if self.scaling == "tf-idf" else None
-        networks = self.build(graph.n_features, dropout).to(self.device)
-        engine = self.engine(graph, networks)
+    ) -> tuple[Engine, Weights, Callable[[int], Gradients]]:
+        """New weights, and the loss and gradients of batch k by them: `batch` episodes, none of them twice."""
+        engine, weights = self._engine_on(graph, dropout), self._first_weights(graph.n_features, dropout)
 
         def gradients(k: int) -> Gradients:
             episodes = [train[k * self.batch + i] for i in range(self.batch)]
-            return engine.loss_and_gradients(
-                networks, TrainingBatch(episodes, self.device), dropout, stream(train.seed, k)
-            )
+            return engine.loss_and_gradients(weights, Batch.of(episodes), dropout, stream(train.seed, k))
 
-        return networks, gradients
+        return engine, weights, gradients
 
     def _train(
-        self,
-        dropout: float,
-        graph: Graph,
-        train: EpisodeSampler,
-        pool: Sequence[Episode],
-        journal: Journal,
-    ) -> tuple[Networks, History]:
-        networks, gradients = self.learner(dropout, graph, train)
-        engine, asked = self.engine(graph, networks), NumberedTasks.of([episode.task for episode in pool])
+        self, dropout: float, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal
+    ) -> tuple[Weights, History]:
+        engine, weights, gradients = self.learner(dropout, graph, train)
+        pool = Batch.of(valid.take(VALID_TASKS))
+        answer = engine.answerer(pool)
 
         def validate() -> float:
-            answers = answer_tasks(*asked.embed(engine, networks), asked.tasks, self.distance)
-            return float(score_answers(answers, pool)["accuracy"].mean())
+            right = answer(weights).argmax(axis=1) == pool.query_y
+            return float(np.mean(np.bincount(pool.task, right) / np.bincount(pool.task)))
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience, keep=self.keep)
-        return networks, meta_train(networks, gradients, validate, schedule, journal)
+        return weights, meta_train(weights, gradients, validate, schedule, journal, engine.name)
 
-    def build(self, n_features: int, dropout: float) -> Networks:
-        """Networks whose first weights depend on the seed alone."""
-        with seeded(self.seed):
-            if self.formulation == "authors":
-                return AuthorsNetworks(n_features, self.hidden)
-            encoder = build_encoder(self.encoder, n_features, self.hidden, dropout)
-            return Networks(encoder, Valuator(n_features, eps=self.eps) if self.valuator else None)
+    def embed(self, graph: Graph) -> Embedding:
+        return Embedding.of(*self._engine_on(graph).embed(self.weights_))
 
-    def engine(self, graph: Graph, networks: Networks) -> Engine:
-        """What computes the networks on this graph; made once for it."""
-        if self._engine is None or self._engine[0] is not graph:
-            plain = self.scaling == "raw" and self.device == "cpu"
-            x = None if plain else scale(graph.x, self.scaling, self.idf_)
-            degree = graph.strength if self.weighted_degree else None
-            made = engine_for(networks, graph, self.distance, x=x, degree=degree, device=self.device)
-            self._engine = (graph, made)
-        return self._engine[1]
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What `fit` learned, as named arrays."""
+        return ({} if self.idf_ is None else {"idf": self.idf_}) | self.weights_
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return self.engine(graph, self.networks_).embed(self.networks_)
-
-    def state(self) -> dict[str, Tensor]:
-        """What `fit` learned, as named tensors."""
-        idf = {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
-        return {**idf, **self.networks_.state_dict(prefix="networks.")}
-
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPN:
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> GPN:
         """Become the method that gave `state`; wrong names or shapes are refused."""
-        learned = {name.removeprefix("networks."): tensor for name, tensor in state.items() if name != "idf"}
-        self.idf_ = state["idf"].numpy() if self.scaling == "tf-idf" else None
         self._check()
-        self.networks_ = adopt(lambda: self.build(n_features, 0.0), learned).to(self.device)
+        expected = weight_shapes(n_features, self.hidden, self.valuator) if self._compiles else self._shapes(n_features)
+        need_shapes(state, expected | ({"idf": (n_features,)} if self.scaling == "tf-idf" else {}))
+        self.weights_ = {name: np.asarray(array) for name, array in state.items() if name != "idf"}
+        self.idf_ = np.asarray(state["idf"]) if self.scaling == "tf-idf" else None
+        if odd := [name for name, array in self.weights_.items() if self._compiles and array.dtype != np.float32]:
+            raise ValueError(f"tensor {odd[0]!r} is {self.weights_[odd[0]].dtype}, expected float32")
         return self
 
-
-# --- encoders by name ---------------------------------------------------------------------------------------------
-
-ENCODERS = ("gcn", "mlp", *PYG_ENCODERS)
-MAX_LAYERS = 64
+    def _shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Of the weights of torch's networks; a file that claims to need larger ones costs no memory."""
+        return dict(_torch().shapes_of(lambda: self.build(n_features, 0.0)))
 
 
 def check_widths(hidden: Sequence[int]) -> None:
@@ -207,13 +237,10 @@ def check_widths(hidden: Sequence[int]) -> None:
         raise FewnodeError(f"hidden sizes {hidden[:8]}: expected 1 to {MAX_LAYERS} of them, each at least 1")
 
 
-def build_encoder(name: str | nn.Module, n_features: int, hidden: Sequence[int], dropout: float) -> nn.Module:
-    """The paper's `gcn`, the graph-free `mlp`, PyG's `sage`, `gat`, `gin`, or a copy of a module of the user's own."""
-    if isinstance(name, nn.Module):
-        own = copy.deepcopy(name)
-        return own if isinstance(own, ModuleEncoder) else ModuleEncoder(own)
-    if name in PYG_ENCODERS:
-        return pyg_encoder(name, n_features, hidden, dropout)
-    if name not in ENCODERS:
-        raise FewnodeError(f"unknown encoder {name!r}; known are {', '.join(ENCODERS)}")
-    return Encoder(n_features, hidden, graph=name == "gcn")
+def _torch() -> Any:
+    """What GPN needs torch for: anything but the paper's networks on a CPU."""
+    try:
+        from fewnode.methods import networks
+    except ModuleNotFoundError as error:
+        raise FewnodeError(f"GPN with these options {NEEDS_TORCH}") from error
+    return networks

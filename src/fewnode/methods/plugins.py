@@ -6,14 +6,12 @@ Naming a file is consent to run it, as it is now. No file is run because another
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import sys
-from contextlib import suppress
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import FileFinder, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from fewnode.errors import FewnodeError, closest
 from fewnode.machine.files import one_line
@@ -36,22 +34,23 @@ def load_plugin(name: str) -> tuple[type, str]:
 
     At its top the file may import others of its folder. Each method has its own: they are read anew, and let go again.
     """
-    path, class_name = _file(name), name.rpartition(":")[2]
-    loader = SourceFileLoader(f"own_method.{hashlib.sha256(str(path).encode()).hexdigest()}", str(path))
-    # never a compiled file, which may be of another text
-    loader.get_code = lambda _: loader.source_to_code(path.read_bytes(), str(path))  # type: ignore[assignment,method-assign]
+    file, _, class_name = name.rpartition(":")
+    if not Path(file).is_file():
+        raise FewnodeError(f"{file}: no such file; a method of your own is named as path/to/file.py:Class")
+    path = Path(file).resolve()
+    folder = str(path.parent)
+    loader = _SourceAsItIs(f"own_method.{hashlib.sha256(str(path).encode()).hexdigest()}", str(path))
     module = sys.modules[loader.name] = module_from_spec(spec_from_loader(loader.name, loader))  # type: ignore[arg-type]
-    before = _take(path.parent)
-    if is_new := str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
-    importlib.invalidate_caches()
+    before, paths = _take(path.parent), sys.path.copy()
+    sys.path.append(folder)
+    sys.path_importer_cache[folder] = FileFinder(folder, (_SourceAsItIs, [".py"]))
     try:
         loader.exec_module(module)
     except Exception as error:
         raise FewnodeError(f"{path}: cannot be imported: {type(error).__name__}: {one_line(error)}") from error
     finally:
-        if is_new:
-            sys.path.remove(str(path.parent))
+        sys.path[:] = paths
+        sys.path_importer_cache.pop(folder, None)
         beside = _take(path.parent)
         sys.modules.update(before)
     if not isinstance(method := getattr(module, class_name, None), type):
@@ -61,12 +60,11 @@ def load_plugin(name: str) -> tuple[type, str]:
     return method, hashlib.sha256(b"\0".join(sources)).hexdigest()
 
 
-def _file(name: str) -> Path:
-    path = name.rpartition(":")[0]
-    with suppress(OSError, RuntimeError, ValueError):  # links in a circle, a NUL
-        if (file := Path(path).resolve()).is_file():
-            return file
-    raise FewnodeError(f"{path}: no such file; a method of your own is named as path/to/file.py:Class")
+class _SourceAsItIs(SourceFileLoader):
+    """Believe no compiled file: it may be of another text of the same size, written within the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _take(folder: Path) -> dict[str, ModuleType]:

@@ -17,14 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
 
+from fewnode.engine.sparse import as_tensor
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
@@ -33,17 +31,15 @@ from fewnode.recognition.labelled import WORTH
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.ridge_classifier import RidgeClassifier
 from fewnode.represent.attributes import need_differences
-from fewnode.represent.diffused_views import Made
 from fewnode.represent.kinds import LearnedRelations, kind_views
-from fewnode.represent.metric import within_class_metric
-from fewnode.represent.mixture import MixedViews
+from fewnode.represent.mixture import Made, MixedViews
 from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
-from fewnode.represent.prior import prior, prior_weights
-from fewnode.represent.projection import AS_IT_IS
+from fewnode.represent.projection import AS_IT_IS, within_class_metric
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
-from fewnode.represent.tiles import row_ranges, rows_of
-from fewnode.represent.views import RANKS, all_views
+from fewnode.represent.tiles import row_ranges
+from fewnode.represent.views import RANKS, all_views, prior, prior_weights
 from fewnode.represent.workspace import Workspace
+from fewnode.vectors import Embedding, Floats, unit_rows
 
 FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
@@ -101,10 +97,10 @@ class GPNPlus(RidgeClassifier):
             if self._gains(mixture, blocks, metric, valid.members):
                 mixture = replace(mixture, fusion=replace(mixture.fusion, metric=metric))
                 for low, high in row_ranges(graph.n):
-                    blocks["attributes"][low:high] = F.normalize(blocks["attributes"][low:high] @ metric)
+                    blocks["attributes"][low:high] = unit_rows(blocks["attributes"][low:high] @ metric)
         self.mixture_ = replace(mixture, workspace=None)
         z = mixture.joined(blocks, z)
-        self._cache = (graph, z, torch.zeros(graph.n))
+        self.remember(graph, self._as_value(z))
         del blocks
         memory.give_back()
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
@@ -117,16 +113,16 @@ class GPNPlus(RidgeClassifier):
     def _gains(
         self,
         mixture: MixedViews,
-        blocks: Mapping[str, Float[Tensor, "n d"]],
-        metric: Float[Tensor, "d d"],
+        blocks: Mapping[str, Floats],
+        metric: Floats,
         members: Sequence[Ints],
     ) -> bool:
         """Whether tasks of these classes are answered better with the metric."""
         gain = 0.0
         for tasks in practice_tasks(members, self.seed):
             nodes = np.unique(tasks.nodes)
-            before = {side: rows_of(block, nodes) for side, block in blocks.items()}
-            after = {**before, "attributes": F.normalize(before["attributes"] @ metric)}
+            before = {side: memory.taken(block, nodes) for side, block in blocks.items()}
+            after = {**before, "attributes": unit_rows(before["attributes"] @ metric)}
             own = tasks.among(nodes)
             gain += own.accuracy(mixture.joined(after)) - own.accuracy(mixture.joined(before))
         return gain > 0
@@ -177,18 +173,27 @@ class GPNPlus(RidgeClassifier):
     def _sources(self, graph: Graph) -> list[AttributeSource]:
         return attribute_sources(graph, self.rank, self.seed)
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return replace(self.mixture_, workspace=self.workspace).embed(graph), torch.zeros(graph.n)
+    def embed(self, graph: Graph) -> Embedding:
+        return self._as_value(replace(self.mixture_, workspace=self.workspace).embed(graph))
+
+    def _as_value(self, z: Floats) -> Embedding:
+        share = float(np.float32(self.mixture_.structure_share))  # as a file will have it
+        return Embedding.of(z, None, self.mixture_.attribute_width, share)
+
+    def unlinked(self, x: Attributes, width: int) -> Floats:
+        """z of nodes that have attributes and no edges, such as the description of a class; `width` is that of z."""
+        return self.mixture_.unlinked(x, width)
 
     # --- files ---
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` learned, as named tensors."""
-        modes = torch.tensor([float(self.trust_), float(self.adapts_), self.worth_])
-        return {**mixture_state(self.mixture_), "modes": modes}
+        modes = np.array([self.trust_, self.adapts_, self.worth_], np.float32)
+        return {name: as_tensor(array) for name, array in {**mixture_state(self.mixture_), "modes": modes}.items()}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
-        self.mixture_ = restored_mixture(state, n_features, self.rank, self.seed)
+        arrays = {name: tensor.numpy() for name, tensor in state.items()}
+        self.mixture_ = restored_mixture(arrays, n_features, self.rank, self.seed)
         trust, adapts, worth = state["modes"].tolist()
         if not 0 < worth <= WORTH:
             raise ValueError(f"a description counts {worth}")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, LearnedRelations, width_of
+from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, LearnedRelations, width_of
 from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
-from fewnode.represent.same_class import MOST_ODDS
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
 from fewnode.storage.checkpoint import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")
+Array = NDArray[Any]
 
 
-def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
+def mixture_state(mixture: MixedViews) -> dict[str, Array]:
     """A tensor a name. `views` has a row a view: its source (-1: structure), its diffusion and its effective rank."""
     names = [source.name for source in mixture.sources]
     views = [
@@ -30,12 +31,12 @@ def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
         for view in mixture.weight
     ]
     found = {
-        "views": torch.tensor(views, dtype=torch.int64).reshape(-1, 3),
-        "tau": torch.tensor(list(mixture.weight.values()), dtype=torch.float32),
+        "views": np.array(views, np.int64).reshape(-1, 3),
+        "tau": np.array(list(mixture.weight.values()), np.float32),
     }
     if (learned := mixture.relations).odds:
-        found["relations.odds"] = torch.tensor(learned.odds, dtype=torch.float32)
-        found["relations.chosen"] = torch.tensor([int(learned.in_structure), *learned.chosen])
+        found["relations.odds"] = np.array(learned.odds, np.float32)
+        found["relations.chosen"] = np.array([int(learned.in_structure), *learned.chosen], np.int64)
     for i, source in enumerate(mixture.sources):
         found |= {f"source.{i}.{name}": tensor for name, tensor in _source_state(source).items()}
     for (name, view), projection in mixture.projections.items():
@@ -49,24 +50,24 @@ def mixture_state(mixture: MixedViews) -> dict[str, Tensor]:
         found |= {"fusion.mean": mixture.fusion.mean, "fusion.projection": mixture.fusion.projection}
         if mixture.fusion.metric is not None:
             found["fusion.metric"] = mixture.fusion.metric
-    return {name: tensor.contiguous() for name, tensor in found.items()}
+    return {name: np.ascontiguousarray(array) for name, array in found.items()}
 
 
 def _place(view: View) -> int:
     return list(diffusions(view.source)).index(view.name)
 
 
-def _source_state(source: AttributeSource) -> dict[str, Tensor]:
+def _source_state(source: AttributeSource) -> dict[str, Array]:
     numbers = [KINDS.index(source.kind), source.start, source.stop, SCALINGS.index(source.axes.scaling)]
-    found = {
-        "columns": torch.tensor(numbers),
-        "directions": torch.from_numpy(source.axes.directions),
+    found: dict[str, Array] = {
+        "columns": np.array(numbers, np.int64),
+        "directions": source.axes.directions,
         "mean": source.mean,
     }
-    return found if source.axes.idf is None else {**found, "idf": torch.from_numpy(source.axes.idf)}
+    return found if source.axes.idf is None else {**found, "idf": source.axes.idf}
 
 
-def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, seed: int) -> MixedViews:
+def restored_mixture(state: Mapping[str, Array], n_features: int, rank: int, seed: int) -> MixedViews:
     """The mixture that `mixture_state` was given; tensors of other shapes or with other numbers are refused."""
     counted = [name for name in state if name.startswith("source.") and name.endswith(".columns")]
     numbers = [_whole(state[f"source.{i}.columns"], (4,)) for i in range(len(counted))]
@@ -77,12 +78,12 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
         if not end <= start < stop <= n_features:
             raise ValueError(f"source {i} is columns {start} to {stop} of {n_features}")
         end, part = stop, {each: state[f"source.{i}.{each}"] for each in ("directions", "mean")}
-        d = part["mean"].numel()
+        d = part["mean"].size
         shapes |= {f"source.{i}.columns": (4,), f"source.{i}.directions": (stop - start, d), f"source.{i}.mean": (d,)}
         idf = state.get(f"source.{i}.idf")
         if idf is not None:
             shapes[f"source.{i}.idf"] = (stop - start,)
-        axes = Axes(SCALINGS[scaling], part["directions"].numpy(), None if idf is None else idf.numpy())
+        axes = Axes(SCALINGS[scaling], part["directions"], idf)
         sources.append(AttributeSource(name, kinds[i], start, stop, axes, part["mean"]))
     views = _views(state["views"], [source.name for source in sources])
     shapes |= {"views": (len(views), 3), "tau": (len(views),)}
@@ -92,7 +93,7 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     projections = {}
     for i, source in enumerate(sources):
         for j, (name, diffusion) in enumerate(diffusions(source.name).items()):
-            d = width_of(diffusion, source.mean.numel())
+            d = width_of(diffusion, source.mean.size)
             if any((view.source, view.name) == (source.name, name) for view in views):
                 at = f"projection.{i}.{j}"
                 shapes |= {f"{at}.mean": (d,), f"{at}.axes": (d, d), f"{at}.variance": (d,)}
@@ -101,7 +102,7 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     if any(view.source != STRUCTURE for view in views):
         named = {source.name: source for source in sources}
         joined = sum(
-            width_of(view.diffusion, named[view.source].mean.numel()) for view in views if view.source != STRUCTURE
+            width_of(view.diffusion, named[view.source].mean.size) for view in views if view.source != STRUCTURE
         )
         kept = state["fusion.projection"].shape[-1]
         shapes |= {"fusion.mean": (joined,), "fusion.projection": (joined, kept)}
@@ -115,10 +116,10 @@ def restored_mixture(state: Mapping[str, Tensor], n_features: int, rank: int, se
     return MixedViews(tuple(sources), weight, rank, seed, relations, projections=projections, fusion=fusion)
 
 
-def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:
+def _relations(state: Mapping[str, Array]) -> LearnedRelations:
     if "relations.odds" not in state:
         return LearnedRelations()
-    odds = tuple(state["relations.odds"].flatten().tolist())
+    odds = tuple(state["relations.odds"].ravel().tolist())
     numbers = state["relations.chosen"]
     in_structure, *chosen = _whole(numbers, (1 + min(FEW_RELATIONS, len(odds)),))
     if any(not 1 / MOST_ODDS <= each <= MOST_ODDS for each in odds):
@@ -128,7 +129,7 @@ def _relations(state: Mapping[str, Tensor]) -> LearnedRelations:
     return LearnedRelations(odds, tuple(chosen), bool(in_structure))
 
 
-def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:
+def _views(rows: Array, sources: Sequence[str]) -> list[View]:
     found = []
     for source, place, rank in rows.tolist():
         name = STRUCTURE if source == -1 else sources[_index(source, len(sources))]
@@ -137,9 +138,9 @@ def _views(rows: Tensor, sources: Sequence[str]) -> list[View]:
     return found
 
 
-def _whole(numbers: Tensor, shape: tuple[int, ...]) -> list[int]:
-    if tuple(numbers.shape) != shape or numbers.dtype != torch.int64 or int(numbers.min()) < 0:
-        raise ValueError(f"numbers are {numbers.dtype} {tuple(numbers.shape)}, expected int64 {shape} from 0 on")
+def _whole(numbers: Array, shape: tuple[int, ...]) -> list[int]:
+    if numbers.shape != shape or numbers.dtype != np.int64 or int(numbers.min()) < 0:
+        raise ValueError(f"numbers are {numbers.dtype} {numbers.shape}, expected int64 {shape} from 0 on")
     return [int(number) for number in numbers.tolist()]
 
 

@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.diffused_views import Made
-from fewnode.represent.kinds_trial import KindsTrial, on_trial
-from fewnode.represent.mix import mix_weights
-from fewnode.represent.mixture import MixedViews
-from fewnode.represent.practice import PracticeTasks, labels, stacked
+from fewnode.represent.mixture import Made, MixedViews
+from fewnode.represent.practice import KindsTrial, PracticeTasks, labels, mix_weights, on_trial, stacked
 from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.views import Place, View
+from fewnode.vectors import Floats
 
 KEPT = 8
 """Views of the plain union that a mix keeps at most, the heaviest, and as many over kinds of edges."""
@@ -44,7 +39,7 @@ def weighed(
     chosen = np.ones(len(views), bool)
     if not trial.passed(views, closeness[len(practice) :], start, penalty):
         chosen = np.array([not on_trial(view) for view in views])
-    close = stacked([part[..., torch.from_numpy(chosen)] for part in closeness[: len(practice)]])
+    close = stacked([part[..., chosen] for part in closeness[: len(practice)]])
     tau = np.zeros(len(views))
     tau[chosen] = mix_weights(close, labels(practice), start[chosen], penalty)
     kept = _heaviest({view: weight for view, weight in zip(views, tau, strict=True) if weight >= 0.01 * tau.sum()})
@@ -53,7 +48,7 @@ def weighed(
 
 def _looked_at(
     every: MixedViews, graph: Graph, tasks: Sequence[PracticeTasks], made: Made
-) -> tuple[list[Float[Tensor, "t q n m"]], dict[Place, ViewProjection]]:
+) -> tuple[list[Floats], dict[Place, ViewProjection]]:
     """How close queries are to classes in each view, and how each is to be read.
 
     Views are diffused everywhere, but read for nodes of the tasks and for a sample alone.
@@ -61,13 +56,13 @@ def _looked_at(
     asked, some = np.unique(np.concatenate([each.nodes for each in tasks])), sampled(graph.n)
     nodes = np.union1d(asked, some)
     placed, rows = [each.among(asked) for each in tasks], np.searchsorted(nodes, asked)
-    found: dict[Place, list[Tensor]] = {}
+    found: dict[Place, list[Floats]] = {}
     projections: dict[Place, ViewProjection] = {}
     for place, h in every.diffused(graph, nodes, made=made):
         projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
         ranks = [view.rank for view in every.weight if (view.source, view.name) == place]
         found[place] = every.closeness(placed, projections[place], h[rows], ranks)
-    return [torch.cat([found[place][i] for place in every.places], dim=3) for i in range(len(tasks))], projections
+    return [np.concatenate([found[place][i] for place in every.places], axis=3) for i in range(len(tasks))], projections
 
 
 def _heaviest(weight: Mapping[View, float]) -> dict[View, float]:

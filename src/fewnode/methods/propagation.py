@@ -12,22 +12,23 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
 
+from fewnode.engine.sparse import as_tensor
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import score
-from fewnode.gpn import DISTANCES
 from fewnode.graph import Graph
+from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
+from fewnode.represent.projection import centred, mean_direction
+from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import need_shapes
+from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60
 """Tasks of the training and as many of the validation classes that a representation is chosen by."""
@@ -101,19 +102,19 @@ class Propagation(Prototypical):
             for diffusion, same in groupby(group, lambda c: c.diffusion):
                 h = diffusion(operators, z)
                 for choice in same:
-                    self._cache = (graph, _finish(h, choice.centre, mean_direction(h)), torch.zeros(graph.n))
-                    self.distance = choice.distance
-                    self.accuracy_[choice] = float(score(self, graph, tasks)["accuracy"].mean())
+                    rows = as_tensor(_finish(h, choice.centre, mean_direction(h)))
+                    answers = answer_tasks(rows, torch.zeros(graph.n), [each.task for each in tasks], choice.distance)
+                    self.accuracy_[choice] = float(score_answers(answers, tasks)["accuracy"].mean())
         return max(choices, key=lambda choice: self.accuracy_[choice])
 
     def _adopt(self, choice: Choice, axes: Axes) -> None:
         self.choice_, self.axes_, self.distance, self._cache = choice, axes, choice.distance, None
 
-    def _diffused(self, graph: Graph) -> Float[Tensor, "n d"]:
+    def _diffused(self, graph: Graph) -> Floats:
         return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
 
-    def _embed(self, graph: Graph) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-        return _finish(self._diffused(graph), self.choice_.centre, self.mean_), torch.zeros(graph.n)
+    def embed(self, graph: Graph) -> Embedding:
+        return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_))
 
     def state(self) -> dict[str, Tensor]:
         """What `fit` saw and chose, as named tensors."""
@@ -127,7 +128,7 @@ class Propagation(Prototypical):
         ]
         idf = {} if self.axes_.idf is None else {"idf": torch.from_numpy(self.axes_.idf)}
         directions = torch.from_numpy(self.axes_.directions)
-        return {**idf, "directions": directions, "mean": self.mean_, "choice": torch.tensor(numbers)}
+        return {**idf, "directions": directions, "mean": torch.from_numpy(self.mean_), "choice": torch.tensor(numbers)}
 
     def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Propagation:
         d = state["mean"].numel()
@@ -141,9 +142,9 @@ class Propagation(Prototypical):
         )
         idf = state["idf"].numpy() if "idf" in choice.scaling else None
         self._adopt(choice, Axes(choice.scaling, state["directions"].numpy(), idf).checked(n_features))
-        self.mean_ = state["mean"]
+        self.mean_ = state["mean"].numpy()
         return self
 
 
-def _finish(h: Float[Tensor, "n d"], centre: bool, mean: Float[Tensor, " d"]) -> Float[Tensor, "n d"]:
-    return centred(h, mean) if centre else F.normalize(h)
+def _finish(h: Floats, centre: bool, mean: Floats) -> Floats:
+    return centred(h, mean) if centre else unit_rows(h)

@@ -18,12 +18,12 @@ import torch
 
 import fewnode
 from fewnode.dataset import Dataset
-from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.machine.files import cache_directory
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.storage.io import read_record, write_record
+from fewnode.vectors import as_arrays, from_arrays
 
 KIND = "embedding"
 MAX_CACHE_BYTES = 10 << 30
@@ -33,10 +33,9 @@ MAX_CACHE_BYTES = 10 << 30
 def keep(model: Estimator, data: Dataset) -> None:
     """Write the embedding if it is worth it. Without room for it the next process takes as long as this one did."""
     if _is_worth_it(model):
-        z, importance = model.embedded(data.graph)
+        embedding = model.embedded(data.graph)
         with suppress(OSError, FewnodeError):
-            arrays = {"z": z.contiguous().numpy(), "importance": importance.contiguous().numpy()}
-            write_record(_place(model, data), KIND, {}, arrays)
+            write_record(_place(model, data), KIND, {}, as_arrays(embedding))
             shrink(_place(model, data).parent)
 
 
@@ -46,16 +45,11 @@ def recall(model: Estimator, data: Dataset) -> bool:
         return False
     try:
         place = _place(model, data)
-        arrays = read_record(place, KIND)[1]
-        z, importance = arrays["z"], arrays["importance"]
+        embedding = from_arrays(read_record(place, KIND)[1], data.graph.n)
         os.utime(place)
-    except (FewnodeError, OSError, KeyError):
+    except (FewnodeError, OSError, KeyError, ValueError):
         return False
-    if z.ndim != 2 or z.shape[0] != data.graph.n or importance.shape != z.shape[:1]:
-        return False
-    if z.dtype != np.float32 or importance.dtype != np.float32:
-        return False
-    model.remember(data.graph, as_tensor(z), as_tensor(importance))
+    model.remember(data.graph, embedding)
     return True
 
 
@@ -73,7 +67,7 @@ def fingerprint(model: Estimator, data: Dataset) -> str:
     digest = hashlib.sha256(f"{json.dumps(made_with, sort_keys=True, default=str)} {data.sha256}".encode())
     for name, tensor in sorted(model.method_.state().items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        digest.update(tensor.contiguous().numpy().tobytes())
+        digest.update(np.asarray(tensor).tobytes())
     return digest.hexdigest()
 
 

@@ -22,7 +22,7 @@ from fewnode.graph import Ints
 from fewnode.model.recogniser import DIGITS, NONE, Recogniser
 from fewnode.nodes import Nodes
 from fewnode.recognition.evidence import remaining
-from fewnode.recognition.membership import surveyed
+from fewnode.vectors import SAMPLE, drawn
 
 SEPARATOR = "|"
 """Between the classes of a node in a table of predictions."""
@@ -116,7 +116,8 @@ class IndependentClasses:
             share = counts / np.unique(given.support).size
             return [float(part) for part in share.clip(0.01, 0.95)]
         method, prepared = self.recogniser.telling()
-        graph, model, some = self.recogniser.graph, method.membership, surveyed(self._population)
+        graph, model = self.recogniser.graph, method.membership
+        some = self._population[drawn(self._population.size, SAMPLE)]
         if model is None or not some.size:
             return [0.5] * self.n_way
         near, crowd = method.nearness_in_parts(graph, prepared, some), method.crowd(graph, some)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.model.recogniser import NONE
 from fewnode.predict.prediction_tables import Answers
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,8 +71,8 @@ def _map(found: Answers) -> Figure:
     if found.embedding is None:
         raise FewnodeError("there is no map: the method has no embedding of nodes, or these are a part of the answer")
     figure, axes = _axes("nodes by their embedding")
-    z, label = torch.from_numpy(found.embedding()), np.array(found.labels)
-    xy = Plane.of(z).place(z).numpy()
+    z, label = found.embedding(), np.array(found.labels)
+    xy = Plane.of(z).place(z)
     others = np.flatnonzero(label == NONE)
     others = others[:: max(1, len(others) // MOST)]
     axes.scatter(*xy[others].T, s=4, color=OTHERS, label=NONE, rasterized=True)

@@ -20,9 +20,9 @@ from torch.nn import functional as F
 
 from fewnode.gpn import closeness
 from fewnode.graph import Ints
-from fewnode.recognition.membership import drawn
 from fewnode.recognition.nearness import RESIDENT, nearness
 from fewnode.recognition.prepared import PreparedSupport
+from fewnode.vectors import drawn
 
 VARIANCE = 4.0
 """Of each entry of w, before an answer is known."""

@@ -5,19 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-from fewnode.graph import Ints
-from fewnode.recognition.nearness import nearness, split_rows
-from fewnode.represent.tiles import rows_of
-
-LANDMARKS, CLOSE = 500, 10
-"""Nodes of the graph that tell how crowded it is around a node: the tenth nearest of them is."""
-SURVEYED = 5_000
-"""How many nodes of a network tell what share of it is in the given classes."""
 
 
 @dataclass(frozen=True)
@@ -103,27 +93,3 @@ def _share_of_members(
         member = (rather * torch.sigmoid(odds + torch.logit(share))).sum(dim=-1, keepdim=True)
         share = (member + imagined * expected) / (odds.shape[-1] + imagined)
     return share
-
-
-def surveyed(nodes: Ints) -> Ints:
-    """Some of these nodes, always the same, that tell what share of them is in a class."""
-    return nodes[drawn(nodes.size, SURVEYED)]
-
-
-def landmarks(z: Float[Tensor, "n d"]) -> Float[Tensor, "k d"]:
-    """Some nodes, always the same, that tell how crowded it is anywhere."""
-    return rows_of(z, drawn(z.shape[0], LANDMARKS))
-
-
-def drawn(n: int, count: int) -> Ints:
-    """So many of n places at random. With some more places most of them are the same: answers do not jump."""
-    if n <= count:
-        return np.arange(n)
-    return np.sort(np.argpartition(np.random.default_rng(0).random(n), count)[:count])
-
-
-def crowding(z: Float[Tensor, "q d"], some: Float[Tensor, "k d"]) -> Float[Tensor, " q"]:
-    """How close nodes lie around each query node: how near the `CLOSE`th nearest of the landmarks is."""
-    close = min(CLOSE, some.shape[0])
-    parts = [nearness(part, some, "cosine") for part in split_rows(z, max(some.shape))]
-    return torch.cat([near.topk(close, dim=1).values[:, -1] for near in parts])

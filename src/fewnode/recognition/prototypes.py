@@ -19,7 +19,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.method import Probabilities
 from fewnode.recognition.calibration import LeftOut
 from fewnode.recognition.embedded import EmbeddedNodes
-from fewnode.recognition.membership import MembershipModel, surveyed
+from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.nearness import nearness, split_rows
 from fewnode.recognition.prepared import PreparedSupport
 from fewnode.recognition.task_batches import answer_tasks
@@ -157,10 +157,9 @@ class Prototypical(EmbeddedNodes):
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         if self.of_all is not None:
             return self.of_all[0].share_of_members(self.of_all[1], prepared)
-        some = surveyed(np.arange(graph.n))
-        return self.knows().share(
-            self.nearness_in_parts(graph, prepared, some), prepared.shots, self.crowd_of_survey(graph, some)
-        )
+        survey = self.embedded(graph).survey
+        crowd = torch.from_numpy(survey.sample_crowding) if self.kept else None
+        return self.knows().share(self.nearness_in_parts(graph, prepared, survey.sample), prepared.shots, crowd)
 
     def nearness_in_parts(self, graph: Graph, prepared: PreparedSupport, nodes: Ints) -> Float[Tensor, "q n"]:
         """`nearness` of nodes whose vectors may have to be read from a disk."""

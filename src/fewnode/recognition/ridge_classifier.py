@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewnode.episodes import Described, Task
-from fewnode.graph import Graph, Ints, is_sparse
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.method import Probabilities
 from fewnode.recognition.calibration import LeftOut
 from fewnode.recognition.labelled import LabelledRows, echoed
@@ -21,6 +22,7 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.represent.mixture import MixedViews
+from fewnode.vectors import Floats
 
 ECHOES = 1000
 """Descriptions whose z is remembered."""
@@ -77,8 +79,12 @@ class RidgeClassifier(Prototypical):
         keys = [b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,))) for x in rows]
         for key, x in zip(keys, rows, strict=True):
             if key not in known:
-                known[key] = echoed(self.mixture_.unlinked(x, z.shape[1]), z)
+                known[key] = echoed(torch.from_numpy(self.unlinked(x, z.shape[1])), z)
         return torch.cat([known[key] for key in keys])
+
+    @abstractmethod
+    def unlinked(self, x: Attributes, width: int) -> Floats:
+        """z of nodes that have attributes and no edges, such as the description of a class; `width` is that of z."""
 
     def stands_for(self, graph: Graph, task: Task) -> Float[Tensor, "k d"]:
         return self._labelled(graph, task).z

@@ -11,16 +11,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.engine import loops
 from fewnode.engine.rows import add_shares
 from fewnode.engine.sparse import CSR, inverse_root, normalised
 from fewnode.graph import Graph, Ints
-from fewnode.represent.tiles import Tile, tile_ranges
+from fewnode.represent.tiles import tile_ranges
+from fewnode.vectors import Floats
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -47,11 +45,11 @@ class Diffusion(NamedTuple):
         stay, back = 1 - self.teleport, self.teleport
         return [back * stay**k for k in range(self.steps)] + [stay**self.steps]
 
-    def __call__(self, operators: Operators, z: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        array, out = z.numpy(), np.empty(z.shape, np.float32)
-        for low, high in tile_ranges(*array.shape):
-            out[:, low:high] = diffused(operators, np.ascontiguousarray(array[:, low:high]), {"": self})[""]
-        return torch.from_numpy(out)
+    def __call__(self, operators: Operators, z: Floats) -> Floats:
+        out = np.empty_like(z)
+        for low, high in tile_ranges(*z.shape):
+            out[:, low:high] = diffused(operators, np.ascontiguousarray(z[:, low:high]), {"": self})[""]
+        return out
 
     def __str__(self) -> str:
         kind = "walk" if self.walk else "pagerank" if self.teleport else "steps"
@@ -67,7 +65,7 @@ class Operator(Protocol):
     before: NDArray[np.float32] | None
     """The diagonal of B; None if it is all ones."""
 
-    def into(self, h: Tile, out: Tile) -> None:
+    def into(self, h: Floats, out: Floats) -> None:
         """out = N h."""
 
 
@@ -77,9 +75,9 @@ class SparseOperator:
     before: NDArray[np.float32] | None = None
 
     def __init__(self, matrix: sp.csr_array) -> None:
-        self.matrix = CSR.of(matrix, torch.float32)
+        self.matrix = CSR.of(matrix.astype(np.float32, copy=False))
 
-    def into(self, h: Tile, out: Tile) -> None:
+    def into(self, h: Floats, out: Floats) -> None:
         self.matrix.multiply_into(h, out)
 
 
@@ -95,7 +93,7 @@ class NeighbourSum:
         self.factor = (1 / np.maximum(count, 1)).astype(np.float32)
         self.before = inverse_root(graph.degree) if closed else None
 
-    def into(self, h: Tile, out: Tile) -> None:
+    def into(self, h: Floats, out: Floats) -> None:
         loops.add_neighbours(self.adj.indptr, self.adj.indices, self.factor, self.closed, h, out)
 
 
@@ -139,8 +137,8 @@ def random_walk(graph: Graph) -> sp.csr_array:
 
 
 def diffused(
-    operators: Operators, tile: Tile, wanted: Mapping[Key, Diffusion], rows: Ints | None = None
-) -> dict[Key, Tile]:
+    operators: Operators, tile: Floats, wanted: Mapping[Key, Diffusion], rows: Ints | None = None
+) -> dict[Key, Floats]:
     """Several diffusions of the same columns: of all rows, or of some.
 
     Those over the same matrix share its powers: h = Σ_k c_k M^k z, so that near and far cost no more than far alone.
@@ -154,7 +152,9 @@ def diffused(
     return {key: found[key] for key in wanted}
 
 
-def _along(matrices: list[Operator], tile: Tile, wanted: Mapping[Key, Diffusion], rows: Ints | None) -> dict[Key, Tile]:
+def _along(
+    matrices: list[Operator], tile: Floats, wanted: Mapping[Key, Diffusion], rows: Ints | None
+) -> dict[Key, Floats]:
     before = matrices[0].before if len(matrices) == 1 else None
     shares = np.zeros((max(diffusion.steps for diffusion in wanted.values()) + 1, len(wanted)), np.float32)
     for place, diffusion in enumerate(wanted.values()):
@@ -175,7 +175,7 @@ def _along(matrices: list[Operator], tile: Tile, wanted: Mapping[Key, Diffusion]
     return dict(zip(wanted, found, strict=True))
 
 
-def _product(matrix: Operator, h: Tile, out: Tile, alone: bool) -> Tile:
+def _product(matrix: Operator, h: Floats, out: Floats, alone: bool) -> Floats:
     """N h where powers of one matrix are taken, else M h."""
     if alone or matrix.before is None:
         matrix.into(h, out)

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR
@@ -18,7 +15,7 @@ from fewnode.graph import Attributes, is_sparse
 from fewnode.machine import memory
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges, tile_ranges
-from fewnode.train import seeded
+from fewnode.vectors import Floats
 
 ROUNDS, EXTRA = 2, 16
 """Of the iteration, and columns beside those that are wanted."""
@@ -36,11 +33,11 @@ class Axes:
     """Attributes as coordinates: how they are scaled, and the directions they are read along."""
 
     scaling: str
-    directions: NDArray[np.float32]
-    idf: NDArray[np.float32] | None = None
+    directions: Floats
+    idf: Floats | None = None
 
     @classmethod
-    def of(cls, x: Attributes, scaling: str, rank: int, seed: int, weight: NDArray[np.float32] | None = None) -> Axes:
+    def of(cls, x: Attributes, scaling: str, rank: int, seed: int, weight: Floats | None = None) -> Axes:
         """`weight` of each attribute in place of its idf."""
         idf = weight if weight is not None or "idf" not in scaling else inverse_document_frequency(x)
         if x.shape[1] <= rank:
@@ -53,14 +50,14 @@ class Axes:
             raise ValueError(f"directions are {self.directions.shape} for {n_features} attributes")
         return self
 
-    def read(self, x: Attributes) -> Float[Tensor, "n d"]:
+    def read(self, x: Attributes) -> Floats:
         found = np.empty((x.shape[0], self.directions.shape[1]), np.float32)
         for low, high in row_ranges(x.shape[0]):
             found[low:high] = _product(scale(x[low:high], self.scaling, self.idf), self.directions)
-        return torch.from_numpy(found)
+        return found
 
 
-def _held(x: Attributes, scaling: str, idf: NDArray[np.float32] | None) -> Blocks:
+def _held(x: Attributes, scaling: str, idf: Floats | None) -> Blocks:
     """Scaled rows, block by block; the blocks stay in memory if they are small."""
 
     def blocks() -> Iterator[Attributes]:
@@ -73,29 +70,39 @@ def _held(x: Attributes, scaling: str, idf: NDArray[np.float32] | None) -> Block
     return lambda: iter(kept)
 
 
-def _directions(blocks: Blocks, d: int, rank: int, seed: int, dense: bool) -> NDArray[np.float32]:
+def _directions(blocks: Blocks, d: int, rank: int, seed: int, dense: bool) -> Floats:
     """The leading right singular vectors (d x rank) of the blocks of rows, one below the other."""
     if dense and d <= EXACT:
         total = np.zeros((d, d))
         for x in blocks():
             total += x.T @ x
-        _, vectors = torch.linalg.eigh(torch.from_numpy(total))
-        exact: NDArray[np.float32] = vectors[:, -rank:].flip(1).float().contiguous().numpy()
-        return exact
-    with seeded(seed):
-        q = torch.randn(d, min(rank + EXTRA, d))
+        return _leading(total, rank)
+    q = normal_numbers((d, min(rank + EXTRA, d)), seed)
     for _ in range(ROUNDS):
-        q = torch.linalg.qr(torch.from_numpy(_twice(blocks, q.numpy())))[0]
-    gram = torch.zeros(q.shape[1], q.shape[1], dtype=torch.float64)
+        q = np.linalg.qr(_twice(blocks, q))[0]
+    gram = np.zeros((q.shape[1], q.shape[1]))
     for x in blocks():
-        b = torch.from_numpy(_product(x, q.numpy()))
+        b = _product(x, q)
         gram += b.T @ b
-    values, vectors = torch.linalg.eigh(gram)
-    directions: NDArray[np.float32] = (q @ vectors[:, values.argsort(descending=True)[:rank]].float()).numpy()
-    return directions
+    return q @ _leading(gram, rank)
 
 
-def _twice(blocks: Blocks, q: NDArray[np.float32]) -> NDArray[np.float32]:
+def normal_numbers(shape: tuple[int, int], seed: int) -> Floats:
+    """Standard normal numbers by the method of Box and Muller, from a stream that no version of NumPy will change."""
+    count, state = shape[0] * shape[1], np.random.SeedSequence((seed,)).generate_state(1, np.uint64)[0] >> np.uint64(1)
+    stream = np.random.RandomState(int(state) & 0xFFFFFFFF)
+    drawn = stream.randint(0, 1 << 32, -(-count // 16) * 16, np.uint32) & 0xFFFFFF
+    first, second = (drawn.astype(np.float32) / np.float32(1 << 24)).reshape(-1, 2, 8).swapaxes(0, 1)
+    radius, angle = np.sqrt(-2 * np.log(1 - first)), np.float32(2 * np.pi) * second
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count].reshape(shape)
+
+
+def _leading(gram: NDArray[np.float64], rank: int) -> Floats:
+    """Eigenvectors of the largest eigenvalues, that of the largest first."""
+    return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1][:, :rank], np.float32)
+
+
+def _twice(blocks: Blocks, q: Floats) -> Floats:
     """Xᵀ X q, without a transposed X and without all of X q."""
     q = np.ascontiguousarray(q)
     ranges = tile_ranges(q.shape[0], q.shape[1])
@@ -110,11 +117,11 @@ def _twice(blocks: Blocks, q: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.concatenate(sums, axis=1)
 
 
-def _product(x: Attributes, dense: NDArray[np.float32]) -> NDArray[np.float32]:
+def _product(x: Attributes, dense: Floats) -> Floats:
     if not is_sparse(x):
         return x @ dense
     out = np.empty((x.shape[0], dense.shape[1]), np.float32)
-    CSR.of(x, torch.float32).multiply_into(np.ascontiguousarray(dense), out)
+    CSR.of(x.astype(np.float32, copy=False)).multiply_into(np.ascontiguousarray(dense), out)
     return out
 
 
@@ -134,7 +141,7 @@ def leading_rows(
     Tile by tile: beside the matrix there are two numbers a node and column in memory. The transpose of a matrix that is
     not `symmetric` is never made.
     """
-    m, n = CSR.of(matrix, torch.float32), matrix.shape[0]
+    m, n = CSR.of(matrix.astype(np.float32, copy=False)), matrix.shape[0]
     q = TiledMatrix.empty(n, min(rank + EXTRA, n), room)
     _fill_random(q, seed)
     for _ in range(rounds):
@@ -145,8 +152,7 @@ def leading_rows(
     for tile in q.tiles:
         before = tile.copy()
         m.multiply_into(before, tile)
-    _, vectors = torch.linalg.eigh(_gram(q))
-    by = vectors.flip(1)[:, :rank].float().contiguous()
+    by = _leading(_gram(q), rank)
     return TiledMatrix.made(n, by.shape[1], lambda low, high: q[low:high] @ by, room)
 
 
@@ -159,7 +165,7 @@ def _fill_random(q: TiledMatrix, seed: int) -> None:
             column += 1
 
 
-def _forth_and_back(m: CSR, tile: NDArray[np.float32], symmetric: bool) -> None:
+def _forth_and_back(m: CSR, tile: Floats, symmetric: bool) -> None:
     """tile = Mᵀ M tile."""
     forth = np.empty_like(tile)
     m.multiply_into(tile, forth)
@@ -170,18 +176,18 @@ def _forth_and_back(m: CSR, tile: NDArray[np.float32], symmetric: bool) -> None:
         loops.add_transposed(*m.arrays, forth, tile)
 
 
-def _gram(y: TiledMatrix) -> Float[Tensor, "d d"]:
-    total = torch.zeros(y.width, y.width, dtype=torch.float64)
+def _gram(y: TiledMatrix) -> NDArray[np.float64]:
+    total = np.zeros((y.width, y.width))
     for low, high in row_ranges(y.n):
-        part = y[low:high].double()
+        part = y[low:high].astype(np.float64)
         total += part.T @ part
     return total
 
 
 def _orthonormalise(y: TiledMatrix) -> None:
     """Columns that span the same, of length 1 and at right angles; zeros for directions that are not there."""
-    values, vectors = torch.linalg.eigh(_gram(y))
+    values, vectors = np.linalg.eigh(_gram(y))
     there = values > NEGLIGIBLE * values[-1:]
-    by = (vectors * torch.where(there, values.clamp(min=1e-300) ** -0.5, 0.0)).float().contiguous()
+    by = (vectors * np.where(there, np.maximum(values, 1e-300) ** -0.5, 0.0)).astype(np.float32)
     for low, high in row_ranges(y.n):
         y.put(low, y[low:high] @ by)

@@ -91,7 +91,7 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
     handful of rows.
     """
     adj = normalised(graph, np.float32)
-    return unit_rows(leading_rows(adj, RANK, seed, not graph.directed, ROUNDS).whole().numpy())
+    return unit_rows(leading_rows(adj, RANK, seed, not graph.directed, ROUNDS).whole())
 
 
 def walk_features(graph: Graph, seed: int) -> Attributes:

@@ -11,16 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from fewnode.adjacency import Relation, total
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.represent.diffusion import Diffusion, Operators, random_walk
-from fewnode.represent.same_class import meetings, same_class_odds
+from fewnode.vectors import Floats
 
 NARROW = 64
 """Directions of a source that these views are read along."""
@@ -184,11 +181,39 @@ def width_of(diffusion: Diffusion, width: int) -> int:
     return min(width, NARROW) if is_narrow(diffusion) else width
 
 
-def narrowed(z: Float[Tensor, "n d"], diffusion: Diffusion) -> Float[Tensor, "n d"]:
+def narrowed(z: Floats, diffusion: Diffusion) -> Floats:
     """What a view is made from: all directions, or the leading ones where it is one beside the plain ones."""
-    return z[:, : width_of(diffusion, z.shape[1])].contiguous()
+    return np.ascontiguousarray(z[:, : width_of(diffusion, z.shape[1])])
 
 
-def without_edges(h: Float[Tensor, "k d"], diffusion: Diffusion) -> Float[Tensor, "k d"]:
+def without_edges(h: Floats, diffusion: Diffusion) -> Floats:
     """What a diffusion makes of nodes that have no edge."""
-    return torch.zeros_like(h) if set(diffusion.matrices) & set(LOOPLESS) else h
+    return np.zeros_like(h) if set(diffusion.matrices) & set(LOOPLESS) else h
+
+
+MOST_ODDS, IMAGINED = 100.0, 10.0
+"""Odds are between this and its inverse; and so many edges are imagined that join two of one class by chance."""
+
+
+def meetings(adj: sp.csr_array, members: Sequence[Ints]) -> tuple[int, int]:
+    """How many arcs join two of one class, and two of any known classes."""
+    y = np.full(adj.shape[0], -1)
+    for c, nodes in enumerate(members):
+        y[nodes] = c
+    one, other = np.repeat(y, np.diff(adj.indptr)), y[adj.indices]
+    known = (one >= 0) & (other >= 0)
+    return int(((one == other) & known).sum()), int(known.sum())
+
+
+def same_class_odds(same: int, known: int, members: Sequence[Ints]) -> float:
+    """Capped; 1 if unknown."""
+    chance = _chance(members)
+    share = (same + IMAGINED * chance) / (known + IMAGINED)
+    odds = share / (1 - min(share, 0.999)) / (chance / (1 - chance))
+    return float(np.float32(np.clip(odds, 1 / MOST_ODDS, MOST_ODDS)))
+
+
+def _chance(members: Sequence[Ints]) -> float:
+    """How often two known nodes are of one class."""
+    sizes = np.array([nodes.size for nodes in members], np.float64)
+    return float(np.clip(((sizes / max(1, sizes.sum())) ** 2).sum(), 1e-6, 0.5))

@@ -9,57 +9,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
-from fewnode.engine.sparse import as_tensor
+from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.diffused_views import DiffusedViews, Made
-from fewnode.represent.kinds import narrowed, width_of, without_edges
+from fewnode.represent.diffusion import Diffusion, Operators, diffused
+from fewnode.represent.kinds import (
+    KIND_VIEWS,
+    NARROW,
+    NOTHING_LEARNED,
+    LearnedRelations,
+    is_narrow,
+    kind_views,
+    narrowed,
+    operators_of,
+    width_of,
+    without_edges,
+)
 from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewFusion, ViewProjection, sampled
-from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.tiles import IN_MEMORY, TiledMatrix, row_ranges
-from fewnode.represent.views import Place, diffusions
+from fewnode.represent.projection import ViewFusion, ViewProjection, centred, mean_direction, sampled
+from fewnode.represent.sources import STRUCTURE, AttributeSource
+from fewnode.represent.structure import structure
+from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges
+from fewnode.represent.views import Place, View, diffusions
+from fewnode.represent.workspace import Workspace
+from fewnode.vectors import Floats, unit_rows
 
 LARGE = 1 << 16
 """Rows that may need more room than memory has."""
+Made: TypeAlias = dict[str | Place, TiledMatrix]
+"""Sources by name, and views of all nodes."""
 
 
 @dataclass(frozen=True, eq=False)
-class MixedViews(DiffusedViews):
-    """Views that count, and how each is read."""
+class MixedViews:
+    """Which views there are, each with its weight; what they are made from; and how each is read."""
 
+    sources: tuple[AttributeSource, ...]
+    weight: Mapping[View, float]
+    rank: int = 256
+    seed: int = 0
+    relations: LearnedRelations = NOTHING_LEARNED
+    workspace: Workspace | None = None
+    """Files for what is larger than memory."""
     projections: Mapping[Place, ViewProjection] = field(default_factory=dict)
     """Of views of attributes, by source and name."""
     fusion: ViewFusion | None = None
 
-    # --- learning ---
+    @property
+    def room(self) -> Room:
+        return IN_MEMORY if self.workspace is None else self.workspace
 
-    def learned(
-        self, graph: Graph, made: Made | None = None
-    ) -> tuple[MixedViews, dict[str, Float[Tensor, "n d"]], Float[Tensor, "n e"]]:
-        """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
-        some, width = sampled(graph.n), {side: self._width(side, graph.n) for side in self.sides}
-        z = as_tensor((self.room if graph.n >= LARGE else IN_MEMORY).empty((graph.n, sum(width.values()))))
-        blocks = dict(zip(width, z.split(list(width.values()), dim=1), strict=True))
-        mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
-        for each in made.keys() - {*self.diffused_sources, *self.places}:
-            del made[each]
-        for side in reversed(self.sides):  # first what is there already
-            views = dict(self._diffused_side(graph, side, made))
-            known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
-            fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
-            memory.give_back()
-            self._fuse(views, known, fusion, blocks[side])
-            views.clear()  # before those of the next side are made
-            if side != STRUCTURE:
-                mixture = replace(mixture, projections=known, fusion=fusion)
-        return mixture, blocks, z
+    @property
+    def places(self) -> list[Place]:
+        """The views that have a weight, whatever the rank."""
+        return list(dict.fromkeys((view.source, view.name) for view in self.weight))
+
+    @property
+    def diffused_sources(self) -> list[str]:
+        """Those that a view with a weight is of."""
+        return list(dict.fromkeys(view.source for view in self.weight))
 
     @property
     def sides(self) -> list[str]:
@@ -70,70 +82,145 @@ class MixedViews(DiffusedViews):
         return [each for each in self.diffused_sources if _side(each) == side]
 
     @property
-    def places(self) -> list[Place]:
-        """The views that have a weight, whatever the rank."""
-        return list(dict.fromkeys((view.source, view.name) for view in self.weight))
+    def structure_rank(self) -> int:
+        """Directions of the structure: more if there is nothing else, and it is worth more time then."""
+        return self.rank // 4 if self.sources else self.rank
 
-    def _diffused_side(self, graph: Graph, side: str, made: Made | None = None) -> Iterator[tuple[Place, TiledMatrix]]:
-        return self.diffused(graph, None, self.sources_of(side), made)
+    @property
+    def structure_share(self) -> float:
+        """The share that the structure has in a product of two nodes."""
+        own = sum(tau for view, tau in self.weight.items() if view.source == STRUCTURE)
+        return own / sum(self.weight.values())
+
+    @property
+    def attribute_width(self) -> int:
+        """How many of the first columns of z are what the attributes say."""
+        return 0 if self.fusion is None else self.fusion.projection.shape[1]
+
+    # --- sources, diffused ---
+
+    def source(self, graph: Graph, name: str) -> TiledMatrix:
+        """What is diffused: unit rows, from their mean."""
+        if self.workspace is not None:
+            return self.workspace.source(name, lambda: self._made(graph, name))
+        return self._made(graph, name)
+
+    def _made(self, graph: Graph, name: str) -> TiledMatrix:
+        if name != STRUCTURE:
+            return self._named(name).tiles(graph.x, self.room)
+        read = self.relations.structure(graph)
+        z = structure(read, self.structure_rank, self.seed, thorough=not self.sources, room=self.room)
+        mean = mean_direction(z[sampled(graph.n)])
+        for low, high in row_ranges(graph.n):
+            z.put(low, centred(z[low:high], mean))
+        return z
+
+    def _named(self, name: str) -> AttributeSource:
+        return next(source for source in self.sources if source.name == name)
+
+    def diffused(
+        self,
+        graph: Graph,
+        nodes: Ints | None = None,
+        sources: Sequence[str] | None = None,
+        made: Made | None = None,
+    ) -> Iterator[tuple[Place, TiledMatrix]]:
+        """The views that have a weight, one source after the other: of all nodes, or of some.
+
+        What is there in `made` is not made again. It is kept there until views of all nodes are asked for.
+        """
+        made = {} if made is None else made
+        wanted = {(view.source, view.name): view.diffusion for view in self.weight}
+        operators = operators_of(graph, self.relations)
+        if missing := [name for _, name in wanted if name in KIND_VIEWS and name not in kind_views(graph)]:
+            raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
+        for source in self.diffused_sources if sources is None else sources:
+            own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
+            memory.give_back()  # what the last source took
+            if source not in made and (nodes is not None or own.keys() - made.keys()):
+                made[source] = self.source(graph, source)
+            if self.workspace is not None:
+                z = made.pop(source) if nodes is None else made[source]
+                yield from self.workspace.diffused(source, z, own, self.relations, nodes).items()
+            elif nodes is None:
+                yield from _of_all(operators, source, own, made)
+            else:
+                yield from _of_some(operators, source, own, nodes, made)
+
+    # --- learning ---
+
+    def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Floats], Floats]:
+        """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
+        some, width = sampled(graph.n), {side: self._width(side, graph.n) for side in self.sides}
+        z = (self.room if graph.n >= LARGE else IN_MEMORY).empty((graph.n, sum(width.values())))
+        blocks = dict(zip(width, np.split(z, np.cumsum(list(width.values()))[:-1], axis=1), strict=True))
+        mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
+        for each in made.keys() - {*self.diffused_sources, *self.places}:
+            del made[each]
+        for side in reversed(self.sides):  # first what is there already
+            views = dict(self.diffused(graph, None, self.sources_of(side), made))
+            known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
+            fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
+            memory.give_back()
+            self._fuse(views, known, fusion, blocks[side])
+            views.clear()  # before those of the next side are made
+            if side != STRUCTURE:
+                mixture = replace(mixture, projections=known, fusion=fusion)
+        return mixture, blocks, z
+
+    def _width(self, side: str, n: int) -> int:
+        """Columns that what a side says has in z."""
+        width = {source.name: source.mean.size for source in self.sources} | {STRUCTURE: min(self.structure_rank, n)}
+        own = [view for view in self.weight if _side(view.source) == side]
+        return min(self.rank, sum(width_of(each.diffusion, width[each.source]) for each in own))
 
     # --- reading ---
 
     def closeness(
-        self,
-        tasks: Sequence[PracticeTasks],
-        projection: ViewProjection,
-        h: Float[Tensor, "k d"],
-        ranks: Sequence[int],
-    ) -> list[Float[Tensor, "t q n r"]]:
+        self, tasks: Sequence[PracticeTasks], projection: ViewProjection, h: Floats, ranks: Sequence[int]
+    ) -> list[Floats]:
         """How close the queries of tasks are to their classes in a view, at each of these ranks."""
-        along, square = projection.along(h), torch.stack([projection.stretch(rank) for rank in ranks]).square()
-        length = (along.square() @ square.T).sqrt().clamp(min=1e-12)
+        along, square = projection.along(h), np.square(np.stack([projection.stretch(rank) for rank in ranks]))
+        length = np.maximum(np.sqrt(np.square(along) @ square.T), 1e-12)
         return [each.closeness_along(along, square, length) for each in tasks]
 
-    def _read(self, place: Place, projection: ViewProjection, h: Float[Tensor, "k d"]) -> list[Float[Tensor, "k d"]]:
+    def _read(self, place: Place, projection: ViewProjection, h: Floats) -> list[Floats]:
         """A view at each of its effective ranks, by the root of the weight: products are then weighted cosines."""
         own = {view.rank: tau for view, tau in self.weight.items() if (view.source, view.name) == place}
-        return [z.mul_(tau**0.5) for tau, z in zip(own.values(), projection.read_all(h, list(own)), strict=True)]
+        views = projection.read_all(h, list(own))
+        for tau, z in zip(own.values(), views, strict=True):
+            z *= tau**0.5
+        return views
 
     def side_by_side(
-        self,
-        views: Mapping[Place, TiledMatrix],
-        projections: Mapping[Place, ViewProjection],
-        rows: slice | Ints,
-    ) -> list[Float[Tensor, "k _"]]:
+        self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], rows: slice | Ints
+    ) -> list[Floats]:
         """Rows of all views of a side."""
         return [z for place, h in views.items() for z in self._read(place, projections[place], h[rows])]
 
     def _sample(
         self, views: Mapping[Place, TiledMatrix], projections: Mapping[Place, ViewProjection], nodes: Ints
-    ) -> Iterator[list[Float[Tensor, "k _"]]]:
+    ) -> Iterator[list[Floats]]:
         """The same, of these nodes, some at a time."""
         return (self.side_by_side(views, projections, nodes[low:high]) for low, high in row_ranges(nodes.size))
-
-    def _width(self, side: str, n: int) -> int:
-        """Columns that what a side says has in z."""
-        width = {source.name: source.mean.numel() for source in self.sources} | {STRUCTURE: min(self.structure_rank, n)}
-        own = [view for view in self.weight if _side(view.source) == side]
-        return min(self.rank, sum(width_of(each.diffusion, width[each.source]) for each in own))
 
     def _fuse(
         self,
         views: Mapping[Place, TiledMatrix],
         projections: Mapping[Place, ViewProjection],
         fusion: ViewFusion,
-        into: Float[Tensor, "n d"],
+        into: Floats,
     ) -> None:
         for low, high in row_ranges(len(into)):
             into[low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
 
-    def blocks(self, graph: Graph) -> dict[str, Float[Tensor, "n d"]]:
+    def blocks(self, graph: Graph) -> dict[str, Floats]:
         """Unit rows of what the attributes say and of what the structure says, as learned."""
         found = {}
         for side in self.sides:
-            views = dict(self._diffused_side(graph, side))
+            views = dict(self.diffused(graph, None, self.sources_of(side)))
             projections, fusion = self.readers(side, views, graph.n)
-            found[side] = as_tensor(self.room.empty((graph.n, fusion.projection.shape[1])))
+            found[side] = self.room.empty((graph.n, fusion.projection.shape[1]))
             self._fuse(views, projections, fusion, found[side])
         return found
 
@@ -147,49 +234,86 @@ class MixedViews(DiffusedViews):
         known = {place: ViewProjection.of(h[some]) for place, h in views.items()}
         return known, ViewFusion.of(self._sample(views, known, some), self.rank)
 
-    def joined(
-        self, blocks: Mapping[str, Float[Tensor, "n d"]], z: Float[Tensor, "n e"] | None = None
-    ) -> Float[Tensor, "n e"]:
+    def joined(self, blocks: Mapping[str, Floats], z: Floats | None = None) -> Floats:
         """Blocks side by side, each with its share of the weight in every product of two nodes; in z, if given."""
         share = {side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks}
         n = len(next(iter(blocks.values())))
         width = sum(block.shape[1] for block in blocks.values())
-        z = as_tensor((self.room if n >= LARGE else IN_MEMORY).empty((n, width))) if z is None else z
+        z = (self.room if n >= LARGE else IN_MEMORY).empty((n, width)) if z is None else z
         for low, high in row_ranges(n):
             parts = [share[side] ** 0.5 * block[low:high] for side, block in blocks.items()]
-            z[low:high] = F.normalize(torch.cat(parts, dim=1))
+            z[low:high] = unit_rows(np.concatenate(parts, axis=1))
         return z
 
-    @property
-    def structure_share(self) -> float:
-        """The share that the structure has in a product of two nodes."""
-        own = sum(tau for view, tau in self.weight.items() if view.source == STRUCTURE)
-        return own / sum(self.weight.values())
-
-    @property
-    def attribute_width(self) -> int:
-        """How many of the first columns of z are what the attributes say."""
-        return 0 if self.fusion is None else self.fusion.projection.shape[1]
-
-    def embed(self, graph: Graph) -> Float[Tensor, "n e"]:
+    def embed(self, graph: Graph) -> Floats:
         return self.joined(self.blocks(graph))
 
-    def unlinked(self, x: Attributes, width: int) -> Float[Tensor, "k e"]:
+    def unlinked(self, x: Attributes, width: int) -> Floats:
         """z of nodes that have attributes and no edges, such as a description of a class; `width` is that of z.
 
         Â leaves such a node as it is, the random walk leads nowhere, and the structure says nothing.
         """
+        z = np.zeros((x.shape[0], width), np.float32)
         read = {source: self._named(source).read(x) for source in self.diffused_sources if source != STRUCTURE}
         if not read or self.fusion is None:
-            return torch.zeros(x.shape[0], width)
+            return z
         parts = []
-        for source, name in dict.fromkeys((view.source, view.name) for view in self.weight if view.source in read):
+        for source, name in (place for place in self.places if place[0] in read):
             diffusion = diffusions(source)[name]
             h = without_edges(narrowed(read[source], diffusion), diffusion)
             parts += self._read((source, name), self.projections[source, name], h)
-        z = self.joined({"attributes": self.fusion.read(parts)})
-        return F.pad(z, (0, width - z.shape[1]))
+        z[:, : self.attribute_width] = self.joined({"attributes": self.fusion.read(parts)})
+        return z
 
 
 def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
+
+
+# --- diffusions of one source ---------------------------------------------------------------------------------------
+
+
+def _of_all(
+    operators: Operators, source: str, own: Mapping[Place, Diffusion], made: Made
+) -> list[tuple[Place, TiledMatrix]]:
+    there = {place: made.pop(place) for place in own if place in made}
+    if missing := {place: diffusion for place, diffusion in own.items() if place not in there}:
+        there |= diffused_tiles(operators, made.pop(source), missing)
+    made.pop(source, None)
+    return [(place, there[place]) for place in own]
+
+
+def _of_some(
+    operators: Operators, source: str, own: Mapping[Place, Diffusion], nodes: Ints, made: Made
+) -> Iterator[tuple[Place, TiledMatrix]]:
+    """Views of some nodes. Those of the structure have few columns and take many steps: they are kept of all nodes."""
+    kept = {place: diffusion for place, diffusion in own.items() if source == STRUCTURE and not diffusion.over}
+    if kept:
+        made.update(diffused_tiles(operators, made[source], kept).items())
+        yield from ((place, TiledMatrix(nodes.size, [tile[nodes] for tile in made[place].tiles])) for place in kept)
+    for group in _by_matrices({place: diffusion for place, diffusion in own.items() if place not in kept}):
+        yield from diffused_tiles(operators, made[source], group, nodes).items()
+
+
+def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
+    """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
+    groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
+    for place, diffusion in wanted.items():
+        groups.setdefault(diffusion.matrices, {})[place] = diffusion
+    return list(groups.values())
+
+
+def diffused_tiles(
+    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None = None
+) -> dict[Place, TiledMatrix]:
+    """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
+    own: dict[Place, list[Floats]] = {place: [] for place in wanted}
+    n, left, low = z.n if nodes is None else nodes.size, list(z.tiles), 0
+    del z  # or no tile of a source that nobody else needs would go before the last is diffused
+    while left:
+        tile = left.pop(0)
+        here = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
+        for place, h in diffused(operators, tile, here, nodes).items():
+            own[place].append(h)
+        low += tile.shape[1]
+    return {place: TiledMatrix(n, tiles) for place, tiles in own.items()}

@@ -14,22 +14,18 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.engine.sparse import inverse_root
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.represent.diffused_views import diffused_tiles
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import KIND_VIEWS, operators_of
-from fewnode.represent.mixture import MixedViews
+from fewnode.represent.mixture import MixedViews, diffused_tiles
 from fewnode.represent.projection import ViewFusion, ViewProjection
-from fewnode.represent.tiles import Tile, TiledMatrix, row_ranges
+from fewnode.represent.tiles import TiledMatrix, row_ranges
 from fewnode.represent.views import Place, diffusions
+from fewnode.vectors import Floats
 
-Rows: TypeAlias = NDArray[np.float32]
 Kept: TypeAlias = str | Place
 """What is kept of every node: a source by its name, or a view one step before its last."""
 BEFORE = "before "
@@ -64,7 +60,7 @@ class Neighbourhood:
         share = (1 / np.maximum(self.degree, 1)).astype(np.float32)
         return self._matrix(self.near, lambda row, column: share[row])
 
-    def _matrix(self, near: list[Ints], value: Callable[[Ints, Ints], Rows]) -> sp.csr_array:
+    def _matrix(self, near: list[Ints], value: Callable[[Ints, Ints], Floats]) -> sp.csr_array:
         counts = np.array([others.size for others in near], np.int64)
         row, column = np.repeat(np.arange(len(near)), counts), np.concatenate([np.zeros(0, np.int64), *near])
         starts = np.concatenate([[0], np.cumsum(counts)])
@@ -78,12 +74,12 @@ class StoredViews:
     mixture: MixedViews
     projections: Mapping[Place, ViewProjection]
     fusions: Mapping[str, ViewFusion]
-    kept: Mapping[Kept, Rows]
+    kept: Mapping[Kept, Floats]
 
     @classmethod
-    def of(cls, mixture: MixedViews, graph: Graph, empty: Callable[[tuple[int, int]], Tile]) -> StoredViews:
+    def of(cls, mixture: MixedViews, graph: Graph, empty: Callable[[tuple[int, int]], Floats]) -> StoredViews:
         """Of a graph as `mixture` embeds it; `empty` makes room for what is kept."""
-        operators, kept = operators_of(graph, mixture.relations), dict[Kept, Rows]()
+        operators, kept = operators_of(graph, mixture.relations), dict[Kept, Floats]()
         projections, fusions = dict[Place, ViewProjection](), dict[str, ViewFusion]()
         for side in mixture.sides:
             views: dict[Place, TiledMatrix] = {}
@@ -103,34 +99,34 @@ class StoredViews:
     def width(self) -> int:
         return sum(fusion.projection.shape[1] for fusion in self.fusions.values())
 
-    def said(self, x: Attributes) -> dict[Kept, Rows]:
+    def said(self, x: Attributes) -> dict[Kept, Floats]:
         """The sources of nodes with these attributes: all but their place in the structure."""
-        return {source.name: source.read(x).numpy() for source in self.mixture.sources if source.name in self.kept}
+        return {source.name: source.read(x) for source in self.mixture.sources if source.name in self.kept}
 
-    def placed(self, near: Rows) -> Rows:
+    def placed(self, near: Floats) -> Floats:
         """The place in the structure of a node with neighbours in these places: between them."""
         if not near.shape[0]:
             return np.zeros(near.shape[1:], np.float32)
         mean = near.mean(axis=0)
-        found: Rows = mean / max(float(np.linalg.norm(mean)), 1e-12)
+        found: Floats = mean / max(float(np.linalg.norm(mean)), 1e-12)
         return found
 
     def made(
-        self, around: Neighbourhood, rows: Mapping[Kept, Rows], new: NDArray[np.bool_]
-    ) -> tuple[dict[Kept, Rows], Float[Tensor, "k e"]]:
+        self, around: Neighbourhood, rows: Mapping[Kept, Floats], new: NDArray[np.bool_]
+    ) -> tuple[dict[Kept, Floats], Floats]:
         """What is to be kept of the first nodes of a neighbourhood, and their z.
 
         `rows` is what is kept of all nodes in it; of nodes that are `new` there are only the sources yet.
         """
         count = len(around.near)
         matrices = {"closed": around.closed, "walk": around.walk}
-        kept: dict[Kept, Rows] = {name: z[:count] for name, z in rows.items() if isinstance(name, str)}
+        kept: dict[Kept, Floats] = {name: z[:count] for name, z in rows.items() if isinstance(name, str)}
         views: dict[Place, TiledMatrix] = {}
         for place in self.mixture.places:
             source, diffusion = rows[place[0]], diffusions(place[0])[place[1]]
             matrix, back = matrices[diffusion.matrices[0]], diffusion.teleport
             stay = matrix * np.float32(1 - back)
-            home: Rows = source[:count] * np.float32(back)
+            home: Floats = source[:count] * np.float32(back)
             if not diffusion.steps:
                 last = source[:count]
             elif diffusion.steps == 1:
@@ -149,23 +145,21 @@ class StoredViews:
             views[place] = TiledMatrix(count, [last])
         return kept, self._joined(views, count)
 
-    def _joined(self, views: Mapping[Place, TiledMatrix], count: int) -> Float[Tensor, "k e"]:
+    def _joined(self, views: Mapping[Place, TiledMatrix], count: int) -> Floats:
         blocks = {}
-        with torch.inference_mode():
-            for side, fusion in self.fusions.items():
-                own = {place: h for place, h in views.items() if place[0] in self.mixture.sources_of(side)}
-                e = self.mixture.side_by_side(own, self.projections, slice(0, count))
-                blocks[side] = fusion.read(e)
-            return self.mixture.joined(blocks)
+        for side, fusion in self.fusions.items():
+            own = {place: h for place, h in views.items() if place[0] in self.mixture.sources_of(side)}
+            blocks[side] = fusion.read(self.mixture.side_by_side(own, self.projections, slice(0, count)))
+        return self.mixture.joined(blocks)
 
 
 def _a_step_less(diffusion: Diffusion) -> Diffusion:
     return diffusion._replace(steps=diffusion.steps - 1)
 
 
-def _whole(matrix: TiledMatrix, empty: Callable[[tuple[int, int]], Tile]) -> Rows:
+def _whole(matrix: TiledMatrix, empty: Callable[[tuple[int, int]], Floats]) -> Floats:
     """The matrix row by row: what is read later are a few whole rows."""
     found = empty((matrix.n, matrix.width))
     for low, high in row_ranges(matrix.n):
-        found[low:high] = matrix[low:high].numpy()
+        found[low:high] = matrix[low:high]
     return found

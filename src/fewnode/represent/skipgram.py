@@ -40,7 +40,7 @@ With few and large steps vectors diverge: with 32 pairs that all shared their ne
 UNHURRIED, HURRIED, MANY_PAIRS = (4, 1), (32, 7), 1 << 27
 """Tokens of a chunk for each node of the network, and pairs that share their negatives; and what counts as many.
 
-In haste vectors are about half a point of accuracy worse (docs/methods.md): with few pairs there is no need for it.
+Hurried vectors are about half a point of accuracy worse (research/notes/methods.md), so few pairs do without.
 """
 FINENESS = 4
 """Places of a table of negatives for each node."""

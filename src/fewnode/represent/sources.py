@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.represent.centring import centred, mean_direction
 from fewnode.represent.directions import Axes
-from fewnode.represent.projection import sampled
+from fewnode.represent.projection import centred, mean_direction, sampled
 from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix
+from fewnode.vectors import Floats
 
 STRUCTURE = "structure"
 
@@ -29,15 +27,15 @@ class AttributeSource:
     start: int
     stop: int
     axes: Axes
-    mean: Float[Tensor, " d"]
+    mean: Floats
 
-    def read(self, x: Attributes) -> Float[Tensor, "k d"]:
+    def read(self, x: Attributes) -> Floats:
         """Unit rows, from the mean. A node without any of these attributes has zeros."""
         return centred(self.axes.read(columns(x, self.start, self.stop)), self.mean)
 
     def tiles(self, x: Attributes, room: Room = IN_MEMORY) -> TiledMatrix:
         """The same of all nodes, to be diffused."""
-        return TiledMatrix.made(x.shape[0], self.mean.numel(), lambda low, high: self.read(x[low:high]), room)
+        return TiledMatrix.made(x.shape[0], self.mean.size, lambda low, high: self.read(x[low:high]), room)
 
 
 def attribute_sources(graph: Graph, rank: int, seed: int) -> list[AttributeSource]:

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from numpy.typing import NDArray
-from torch import Tensor
 
-from fewnode.engine.sparse import as_tensor
 from fewnode.graph import Ints
 from fewnode.machine import memory
+from fewnode.vectors import Floats
 
 WIDEST = 64
 """Columns of a tile at most."""
@@ -26,7 +22,6 @@ WIDTHS = {1 << 15: 64, 1 << 16: 32, 1 << 18: 16, 1 << 19: 8}
 """Columns of a tile for up to so many rows: 8 MB that a cache can be expected to hold, 16 at most."""
 ROWS = 1 << 12
 """Rows that are read at a time. Always the same ones: a product of few rows may round otherwise than one of many."""
-Tile = NDArray[np.float32]
 
 
 def tile_ranges(n: int, width: int, widest: int | None = None) -> list[tuple[int, int]]:
@@ -36,17 +31,11 @@ def tile_ranges(n: int, width: int, widest: int | None = None) -> list[tuple[int
     return [(low, min(low + step, width)) for low in range(0, width, step)]
 
 
-def row_ranges(n: int, rows: int = ROWS) -> Iterator[tuple[int, int]]:
-    for low in range(0, n, rows):
-        yield low, min(low + rows, n)
+def row_ranges(n: int, rows: int | None = None) -> Iterator[tuple[int, int]]:
+    step = rows or ROWS
+    for low in range(0, n, step):
+        yield low, min(low + step, n)
         memory.keep()
-
-
-def rows_of(z: Float[Tensor, "n d"], nodes: Ints) -> Float[Tensor, "k d"]:
-    """Rows of a matrix, wherever it is: in memory, on a device, or mapped from a file."""
-    if z.device.type != "cpu":
-        return z[torch.from_numpy(nodes).to(z.device)]
-    return as_tensor(memory.taken(z.numpy(), nodes))
 
 
 class Room(Protocol):
@@ -56,7 +45,7 @@ class Room(Protocol):
     def widest(self) -> int | None:
         """Columns of a tile that there is room for; None if it is all the same."""
 
-    def empty(self, shape: tuple[int, int]) -> Tile:
+    def empty(self, shape: tuple[int, int]) -> Floats:
         """A matrix to be filled."""
 
 
@@ -65,7 +54,7 @@ class InMemory:
 
     widest: int | None = None
 
-    def empty(self, shape: tuple[int, int]) -> Tile:
+    def empty(self, shape: tuple[int, int]) -> Floats:
         return np.empty(shape, np.float32)
 
 
@@ -77,16 +66,14 @@ class TiledMatrix:
     """n rows; side by side, the tiles are the matrix. They are in memory or mapped from files."""
 
     n: int
-    tiles: Sequence[Tile]
+    tiles: Sequence[Floats]
 
     @classmethod
     def empty(cls, n: int, width: int, room: Room) -> TiledMatrix:
         return cls(n, [room.empty((n, high - low)) for low, high in tile_ranges(n, width, room.widest)])
 
     @classmethod
-    def made(
-        cls, n: int, width: int, rows: Callable[[int, int], Float[Tensor, "k d"]], room: Room = IN_MEMORY
-    ) -> TiledMatrix:
+    def made(cls, n: int, width: int, rows: Callable[[int, int], Floats], room: Room = IN_MEMORY) -> TiledMatrix:
         """From a function that gives rows from and to."""
         made = cls.empty(n, width, room)
         for low, high in row_ranges(n):
@@ -97,18 +84,18 @@ class TiledMatrix:
     def width(self) -> int:
         return sum(tile.shape[1] for tile in self.tiles)
 
-    def __getitem__(self, rows: slice | Ints) -> Float[Tensor, "k d"]:
-        parts = [as_tensor(tile[rows] if isinstance(rows, slice) else memory.taken(tile, rows)) for tile in self.tiles]
+    def __getitem__(self, rows: slice | Ints) -> Floats:
+        parts = [tile[rows] if isinstance(rows, slice) else memory.taken(tile, rows) for tile in self.tiles]
         if not parts:
-            return torch.zeros(np.arange(self.n)[rows].size, 0)
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+            return np.zeros((np.arange(self.n)[rows].size, 0), np.float32)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def put(self, low: int, rows: Float[Tensor, "k d"]) -> None:
+    def put(self, low: int, rows: Floats) -> None:
         """Write rows from `low` on."""
         start = 0
         for tile in self.tiles:
-            tile[low : low + rows.shape[0]] = rows[:, start : start + tile.shape[1]].numpy()
+            tile[low : low + rows.shape[0]] = rows[:, start : start + tile.shape[1]]
             start += tile.shape[1]
 
-    def whole(self) -> Float[Tensor, "n d"]:
+    def whole(self) -> Floats:
         return self[slice(0, self.n)]

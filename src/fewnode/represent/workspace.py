@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 import fewnode
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.blocks import Runner, clear_blocks, dataset_identity, finish, here
-from fewnode.represent.diffused_files import DiffusedTiles
-from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.kinds import LearnedRelations
-from fewnode.represent.tiles import WIDEST, Tile, TiledMatrix
+from fewnode.represent.diffusion import Diffusion, Operators, diffused
+from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
+from fewnode.represent.tiles import WIDEST, TiledMatrix
 from fewnode.represent.views import Place
-from fewnode.storage.io import map_safetensors, write_safetensors
+from fewnode.storage.io import load_dataset, map_safetensors, read_record, write_safetensors
+from fewnode.vectors import Floats
 
 AT_ONCE, STEPS = 12, 5
 """Tiles that a diffusion has in memory at most: its columns as read, joined and scaled, two steps of them, and the
@@ -36,6 +38,103 @@ SHARED = 16
 
 def silent(what: str, done: int, total: int) -> None:
     """Tell nobody."""
+
+
+class Stage(Protocol):
+    """Work in blocks, each of which becomes one file. It travels to other processes: small, and paths instead of data.
+
+    `make(key)` writes the file `path(key)`, whole or not at all.
+    """
+
+    @property
+    def keys(self) -> Sequence[tuple[int, ...]]: ...
+
+    def path(self, key: tuple[int, ...]) -> Path: ...
+
+    def make(self, key: tuple[int, ...]) -> None: ...
+
+
+Runner: TypeAlias = Callable[[Stage, Sequence[tuple[int, ...]], Callable[[], None]], None]
+"""Makes those blocks of a stage, here or elsewhere, and tells after each."""
+
+
+def here(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
+    """One block after the other, in this process."""
+    for key in keys:
+        stage.make(key)
+        memory.keep()
+        done()
+
+
+def finish(stage: Stage, runner: Runner, report: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Make what is missing of a stage."""
+    missing = [key for key in stage.keys if not stage.path(key).exists()]
+    total, made = len(stage.keys), len(stage.keys) - len(missing)
+    report(made, total)
+
+    def done() -> None:
+        nonlocal made
+        made += 1
+        report(made, total)
+
+    if missing:
+        runner(stage, missing, done)
+
+
+def cut(n: int, step: int) -> list[tuple[int, int]]:
+    """0 … n in ranges of `step`."""
+    return [(low, min(low + step, n)) for low in range(0, n, step)]
+
+
+def dataset_identity(home: Path) -> str:
+    """The checksum that the dataset's manifest vouches for."""
+    return str(read_record(home, "dataset", check=False)[0]["sha256"]["dataset.safetensors"])
+
+
+def clear_blocks(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+@dataclass(frozen=True)
+class DiffusedTiles:
+    """A stage of work, a key for some tiles: several diffusions of their columns of a source."""
+
+    home: Path
+    folder: Path
+    sources: tuple[Path, ...]
+    wanted: tuple[Diffusion, ...]
+    relations: LearnedRelations
+    rows: Path | None
+    joined: int = 1
+    """Tiles of the source that go through a diffusion together."""
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        return [(i,) for i in range(0, len(self.sources), self.joined)]
+
+    def path(self, key: tuple[int, ...]) -> Path:
+        return self.folder / f"{key[0]:04d}.safetensors"
+
+    def make(self, key: tuple[int, ...]) -> None:
+        before, sources = self.sources[: key[0]], self.sources[key[0] : key[0] + self.joined]
+        first = sum(map_safetensors(path)["h"].shape[1] for path in before)
+        tiles = [map_safetensors(path)["h"] for path in sources]
+        tile = tiles[0] if len(tiles) == 1 else np.concatenate(tiles, axis=1)
+        own = {str(i): each for i, each in enumerate(self.wanted) if first < NARROW or not is_narrow(each)}
+        nodes = None if self.rows is None else map_safetensors(self.rows)["nodes"]
+        write_safetensors(self.path(key), diffused(_operators(self.home, self.relations), tile, own, nodes))
+
+
+@lru_cache(maxsize=1)
+def _operators(home: Path, relations: LearnedRelations) -> Operators:
+    """Of a dataset that whoever planned the work has checked."""
+    return operators_of(_graph(home), relations)
+
+
+@lru_cache(maxsize=1)
+def _graph(home: Path) -> Graph:
+    return load_dataset(home, check=False).graph
 
 
 @dataclass(frozen=True)
@@ -87,7 +186,7 @@ class Workspace:
         columns = _power_of_two(min(WIDEST, self.limit // 2 // (4 * (STEPS + views) * max(1, self.n))))
         return max(1, columns // int(z.tiles[0].shape[1]))
 
-    def empty(self, shape: tuple[int, int]) -> Tile:
+    def empty(self, shape: tuple[int, int]) -> Floats:
         """Room on the disk, which is gone when nobody uses it any longer."""
         return memory.scratch(self.folder, shape)
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from fewnode.dataset import Dataset
-from fewnode.engine.sparse import as_tensor
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Ints
@@ -28,9 +27,9 @@ from fewnode.nodes import Nodes
 from fewnode.predict.embedding_cache import recall
 from fewnode.predict.labelling import claimable
 from fewnode.predict.predictions import Answerer, Predictions
-from fewnode.represent.blocks import Runner, clear_blocks, cut, finish, here
-from fewnode.represent.workspace import Workspace
+from fewnode.represent.workspace import Runner, Workspace, clear_blocks, cut, finish, here
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
+from fewnode.vectors import as_arrays, from_arrays
 
 ROWS = 1 << 16
 """Nodes of a block: some seconds of work."""
@@ -93,8 +92,7 @@ def _answerer(stage: Answers) -> Answerer:
     model, data = _opened(bulk)
     method = model.method_
     if not method.remembers(data.graph) and not recall(model, data):
-        own = map_safetensors(_own_embedding(bulk))
-        method.remember(data.graph, as_tensor(own["z"]), as_tensor(own["importance"]))
+        method.remember(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
     return _asked(bulk, model, data)
 
 
@@ -150,8 +148,7 @@ def _embed(
     if not known and isinstance(model.method_, GPNPlus):
         settings = model.all_settings()
         model.method_.workspace = Workspace.of(data.graph, folder, settings, bulk.limit, runner, report)
-    z, importance = model.embedded(data.graph)
-    write_safetensors(_own_embedding(bulk), {"z": z.numpy(), "importance": importance.numpy()})
+    write_safetensors(_own_embedding(bulk), as_arrays(model.embedded(data.graph)))
     clear_blocks(folder)
 
 
@@ -162,7 +159,7 @@ def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
     digest = hashlib.sha256(json.dumps([*asked, *calibrated]).encode())
     digest.update(data.sha256.encode())
     for _, tensor in sorted(model.method_.state().items()):
-        digest.update(tensor.numpy().tobytes())
+        digest.update(np.asarray(tensor).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -26,7 +26,7 @@ import fewnode
 from fewnode.errors import FewnodeError
 from fewnode.machine import memory
 from fewnode.machine.files import missing, remove_empty
-from fewnode.represent.blocks import Runner, Stage
+from fewnode.represent.workspace import Runner, Stage
 
 PATIENCE = 28.0
 """Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""

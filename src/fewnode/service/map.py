@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import orjson
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.graph import Ints
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
+from fewnode.vectors import Floats
 
 MARGIN = 0.06
 """The strip at each border that outliers share: the farther one is, the nearer to the border, which none reaches."""
@@ -23,32 +21,32 @@ FAR, NOT_KNOWN = 65_535, 255
 class Projection:
     """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
 
-    def __init__(self, z: Tensor, like: Projection | None = None) -> None:
+    def __init__(self, z: Floats, like: Projection | None = None) -> None:
         """With the plane and borders of another map, if there is one: those of the dataset, whatever came since."""
         if like is None:
             self.plane = Plane.of(z)
             flat = self.plane.place(z)
             few = flat.shape[0] < 1e6
-            low = flat.quantile(0.005, dim=0) if few else flat.amin(dim=0)
-            self.borders = low, flat.quantile(0.995, dim=0) if few else flat.amax(dim=0)
+            self.borders = np.quantile(flat, [0.005, 0.995] if few else [0, 1], axis=0).astype(np.float32)
         else:
             self.plane, self.borders = like.plane, like.borders
-        self.xy: NDArray[np.float32] = self.place(z).numpy()
+        self.xy = self.place(z)
 
-    def place(self, z: Tensor) -> Tensor:
+    def place(self, z: Floats) -> Floats:
         """Coordinates between 0 and 1; the farthest hundredth of the nodes is drawn in the margin."""
         low, high = self.borders
-        t = (self.plane.place(z) - low) / (high - low).clamp(min=1e-12)
+        t = (self.plane.place(z) - low) / np.maximum(high - low, 1e-12)
         inner = 1 - 2 * MARGIN
-        inside = MARGIN + t.clamp(0, 1) * inner
-        beyond = MARGIN * (1 - torch.exp(-(t - t.clamp(0, 1)).abs() * inner / MARGIN))
-        return (inside + torch.sign(t - 0.5) * beyond).mul(1e4).round().div(1e4).clamp(1e-4, 1 - 1e-4)
+        inside = MARGIN + t.clip(0, 1) * inner
+        beyond = MARGIN * (1 - np.exp(-np.abs(t - t.clip(0, 1)) * inner / MARGIN))
+        found: Floats = (inside + np.sign(t - 0.5) * beyond).round(4).clip(1e-4, 1 - 1e-4)
+        return found
 
     def position(self, row: int) -> tuple[float, float]:
         return round(float(self.xy[row, 0]), 4), round(float(self.xy[row, 1]), 4)
 
 
-def map_file(data: Dataset, xy: NDArray[np.float32], version: str) -> bytes:
+def map_file(data: Dataset, xy: Floats, version: str) -> bytes:
     """A line of JSON, then x and y of every node as 16 bits each, then a byte each: its known class, 255 if none."""
     y = data.y
     known = np.where((y == UNKNOWN) | (y >= NOT_KNOWN), NOT_KNOWN, y).astype(np.uint8)

@@ -13,10 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.classes.definitions import Class, Definitions
@@ -39,12 +36,13 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.kinds import both_ways
 from fewnode.represent.new_rows import Kept as StoredRows
-from fewnode.represent.new_rows import Neighbourhood, Rows, StoredViews, can_be_updated
+from fewnode.represent.new_rows import Neighbourhood, StoredViews, can_be_updated
 from fewnode.represent.sources import STRUCTURE
 from fewnode.service.bodies import Judging, NewNode
 from fewnode.service.map import Projection
 from fewnode.service.new_nodes import NodeReader, appended
 from fewnode.service.state import GivenClass
+from fewnode.vectors import Floats
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
@@ -67,11 +65,11 @@ class Stored:
     """What rows of new nodes are made from: rows of every node of the dataset, and those of nodes that came since."""
 
     views: StoredViews
-    later: Mapping[StoredRows, Rows] = field(default_factory=dict)
+    later: Mapping[StoredRows, Floats] = field(default_factory=dict)
 
-    def of(self, name: StoredRows, nodes: Ints) -> Rows:
+    def of(self, name: StoredRows, nodes: Ints) -> Floats:
         first, more = self.views.kept[name], self.later.get(name)
-        rows: Rows = first[np.minimum(nodes, len(first) - 1)]
+        rows: Floats = first[np.minimum(nodes, len(first) - 1)]
         late = nodes >= len(first)
         if more is not None and late.any():
             rows[late] = more[np.minimum(nodes[late] - len(first), len(more) - 1)] if len(more) else 0
@@ -97,7 +95,7 @@ class Judged:
     def only(self, rows: Ints) -> Judged:
         """Some of all nodes, as they were judged among all."""
         member = None if self.member is None else self.member[rows]
-        columns = {"probabilities": self.probabilities[rows], "probability": self.probability[rows]}
+        columns: dict[str, Any] = {"probabilities": self.probabilities[rows], "probability": self.probability[rows]}
         return replace(self, rows=rows, member=member, place=self.place[rows], **columns)
 
     def csv(self) -> str:
@@ -113,7 +111,7 @@ class Network:
     """A model and a dataset, every node embedded. With more nodes there is another one; rows of the others stay."""
 
     def __init__(
-        self, model: Estimator, data: Dataset, trained: bool = True, of: Network | None = None, z: Tensor | None = None
+        self, model: Estimator, data: Dataset, trained: bool = True, of: Network | None = None, z: Floats | None = None
     ) -> None:
         """`of` is the network of the dataset alone; with `z` nothing is embedded."""
         self.data, self.trained, self.first = data, trained, of or self
@@ -128,7 +126,7 @@ class Network:
         self._making = threading.Lock()
         if z is not None:
             self.model.method_.of_all = (self.first.model.method_, self.first.data.graph)
-            self.model.remember(data.graph, z, z.new_zeros(data.graph.n))
+            self.model.remember(data.graph, replace(self.first.model.embedded(self.first.data.graph), z=z))
         elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
             keep(self.model, data)
         self.describes: bool = self._can_describe() if of is None else of.describes
@@ -142,10 +140,10 @@ class Network:
         return self.n - self.first.n
 
     @cached_property
-    def z(self) -> Tensor:
+    def z(self) -> Floats:
         if not self.embeds:
             raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map, and none is near")
-        return self.model.embedding(self.data.graph)
+        return self.model.embedded(self.data.graph).z
 
     # --- names ---
 
@@ -186,7 +184,7 @@ class Network:
         if stored is None:
             return Network(self.model, data, self.trained, self.first)
         stored, z = _embedded(stored, data, self.n)
-        found = Network(self.model, data, self.trained, self.first, torch.cat([self.z, z]))
+        found = Network(self.model, data, self.trained, self.first, np.concatenate([self.z, z]))
         found._stored = stored
         return found
 
@@ -227,7 +225,7 @@ class Network:
 
     def near_duplicates(self, rows: Ints, count: int | None) -> Ints:
         """The group of each row by the place of its first row; with `count`, of so many groups."""
-        return grouped(np.asarray(self.z[torch.from_numpy(rows)].numpy(), np.float32), count)
+        return grouped(self.z[rows], count)
 
     # --- the map, and what is near ---
 
@@ -244,22 +242,22 @@ class Network:
         among = data.split.test if self.trained and data.split.test else range(len(data.class_names))
         for c in (c for c in among if self.embeds and sizes[c] >= max(2, share * sizes.sum())):
             members = data.members(c)
-            own = F.normalize(self.z[torch.from_numpy(members)])
-            like = own @ own.mean(dim=0)
+            own = self.z[members] / np.maximum(np.linalg.norm(self.z[members], axis=1, keepdims=True), 1e-12)
+            like = own @ own.mean(axis=0)
             found.append((float(like.mean()), c, int(members[int(like.argmax())])))
         chosen = sorted(found, reverse=True)[:count]
         return [(data.class_names[c], row) for _, c, row in chosen] if len(chosen) == count else []
 
     def nearest(self, row: int, among: Ints, count: int) -> tuple[Ints, NDArray[np.float64]]:
         """The nodes that are most like one, and how like: the cosine of their embeddings."""
-        length = torch.linalg.vector_norm(self.z, dim=1)
-        like = (self.z @ self.z[row] / (length * length[row]).clamp(min=1e-12)).numpy()
+        length = np.linalg.norm(self.z, axis=1)
+        like = self.z @ self.z[row] / np.maximum(length * length[row], 1e-12)
         others = among[among != row]
         found = others[np.argsort(-like[others], kind="stable")[:count]]
         return found, like[found].astype(np.float64)
 
 
-def _embedded(stored: Stored, data: Dataset, old: int) -> tuple[Stored, Tensor]:
+def _embedded(stored: Stored, data: Dataset, old: int) -> tuple[Stored, Floats]:
     """z of the nodes from `old` on, and what is stored of them; that of all others stays as it is."""
     graph, views = both_ways(data.graph), stored.views
     new = np.arange(old, data.graph.n)
@@ -380,8 +378,8 @@ class Asked:
         labels, found = [label for _, label in self._answerer.support], {}
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
-            prototype = (z[places] * z.new_tensor(beta[places].tolist())[:, None]).sum(dim=0, keepdim=True)
-            x, y = self.network.projection.place(prototype)[0].tolist()
+            prototype = beta[places] @ np.asarray(z)[places]
+            x, y = self.network.projection.place(prototype[None].astype(np.float32))[0].tolist()
             found[name] = (round(x, 4), round(y, 4))
         return found
 

@@ -1,26 +1,24 @@
-"""Weights on disk: checkpoints that a training continues from with the same bits, and networks from files."""
+"""Checkpoints that a training continues from with the same bits, and whether arrays of a file have the right shapes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-import torch
-from safetensors.torch import save as safetensors_bytes
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from safetensors.numpy import save as safetensors_bytes
 
-from fewnode.adam import Adam
+from fewnode.adam import Adam, Weights, copied, overwrite
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import atomic_write, one_line
 from fewnode.storage.io import read_safetensors
 from fewnode.train import History, Journal, Point
 
 CHECKPOINT = "checkpoint.safetensors"
-M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -34,40 +32,38 @@ class Checkpoints(Journal):
     def within(self, part: str) -> Self:
         return replace(self, directory=self.directory / part, settings={**self.settings, "part": part}, part=part)
 
-    def save(self, model: nn.Module, optimizer: Adam, history: History, best: Mapping[str, Tensor]) -> None:
-        tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-        tensors |= {f"adam.{name}": tensor for name, tensor in optimizer.flat().items()}
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    def save(self, weights: Weights, optimizer: Adam, history: History, best: Weights) -> None:
+        parts = {"model": weights, "best": best, "adam": optimizer.state()}
+        arrays = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
         state = json.dumps({"settings": self.settings, "history": asdict(history)}, sort_keys=True)
         # One header entry: two are written in an order of their own, and equal states would get unequal bytes.
-        blob = safetensors_bytes(tensors, {"fewnode": digest(state, tensors) + state})
+        blob = safetensors_bytes(arrays, {"fewnode": digest(state, arrays) + state})
         with atomic_write(self.directory / CHECKPOINT) as file:
             file.write(blob)
 
-    def resume(self, model: nn.Module, optimizer: Adam) -> tuple[History, dict[str, Tensor]]:
+    def resume(self, weights: Weights, optimizer: Adam) -> tuple[History, Weights]:
         path = self.directory / CHECKPOINT
         if not path.exists():
-            return super().resume(model, optimizer)
-        header, tensors = read_safetensors(path)
+            return super().resume(weights, optimizer)
+        header, arrays = read_safetensors(path)
         claimed, text = header.get("fewnode", "")[:64], header.get("fewnode", "")[64:]
-        if claimed != digest(text, tensors):
+        if claimed != digest(text, arrays):
             raise FewnodeError(f"{path}: damaged, its checksum does not match; start again in another directory")
         try:
-            return self._continued(path, json.loads(text), tensors, model, optimizer)
+            return self._continued(path, json.loads(text), arrays, weights, optimizer)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, RecursionError) as error:
             raise FewnodeError(f"{path}: not a checkpoint of this training ({one_line(error)})") from None
 
     def _continued(
-        self, path: Path, state: dict[str, Any], tensors: Mapping[str, Tensor], model: nn.Module, optimizer: Adam
-    ) -> tuple[History, dict[str, Tensor]]:
+        self, path: Path, state: dict[str, Any], arrays: Weights, weights: Weights, optimizer: Adam
+    ) -> tuple[History, Weights]:
         need_same_settings(path, state["settings"], self.settings)
         points = [Point(**point) for point in state["history"]["points"]]
-        model.load_state_dict(_part(tensors, "model."))
-        saved = _part(tensors, "adam.")
-        for name, tensor in optimizer.flat().items():
-            tensor.copy_(saved[name])
-        return History(points, state["history"]["stopped"], self.part), _part(tensors, "best.")
+        parts = {"model": weights, "best": copied(weights), "adam": optimizer.state()}
+        for part, ours in parts.items():
+            need_shapes(_part(arrays, f"{part}."), {name: array.shape for name, array in ours.items()})
+            overwrite(ours, _part(arrays, f"{part}."))
+        return History(points, state["history"]["stopped"], part=self.part), parts["best"]
 
 
 def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -79,40 +75,21 @@ def need_same_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, 
             raise FewnodeError(f"{told}; resume with the same options")
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def _part(arrays: Weights, prefix: str) -> Weights:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def digest(state: str, tensors: Mapping[str, Tensor]) -> str:
-    """The checksum of a checkpoint: of its state and of each tensor."""
+def digest(state: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """The checksum of a checkpoint: of its state and of each array."""
     found = hashlib.sha256(state.encode())
-    for name in sorted(tensors):
-        found.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        found.update(tensors[name].numpy().tobytes())
+    for name in sorted(arrays):
+        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        found.update(arrays[name].tobytes())
     return found.hexdigest()
 
 
-# --- networks from files ------------------------------------------------------------------------------------------
-
-
-def adopt(build: Callable[[], M], learned: Mapping[str, Tensor]) -> M:
-    """The network that `build` makes, with weights from a file.
-
-    Its shapes are compared before it is made: a file that claims to need another one costs no memory.
-    """
-    with torch.device("meta"):
-        expected = build().state_dict()
-    need_shapes(learned, {name: tuple(tensor.shape) for name, tensor in expected.items()})
-    if odd := [name for name, tensor in learned.items() if tensor.dtype != expected[name].dtype]:
-        raise ValueError(f"tensor {odd[0]!r} is {learned[odd[0]].dtype}, expected {expected[odd[0]].dtype}")
-    network = build()
-    network.load_state_dict(learned)
-    network.eval()
-    return network
-
-
-def need_shapes(state: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse tensors of a file that are not exactly those, of these shapes."""
+def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of a file that are not exactly those, of these shapes."""
     if odd := sorted(state.keys() ^ shapes.keys()):
         raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
     for name, shape in shapes.items():

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
@@ -81,7 +80,7 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any] | Stream]) -
         start, end = end, end + array.nbytes
         header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-(8 + len(text)) % 64)  # arrays begin where a processor reads them at once
     digest = hashlib.sha256()
     with atomic_write(path) as file:
         for blob in (len(text).to_bytes(8, "little"), text):
@@ -115,7 +114,7 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
 
 def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file, where they are on the disk; `memory.keep` can let go of them."""
-    with _checked_safetensors(path, "np") as file:
+    with _checked_safetensors(path) as file:
         names = list(file.keys())
         blob = memory.map_file(path)
         start = 8 + int(blob[:8].view("<u8")[0])
@@ -128,21 +127,21 @@ def map_safetensors(path: Path) -> dict[str, NDArray[Any]]:
         return found
 
 
-def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """The header's strings and the tensors, memory-mapped."""
-    with _checked_safetensors(path, "pt") as file:
+def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The header's strings and the arrays."""
+    with _checked_safetensors(path) as file:
         return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 @contextmanager
-def _checked_safetensors(path: Path, framework: str) -> Iterator[Any]:
+def _checked_safetensors(path: Path) -> Iterator[Any]:
     """The file, its header checked by its library, after what that may ask for was bounded by us."""
     with readable(path) as file:
         size = int.from_bytes(file.read(8), "little")
     if size > MAX_HEADER_BYTES:
         raise FewnodeError(f"{path}: not a safetensors file, or one with a header beyond {MAX_HEADER_BYTES >> 20} MB")
     try:
-        with safe_open(path, framework=framework) as tensors:
+        with safe_open(path, framework="np") as tensors:
             if len(tensors.keys()) > MAX_TENSORS:
                 raise FewnodeError(f"{path}: {len(tensors.keys()):,} tensors, expected at most {MAX_TENSORS:,}")
             yield tensors

@@ -131,7 +131,7 @@ _TRAINED = {
     "feature_names": maybe(NAMES),
     "data": record({"name": TEXT, "sha256": DIGEST, "nodes": _LARGE, "edges": _LARGE, "path?": TEXT}),
     "classes": record({"train": NAMES, "valid": NAMES, "test": NAMES}),
-    "history": maybe(record({"points": listed(_POINT), "stopped": FLAG, "part": TEXT})),
+    "history": maybe(record({"points": listed(_POINT), "stopped": FLAG, "engine": TEXT, "part": TEXT})),
     "temperature": maybe(record({"inductive": CONSTANTS, "transductive": CONSTANTS})),
     "membership": maybe(CONSTANTS),
     "validated": table(number(0, 1)),

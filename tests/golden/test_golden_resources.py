@@ -1,7 +1,7 @@
 """What the common commands cost, beside a yardstick of plain NumPy and SciPy that is measured in the same run.
 
 Seconds differ from machine to machine, and with what else runs there; the ratio of two measured together hardly does.
-`python tests/golden/test_resources.py` writes the committed figures anew.
+`python tests/golden/test_golden_resources.py` writes the committed figures anew.
 """
 
 from __future__ import annotations

@@ -12,11 +12,10 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.experiment.grid import Cell
 from fewnode.graph import Ints
 from fewnode.methods.adapt import Adapt
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.represent.plane import Plane
+from fewnode.represent.projection import Plane
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40
@@ -27,27 +26,26 @@ WEIGHED = 300
 Vectors = NDArray[np.floating[Any]]
 
 
-def look(model: Estimator, data: Dataset, cell: Cell) -> dict[str, Any]:
+def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -> dict[str, Any]:
     """What the report draws of the first task of the pool: similarities, a map, β against degree, class sizes."""
-    sampler = EpisodeSampler(data, "test", cell.way, cell.shot, cell.shot, cell.pool_seed)
+    sampler = EpisodeSampler(data, "test", way, shot, shot, pool_seed)
     task = sampler[0].task
     label = [int(data.y[task.support[task.support_y == c][0]]) for c in range(task.n_way)]
     members = [np.flatnonzero(data.y == c)[:CLOUD] for c in label]
     z = _embed(model, data, task, np.concatenate([task.support, task.query, *members]))
     support, query, cloud = np.split(z, np.cumsum([task.support.size, task.query.size]))
-    weight = _beta(model, data, task)
+    beta = _beta(model, data, task)
     # β times the number of shots: an embedding of average weight stays where it is, and their mean is the prototype
-    weighed = support if weight is None else support * (cell.shot * weight)[:, None]
+    weighed = support if beta is None else support * (shot * beta)[:, None]
     prototypes = np.stack([weighed[task.support_y == c].mean(axis=0) for c in range(task.n_way)])
-    plane = Plane.of(torch.from_numpy(np.concatenate([support, cloud])))
+    plane = Plane.of(np.concatenate([support, cloud]))
+    places = {"support": support, "prototypes": prototypes, "cloud": cloud}
     return {
         "classes": [data.class_names[c] for c in label],
-        "similarity": _rounded(-distances(weighed, query)),
+        "similarity": _rounded(-np.linalg.norm(weighed[:, None] - query[None], axis=2)),
         "map": {
-            "share": _rounded(plane.share.numpy()),
-            "support": _rounded(plane.place(torch.from_numpy(support)).numpy()),
-            "prototypes": _rounded(plane.place(torch.from_numpy(prototypes)).numpy()),
-            "cloud": _rounded(plane.place(torch.from_numpy(cloud)).numpy()),
+            "share": _rounded(plane.share),
+            **{name: _rounded(plane.place(rows)) for name, rows in places.items()},
             "cloud_y": np.repeat(np.arange(task.n_way), [nodes.size for nodes in members]).tolist(),
         },
         "beta": _beta_by_degree(model, data, sampler),
@@ -59,11 +57,11 @@ def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
     method, graph = model.method_, model._read(data.graph)
     if isinstance(method, Adapt):
-        return method.rows_in(graph, task, nodes).numpy()
+        return method.rows_in(graph, task, nodes)
     if not hasattr(method, "embedding"):
         raise FewnodeError(f"{model.method} has no embedding to look at")
-    found = method.embedding(graph)
-    z = found[0] if isinstance(found, tuple) else found
+    embedding = method.embedding(graph)
+    z = embedding[0] if isinstance(embedding, tuple) else embedding
     return np.asarray(z.numpy() if isinstance(z, torch.Tensor) else z, np.float32)[nodes]
 
 
@@ -75,27 +73,17 @@ def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
     return method.prepare(model._read(data.graph), task.support, task.support_y).beta.numpy()
 
 
-def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, list[float]] | None:
+def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, Any] | None:
     """Degree and β of support nodes of many tasks; None for a method that weighs all alike."""
     tasks = [episode.task for episode in sampler.take(-(-WEIGHED // (sampler.n_way * sampler.k_shot)))]
-    found = [_beta(model, data, task) for task in tasks]
-    beta = np.concatenate([b for b in found if b is not None] or [np.zeros(0, np.float32)])
+    weights = [_beta(model, data, task) for task in tasks]
+    beta = np.concatenate([b for b in weights if b is not None] or [np.zeros(0, np.float32)])
     if beta.size == 0 or np.ptp(beta) < 1e-6:
         return None
     degree = data.graph.degree[np.concatenate([task.support for task in tasks])]
     return {"degree": degree[:WEIGHED].tolist(), "beta": _rounded(beta[:WEIGHED]), "even": 1 / sampler.k_shot}
 
 
-def distances(a: Vectors, b: Vectors) -> Vectors:
-    """Euclidean, of each row of a to each row of b."""
-    found: Vectors = np.linalg.norm(a[:, None] - b[None], axis=2)
-    return found
-
-
 def _rounded(values: Vectors) -> Any:
     """Four significant digits: a figure shows no more."""
-    return [[_short(v) for v in row] if isinstance(row, np.ndarray) else _short(row) for row in values]
-
-
-def _short(value: np.floating[Any]) -> float:
-    return float(f"{float(value):.4g}")
+    return np.vectorize(lambda value: float(f"{value:.4g}"), otypes=[float])(values).tolist()

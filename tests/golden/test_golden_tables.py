@@ -1,6 +1,6 @@
 """Sloppy tables at the command line: accepted with these counts, or refused in a line that a terminal can show.
 
-`python tests/golden/test_tables.py` writes the committed answers anew.
+`python tests/golden/test_golden_tables.py` writes the committed answers anew.
 """
 
 from __future__ import annotations

@@ -6,24 +6,23 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
-from fewnode.experiment.case import distances, look
-from fewnode.experiment.grid import Cell
-from fewnode.represent.plane import Plane
+from fewnode.paper.case import look
+from fewnode.represent.projection import Plane
 
-CELL = Cell("planted", "gpn", 4, 3, 3, seed=0, tasks=2, kind="case")
+TASK = (4, 3, 0)
+"""N, K and the seed of the pool."""
 
 
 @pytest.mark.parametrize("method", ["gpn", "gpn-naive", "meta-gnn", "maml", "propagation"])
 def test_a_task_as_a_method_sees_it(planted: Dataset, method: str) -> None:
     options = {} if method == "propagation" else {"episodes": 10}
     model = Estimator(method, 4, 3, **options).fit(planted)
-    found = look(model, planted, CELL)
+    found = look(model, planted, *TASK)
     matrix = np.array(found["similarity"])
     assert matrix.shape == (12, 12)
     assert (matrix <= 0).all()
@@ -40,14 +39,10 @@ def test_weighed_by_beta_the_mean_is_the_prototype(planted: Dataset) -> None:
     z = model.method_.embedding(planted.graph)[0].numpy()
     beta = model.explain(planted.graph, task.support, task.support_y, task.query).beta
     prototype = (beta[:3, None] * z[task.support[:3]]).sum(axis=0)
-    found = look(model, planted, CELL)["map"]
+    found = look(model, planted, *TASK)["map"]
     cloud = np.concatenate([np.flatnonzero(planted.y == planted.y[task.support[3 * c]])[:40] for c in range(4)])
-    plane = Plane.of(torch.from_numpy(np.concatenate([z[task.support], z[cloud]])))
-    assert np.allclose(found["prototypes"][0], plane.place(torch.from_numpy(prototype)), rtol=1e-3, atol=1e-3)
-
-
-def test_distances_by_hand() -> None:
-    assert distances(np.array([[0.0, 0], [3, 4]]), np.array([[0.0, 0]])).tolist() == [[0], [5]]
+    plane = Plane.of(np.concatenate([z[task.support], z[cloud]]))
+    assert np.allclose(found["prototypes"][0], plane.place(prototype), rtol=1e-3, atol=1e-3)
 
 
 def test_a_method_without_an_embedding_says_so(planted: Dataset, tmp_path) -> None:
@@ -56,4 +51,4 @@ def test_a_method_without_an_embedding_says_so(planted: Dataset, tmp_path) -> No
     )
     model = Estimator(f"{tmp_path}/own.py:Own", 4, 3).fit(planted)
     with pytest.raises(FewnodeError, match="has no embedding to look at"):
-        look(model, planted, CELL)
+        look(model, planted, *TASK)
