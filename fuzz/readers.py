@@ -26,11 +26,6 @@ from fewnode.classes.description import describe, read_classes
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import load
-from fewnode.datasets.arrow import AS_USUAL, Dialect, Table
-from fewnode.datasets.arrow import read_table as read_any_table
-from fewnode.datasets.memberships import read_parents
-from fewnode.datasets.splits import choose_split
-from fewnode.datasets.tables import read_tables
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -46,6 +41,8 @@ from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewN
 from fewnode.service.log import Log, time_of
 from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
+from fewnode.tables.read import read_tables
+from fewnode.tables.splits import choose_split
 from fewnode.train import History, Point
 
 
@@ -114,10 +111,10 @@ def readers(folder: Path) -> dict[str, Reader]:
         f"table.{kind}": Reader(at(f"t/{kind}.{kind}", lambda path: read_tables(path, edges, min_nodes=1)), (seed,), 2)
         for kind, seed in tables.items()
     }
-    gz = at("t/g.csv.gz", lambda path: read_any_table(path, "x"))
+    gz = at("t/g.csv.gz", lambda path: read_tables(path, edges))
     found["table.csv.gz"] = Reader(gz, (gzip.compress(tables["csv"]),), 2)
-    for name, (dialect, seed) in DIALECTS.items():
-        read = at(f"t/{name}", lambda path, dialect=dialect: _columns(read_any_table(path, "x", dialect=dialect)))  # type: ignore[misc]
+    for name, (given, seed) in WRITTEN.items():
+        read = at(f"t/{name}", lambda path, given=given: read_tables(path, {"s": ["a"], "t": ["b"]}, **given))  # type: ignore[misc]
         found[f"columns of {name}"] = Reader(read, (seed,), 4)
     found["edges.csv"] = Reader(
         at("t/e.csv", lambda path: read_tables(_nodes(folder), path, min_nodes=1)), (edges.read_bytes(),), 2
@@ -134,7 +131,9 @@ def readers(folder: Path) -> dict[str, Reader]:
         2,
     )
     found["parents.csv"] = Reader(
-        at("t/p.csv", lambda path: read_parents(path, AS_USUAL)), (b"class,parent\na,b\nb,c\n",), 4
+        at("t/p.csv", lambda path: read_tables({"id": list("ab")}, edges, hierarchy=path, unknown_ends="drop")),
+        (b"class,parent\na,b\nb,c\n",),
+        4,
     )
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
@@ -207,23 +206,21 @@ def _parquet(columns: dict[str, Any] | None = None) -> bytes:
     return buffer.getvalue()
 
 
-DIALECTS = {
-    "s.csv": (Dialect(), 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
-    "w.csv": (Dialect(encoding="utf-16-le", multiline=True), 'id|size\na|"1\n2"\n'.encode("utf-16-le")),
-    "c.tsv": (Dialect(",", ",", "cp1252", ("x",), header=False), '\xfc,"1.234,5"\rx,"2,5"\r'.encode("cp1252")),
-    "v.jsonl": (Dialect(decimal=".", missing=("",)), b'{"a": [0.5, null], "b": NaN}\n{"a": [1, 2e3], "b": "1,234"}\n'),
-    "v.parquet": (Dialect(), _parquet({"v": [[0.5, 2.0], [3.0, 4.0]], "n": ["1,5", "-"], "f": [7.0, 2.0**53]})),
+WRITTEN: dict[str, tuple[dict[str, Any], bytes]] = {
+    "s.csv": ({}, 'id;vector;size\na;"[0.5, 2]";1,5\nb;[3 4];NA\n'.encode("utf-16")),
+    "w.csv": ({"encoding": "utf-16-le", "multiline": True}, 'id|size\na|"1\n2"\nb|2\n'.encode("utf-16-le")),
+    "c.tsv": (
+        {"separator": ",", "decimal": ",", "encoding": "cp1252", "missing": "x", "no_node_header": True},
+        'a,"1.234,5"\rb,"2,5"\r'.encode("cp1252"),
+    ),
+    "v.jsonl": (
+        {"decimal": ".", "missing": ""},
+        b'{"id": "a", "v": [0.5, null], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
+    ),
+    "v.parquet": ({}, _parquet({"id": ["a", "b"], "v": [[0.5, 2.0], [3.0, 4.0]], "f": [7.0, 2.0**53]})),
+    "d.csv": ({}, b"id,seen,day\na,2024-01-31,1.2.2023\nb,2024-02-01 10:00,13.2.2023\n"),
 }
-"""Tables in other ways of writing, each file with a way in which it can be read."""
-
-
-def _columns(table: Table) -> None:
-    """Each column as all that it may be; one that is not is no fault of the file."""
-    for name in table.header[:4]:
-        looks = (table.is_numeric, table.not_numbers, table.is_vector)
-        for read in (*looks, table.labels, table.missing_tokens, table.numbers, table.vectors):
-            with suppress(FewnodeError):
-                read(name)
+"""Tables in other ways of writing, each file with what is said about it."""
 
 
 def _nodes(folder: Path) -> Path:

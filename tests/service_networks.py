@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 from service_model import Meaning, Model, Node
 
 KINDS = ("bank", "shop", "farm", "mill", "port")

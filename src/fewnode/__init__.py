@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
-    from fewnode.datasets.encode import Words
-    from fewnode.datasets.extend import extend
-    from fewnode.datasets.tables import read_tables
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.estimator import Estimator, load_model
     from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
-    from fewnode.machine.delimited import Dialect
     from fewnode.method import Method
     from fewnode.predict.labelling import suggest
     from fewnode.predict.predictions import Predictions, recognise
     from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.scikit import FewNodeClassifier, NodeEmbedding
     from fewnode.service.client import Client
+    from fewnode.tables.edges import EdgeTable
+    from fewnode.tables.extend import extend
+    from fewnode.tables.read import read_tables
+    from fewnode.tables.spec import ImportSpec
 
 __version__ = "0.1.0"
 
@@ -35,11 +35,11 @@ _HOMES = {
     "fewnode.scikit": ["FewNodeClassifier", "NodeEmbedding"],
     "fewnode.service.client": ["Client"],
     "fewnode.datasets": ["load"],
-    "fewnode.datasets.encode": ["Words"],
-    "fewnode.datasets.extend": ["extend"],
-    "fewnode.datasets.tables": ["read_tables"],
+    "fewnode.tables.edges": ["EdgeTable"],
+    "fewnode.tables.extend": ["extend"],
+    "fewnode.tables.read": ["read_tables"],
+    "fewnode.tables.spec": ["ImportSpec"],
     "fewnode.classes.definitions": ["Class"],
-    "fewnode.machine.delimited": ["Dialect"],
     "fewnode.classes.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
     "fewnode.estimator": ["Estimator", "load_model"],
@@ -60,13 +60,14 @@ __all__ = [
     "ClassSplit",
     "Client",
     "Dataset",
-    "Dialect",
+    "EdgeTable",
     "Episode",
     "EpisodeSampler",
     "Estimator",
     "FewNodeClassifier",
     "FewnodeError",
     "Graph",
+    "ImportSpec",
     "Method",
     "NodeEmbedding",
     "Predictions",
@@ -74,7 +75,6 @@ __all__ = [
     "Result",
     "Task",
     "UnusedInput",
-    "Words",
     "describe",
     "evaluate",
     "evaluate_all_classes",

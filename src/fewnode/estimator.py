@@ -19,7 +19,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph
 from fewnode.method import Probabilities
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
-from fewnode.methods.table import METHODS, build_method
+from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitted_method import FittedMethod
 from fewnode.model.fitting import TaskShape, fit_method, short_facts
 from fewnode.model.model_files import checked_tensors, naming, read_model
@@ -274,7 +274,7 @@ class Estimator:
 
     def all_settings(self) -> dict[str, Any]:
         """What defines the model, defaults included."""
-        preset = METHODS[self.method][1] if self.method in METHODS else {}
+        preset = METHODS.get(self.method, {})
         options = {**preset, **self.options}  # all of them: defaults may change, a model may not
         for part in OWN_PARTS:
             if not isinstance(options.get(part, ""), str | bool):
@@ -355,7 +355,7 @@ def load_model(
         if method is None and source not in METHODS:
             raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
         if isinstance(source, str) and source in METHODS:
-            check_options(METHODS[source][0], options)
+            check_options(class_of(source)[0], options)
         options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = Estimator(source, *shape, **options)

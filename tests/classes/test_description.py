@@ -14,10 +14,10 @@ import fewnode
 from fewnode.classes.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
@@ -25,12 +25,12 @@ NODES: dict[str, list[Any]] = {
     "size": [1.0, 2.0, 3.0, None],
 }
 EDGES = {"source": ["a", "b", "c"], "target": ["b", "c", "d"]}
-WORDS = fewnode.Words(min_count=1, max_share=1)
+WORDS = {"min_count": 1, "max_share": 1.0}
 
 
 @pytest.fixture(name="data")
 def _data() -> Dataset:
-    return read_tables(NODES, EDGES, text="about", numeric="size", words=WORDS, name="net")
+    return read_tables(NODES, EDGES, text="about", numeric="size", **WORDS, name="net")
 
 
 def names_of(data: Dataset, x: Any) -> dict[str, float]:

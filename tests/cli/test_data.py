@@ -170,21 +170,21 @@ def test_an_npz_keeps_its_split_unless_told_otherwise(fewnode: Fewnode, planted:
     [
         ((), "give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv"),
         (("--nodes", "NODES"), "give a file, or a table of nodes"),
-        (("x.npz", "--label", "section"), "x.npz is one file; --nodes, --edges and what is said"),
+        (("x.npz", "--label", "section"), "not used for x.npz, which is one file"),
         (("NPZ", "--no-label"), "p.npz: --no-label, but there are classes in it; leave that option out"),
-        (("NPZ", "--stop-words", "none", "--min-nodes", "3"), "--stop-words, --min-nodes: not used for"),
+        (("NPZ", "--stop-words", "none", "--min-nodes", "3"), "--stop-words: not used for"),
         (("PAIR", "--id", "package"), "which column holds the class? Name it with --label: section, summary"),
         (("PAIR", "--id", "package", "--label", "section", "--no-label"), "--no-label, but there are classes in it"),
         (("PAIR", "--id", "pakage"), "no column 'pakage' (did you mean 'package'?)"),
         (("PAIR", "ROLES", "--numeric", "maintainer"), "column 'maintainer': found 'm0@x.org', expected a number"),
         (("PAIR", "ROLES", "--split", "50/50"), "expected three shares such as 50/20/30"),
         (("PAIR", "ROLES", "--split", "40,17,20"), "split 40,17,20: only 9 classes have 10 nodes or more"),
-        (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "--split deals the classes and --train-classes"),
+        (("PAIR", "ROLES", "--split", "1,1,1", "--test-classes", "x"), "split deals the classes, and train_classes"),
         (("PAIR", "ROLES", "--test-classes", "x"), "x: no such file"),
-        (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected refuse or drop"),
+        (("PAIR", "ROLES", "--unknown-ends", "keep"), "found 'keep', expected 'refuse' or 'drop'"),
         (("PAIR", "ROLES", "--stop-words", "german"), "german: no such file"),
-        (("PAIR", "ROLES", "--missing", "", "--missing", "x"), "--missing '' says that only empty cells are missing"),
-        (("PAIR", "ROLES", "--vocabulary", "0"), "vocabulary of 0 words, expected at least 1"),
+        (("PAIR", "ROLES", "--missing", "", "--missing", "x"), "missing '' says that only empty cells are missing"),
+        (("PAIR", "ROLES", "--vocabulary", "0"), "0 at most: expected at least 1"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_one_line(
@@ -514,7 +514,7 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
         (("--label-separator", "A"), "'A' has an empty part"),
         (("--labels", "nowhere.csv"), "nowhere.csv: no such file"),
         (("--hierarchy", "nowhere.csv"), "nowhere.csv: no such file"),
-        (("--directed", "--relation", "kind", "--directed", "buys"), "--directed alone is about all edges"),
+        (("--directed", "--relation", "kind", "--directed", "buys"), "--directed: give it alone, for all edges"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_edges_is_one_line(

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.encode import Words
-from fewnode.datasets.extend import extend
-from fewnode.datasets.npz import read_dataset_npz
-from fewnode.datasets.stream import import_stream
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
+from fewnode.formats.npz import read_dataset_npz
+from fewnode.formats.stream import import_stream
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c"],
@@ -36,7 +35,7 @@ RING = sp.csr_array(np.roll(np.eye(4), 1, axis=1))
 
 
 def tables(nodes: dict[str, list[Any]] = NODES, roles: dict[str, Any] = ROLES) -> Dataset:
-    return read_tables(nodes, EDGES, words=Words(min_count=1, max_share=1), **roles)
+    return read_tables(nodes, EDGES, min_count=1, max_share=1, **roles)
 
 
 def test_columns_of_tables_become_blocks_and_stay_so(tmp_path: Path) -> None:

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.convert import export_tables
-from fewnode.datasets.encode import Words
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError, UnusedInput
+from fewnode.formats.convert import export_tables
 from fewnode.graph import Graph
+from fewnode.tables.read import read_tables
 from graphs import planted, random_graph
 
 SPLIT = ClassSplit((0,), (1,), (2,))
@@ -130,8 +129,7 @@ def test_text_attributes_go_through_frames() -> None:
     g = nx.path_graph(["a", "b", "c"])
     nx.set_node_attributes(g, {"a": "red fox", "b": "red", "c": "fox"}, "text")
     nodes = pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient="index").rename_axis("id")
-    words = Words(min_count=1, max_share=1)
-    data = read_tables(nodes, nx.to_pandas_edgelist(g), text=["text"], words=words)
+    data = read_tables(nodes, nx.to_pandas_edgelist(g), text=["text"], min_count=1, max_share=1)
     assert (data.feature_names, data.graph.n_edges) == (("fox", "red"), 2)
 
 

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from fewnode.classes.description import describe, opaque, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
-from fewnode.datasets.encode import Words
-from fewnode.datasets.encoder import Encoder
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.tables.encoder import Encoder
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 NODES: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d"],
@@ -38,7 +37,7 @@ def backwards(texts: list[str]) -> np.ndarray[Any, Any]:
 
 
 def read(encoder: Any = letters, **options: Any) -> Dataset:
-    roles = {"text": ["about", "more"], "words": Words(min_count=1, max_share=1)}
+    roles = {"text": ["about", "more"], "min_count": 1, "max_share": 1}
     return read_tables(NODES, EDGES, encoder=encoder, name="net", **{**roles, **options})
 
 
@@ -123,7 +122,7 @@ def test_a_description_goes_through_it_too(data: Dataset) -> None:
 
 
 def test_vectors_alone_can_be_described() -> None:
-    data = read(words=Words(min_count=4))
+    data = read(min_count=4)
     assert [block.kind for block in data.graph.blocks] == ["vector", "numbers"]
     found = describe(data, "filter mail, 2 times", encoder=letters)
     assert (found.known, found.unknown, found.numbers) == ((), (), ())
@@ -180,7 +179,7 @@ def test_an_error_of_ours_in_an_encoder_is_told_as_it_is() -> None:
 
 
 def test_a_name_that_says_nothing_is_no_text(data: Dataset) -> None:
-    alone = read(words=Words(min_count=4))
+    alone = read(min_count=4)
     with pytest.raises(FewnodeError, match="class 'c17': it has no description"):
         describe(alone, "", "c17", encoder=letters)
 
@@ -198,6 +197,6 @@ def test_a_name_that_says_nothing_is_no_text(data: Dataset) -> None:
     ],
 )
 def test_a_stored_encoder_of_a_stranger_is_checked(data: Dataset, stored: dict[str, Any]) -> None:
-    held = Encoder.of(letters).to_json()
+    held = Encoder.of(letters).stored.model_dump()
     with pytest.raises(FewnodeError, match="the stored encoder is not one that fewnode wrote"):
         Encoder.of_dataset({**held, **stored} if stored else {}, letters, "net")

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.encode import Words
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 from graphs import planted
 
 NODES = {
@@ -40,8 +39,9 @@ NEW = {
 
 def tables(nodes: dict[str, list[Any]] = NODES, edges: dict[str, list[Any]] = EDGES, **options: Any) -> Dataset:
     roles = {"text": ["text"], "numeric": ["size"], "category": ["kind"]}
-    words = Words(min_count=1, max_share=1)
-    return read_tables(nodes, edges, **{**roles, "words": words, "split": "1,1,0", "min_nodes": 1, **options})
+    return read_tables(
+        nodes, edges, **{**roles, "min_count": 1, "max_share": 1, "split": "1,1,0", "min_nodes": 1, **options}
+    )
 
 
 def test_new_rows_by_hand() -> None:

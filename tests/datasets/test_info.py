@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.extend import extend
 from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import count_by_size, describe, name_some, statistics
-from fewnode.datasets.tables import read_tables
 from fewnode.graph import Graph
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 
 def small() -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,13 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.convert import export_tables
-from fewnode.datasets.extend import extend
 from fewnode.datasets.import_report import describe_source
 from fewnode.datasets.info import describe, statistics
-from fewnode.datasets.memberships import ClassRules
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
+from fewnode.formats.convert import export_tables
 from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 EDGES = {"s": list("abca"), "t": list("bcdd")}
 SIZES = [1.0, 2.0, 3.0, 4.0]
@@ -98,10 +98,13 @@ def test_new_nodes_may_be_in_several_classes(tmp_path: Path) -> None:
     assert members(extend(first, {"id": ["e"], "label": ["x|y"], "size": [1]}))["y"] == {"b", "d", "e"}
 
 
-@pytest.mark.parametrize("change", [{"separator": 1}, {"path": []}, {"parents": {"a": "a"}}, {"parents": ["a"]}])
+@pytest.mark.parametrize("change", [{"decimal": 5}, {"label_separator": 1}, {"parents": {"a": "a"}}])
 def test_stored_rules_may_come_from_anybody(change: dict[str, Any]) -> None:
+    data = read_tables(nodes("x", "y", "x", "y"), EDGES, label_separator="|")
+    assert data.encoding is not None
+    forged = {**data.encoding, **change} if "parents" in change else {**data.encoding, "spec": change}
     with pytest.raises(FewnodeError):
-        ClassRules.from_json({**ClassRules("|").to_json(), **change})
+        extend(replace(data, encoding=forged), {"id": ["e"], "label": ["x"], "size": [1]})
 
 
 # --- kinds of nodes -----------------------------------------------------------------------------------------------

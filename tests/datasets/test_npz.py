@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit
 from fewnode.datasets import import_dataset, load
-from fewnode.datasets.npz import read_dataset_npz
-from fewnode.datasets.stream import import_stream
 from fewnode.errors import FewnodeError, UnusedInput
+from fewnode.formats.npz import read_dataset_npz
+from fewnode.formats.stream import import_stream
 from fewnode.storage.packing import checked_csr
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode.datasets.public import PUBLIC
 from fewnode.errors import FewnodeError
+from fewnode.formats.public import PUBLIC
 
 pytest.importorskip("torch_geometric")
 

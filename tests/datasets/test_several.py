@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,10 @@ import pyarrow as pa
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.encode import Encoding
-from fewnode.datasets.extend import extend
 from fewnode.datasets.import_report import describe_source, describe_warnings
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
-from fewnode.machine.delimited import Dialect
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
 ONE, OTHER = {"s": ["a"], "t": ["b"]}, {"u": ["c", "a"], "v": ["d", "b"], "amount": [5, 6]}
@@ -127,12 +126,11 @@ def test_only_what_was_missing_at_first_has_a_flag() -> None:
 def test_later_tables_are_read_as_the_first_unless_told_otherwise(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("id;label;size\na;NA;1,500\nb;x;unknown\nc;x;2,500\n")
     (tmp_path / "m.csv").write_text("id;label;size\nd;NA;1,500\ne;unknown;9,000\n")
-    first = Dialect(decimal=",", missing=("unknown",))
-    data = read_tables(tmp_path / "n.csv", ONE, dialect=first)
+    data = read_tables(tmp_path / "n.csv", ONE, decimal=",", missing="unknown")
     more = extend(data, tmp_path / "m.csv")
     np.testing.assert_array_equal(more.graph.x[0], more.graph.x[3])
     assert more.y.tolist() == [-1, 0, 0, -1, -1]
-    other = extend(data, tmp_path / "m.csv", dialect=Dialect(missing=("",)))
+    other = extend(data, tmp_path / "m.csv", missing=("",))
     assert other.class_names == ("x", "NA", "unknown")
 
 
@@ -202,54 +200,52 @@ def test_a_named_vector_without_any_is_refused_and_so_is_one_of_a_length_beyond_
 ) -> None:
     with pytest.raises(FewnodeError, match="column 'v' has vectors of 0 numbers, expected 1 to"):
         with_vectors([None] * 4, vector=["v"])
-    monkeypatch.setattr("fewnode.datasets.standardise.MAX_LENGTH", 2)
+    monkeypatch.setattr("fewnode.tables.encode.MAX_LENGTH", 2)
     with pytest.raises(FewnodeError, match="column 'v' has vectors of 3 numbers, expected 1 to 2"):
         with_vectors([[1, 2, 3]] * 4)
 
 
 # --- encodings and accounts of strangers --------------------------------------------------------------------------
 
-STORED = Encoding(numeric={"n": (0.0, 1.0)}, category={"c": ("p",)}, flags=("n",)).to_json()
-
 
 @pytest.mark.parametrize(
     "forged",
     [
-        {"numeric": [{"column": "n", "mean": float("inf"), "deviation": 1.0}]},
-        {"numeric": [{"column": "n", "mean": 0.0, "deviation": -1.0}]},
-        {"numeric": [{"column": "n", "mean": "0", "deviation": 1.0}]},
-        {"numeric": [{"column": "n", "mean": True, "deviation": 1.0}]},
-        {"numeric": [{"column": 5, "mean": 0.0, "deviation": 1.0}]},
-        {"numeric": [{"column": "c", "mean": 0.0, "deviation": 1.0}], "flags": []},
-        {"category": [{"column": "c", "values": "pq"}]},
-        {"category": [{"column": "c", "values": ["p", "p"]}]},
-        {"text": {"columns": ["t"], "vocabulary": [1]}},
-        {"vector": [{"column": "v", "mean": [], "deviation": 1.0}]},
-        {"vector": [{"column": "v", "mean": [float("nan")], "deviation": 1.0}]},
-        {"vector": [{"column": "v", "mean": [[1.0]], "deviation": 1.0}]},
-        {"vector": [{"column": "v", "mean": [1.0], "deviation": None}]},
-        {"flags": ["c"]},
+        {"numeric": [["size", [float("inf"), 1.0]]]},
+        {"numeric": [["size", [0.0, -1.0]]]},
+        {"numeric": [["size", ["x", 1.0]]]},
+        {"numeric": [[5, [0.0, 1.0]]]},
+        {"numeric": [["size", [0.0, 1.0]], ["size", [0.0, 1.0]]]},
+        {"category": [["c", "pq"]]},
+        {"category": [["c", ["p", "p"]]]},
+        {"vocabulary": [1]},
+        {"vector": [["v", {"mean": [], "deviation": 1.0}]]},
+        {"vector": [["v", {"mean": [float("nan")], "deviation": 1.0}]]},
+        {"vector": [["v", {"mean": [[1.0]], "deviation": 1.0}]]},
+        {"vector": [["v", {"mean": [1.0], "deviation": None}]]},
         {"flags": ["nobody"]},
-        {"flags": ["n", "n"]},
+        {"flags": ["size", "size"]},
         {"flags": 3},
+        {"dates": {"nobody": "year first"}},
     ],
     ids=str,
 )
 def test_a_forged_encoding_is_refused(forged: dict[str, Any]) -> None:
-    assert Encoding.from_json(STORED).flags == ("n",)
+    data = read_tables({"id": ["a", "b"], "size": [1, 2]}, ONE)
+    assert data.encoding is not None
+    stored = {**data.encoding, "encoding": {**data.encoding["encoding"], **forged}}
     with pytest.raises(FewnodeError, match="the stored encoding of its columns is not one that fewnode wrote"):
-        Encoding.from_json({**STORED, **forged})
+        extend(replace(data, encoding=stored), {"id": ["c"], "size": [1]})
 
 
 @pytest.mark.parametrize(
     ("forged", "message"),
     [
-        ({"numeric": []}, r"the stored encoding has 0 attributes and the graph 1"),
-        ({"missing": [3]}, "not one that fewnode wrote"),
-        ({"missing": "NA"}, "not one that fewnode wrote"),
-        ({"decimal": "x"}, "decimal mark 'x'"),
-        ({"id": ["x"]}, "not one that fewnode wrote"),
-        ({"label": 3}, "not one that fewnode wrote"),
+        ({"encoding": {}}, r"the stored encoding has 0 attributes and the graph 1"),
+        ({"spec": {"missing": [3]}}, "not one that fewnode wrote"),
+        ({"spec": {"decimal": "x"}}, "not one that fewnode wrote"),
+        ({"spec": {"id": ["x"]}}, "not one that fewnode wrote"),
+        ({"spec": {"label": 3}}, "not one that fewnode wrote"),
         ({"optional": 3}, "not one that fewnode wrote"),
     ],
 )

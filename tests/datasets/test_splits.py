@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit
-from fewnode.datasets.splits import choose_split
 from fewnode.errors import FewnodeError
+from fewnode.tables.splits import choose_split
 
 Y = np.repeat(np.arange(12), np.arange(5, 17))
 NAMES = tuple("abcdefghijkl")

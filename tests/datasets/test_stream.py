@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.datasets.npz import read_dataset_npz
-from fewnode.datasets.stream import import_stream
 from fewnode.errors import FewnodeError
+from fewnode.formats.npz import read_dataset_npz
+from fewnode.formats.stream import import_stream
 from fewnode.storage.io import load_dataset
 
 

@@ -11,15 +11,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.arrow import Dialect, Table
-from fewnode.datasets.encode import Encoding, Words
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.tables.read import read_tables
 
 NODES = {
     "id": ["007", "fox", "ünde", "owl"],
@@ -31,11 +28,11 @@ NODES = {
 }
 EDGES = {"source": ["007", "fox", "owl", "fox", "owl"], "target": ["fox", "007", "owl", "ünde", "fox"]}
 ROLES = {"text": ["title", "body"], "numeric": ["size"], "category": ["kind"]}
-WORDS = Words(min_count=1, max_share=1, stop_words=())
+WORDS: dict[str, Any] = {"min_count": 1, "max_share": 1.0, "stop_words": ()}
 
 
 def read(nodes: Any = NODES, edges: Any = EDGES, **options: Any) -> Dataset:
-    return read_tables(nodes, edges, **{**ROLES, "words": WORDS, **options})
+    return read_tables(nodes, edges, **{**ROLES, **WORDS, "only": True, **options})
 
 
 def dense(data: Dataset) -> np.ndarray:
@@ -119,15 +116,14 @@ def test_labels_and_header_are_trimmed(tmp_path: Path) -> None:
 
 def test_quoted_cells_may_hold_lines_and_delimiters(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text('id,text\na,"red, ""fox""\nden"\nb,den\n')
-    lines = Dialect(multiline=True)
-    data = read_tables(tmp_path / "n.csv", {"s": ["a"], "t": ["b"]}, text="text", words=WORDS, dialect=lines)
+    data = read_tables(tmp_path / "n.csv", {"s": ["a"], "t": ["b"]}, text="text", multiline=True, **WORDS)
     assert data.feature_names == ("den", "fox", "red")
     np.testing.assert_array_equal(dense(data), [[1, 1, 1], [1, 0, 0]])
 
 
 def test_quoted_cells_may_hold_delimiters_and_quotes(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text('id,text\na,"red, ""fox"" den"\nb,den\n')
-    data = read_tables(tmp_path / "n.csv", {"s": ["a"], "t": ["b"]}, text="text", words=WORDS)
+    data = read_tables(tmp_path / "n.csv", {"s": ["a"], "t": ["b"]}, text="text", **WORDS)
     assert data.feature_names == ("den", "fox", "red")
     np.testing.assert_array_equal(dense(data), [[1, 1, 1], [1, 0, 0]])
 
@@ -147,16 +143,16 @@ def test_only_numeric_columns_are_dense_and_none_is_none() -> None:
 
 def test_a_list_of_words_is_text() -> None:
     nodes = pa.table({"id": ["a", "b"], "tags": [["red", "fox"], None]})
-    data = read_tables(nodes, {"s": ["a"], "t": ["b"]}, text=["tags"], words=WORDS)
+    data = read_tables(nodes, {"s": ["a"], "t": ["b"]}, text=["tags"], **WORDS)
     np.testing.assert_array_equal(dense(data), [[1, 1], [0, 0]])
 
 
 def test_vocabulary_options_are_obeyed() -> None:
-    assert read(words=Words(size=2, min_count=2, max_share=1)).feature_names[:-4] == ("blue", "den")
-    assert read(words=Words(min_count=2, max_share=0.4)).feature_names[:-4] == ()
-    assert "owl" not in (read(words=Words(min_count=1, max_share=1, stop_words={"owl"})).feature_names or ())
-    with pytest.raises(FewnodeError, match="expected at least 1 and 0 to 1"):
-        Words(min_count=0)
+    assert read(vocabulary=2, min_count=2, max_share=1).feature_names[:-4] == ("blue", "den")
+    assert read(min_count=2, max_share=0.4).feature_names[:-4] == ()
+    assert "owl" not in (read(min_count=1, max_share=1, stop_words={"owl"}).feature_names or ())
+    with pytest.raises(FewnodeError, match="expected at least 1, 0 to 1"):
+        read(min_count=0)
 
 
 def test_columns_are_guessed_by_what_is_in_them() -> None:
@@ -176,11 +172,11 @@ def test_columns_are_guessed_by_what_is_in_them() -> None:
     data = read_tables(nodes, {"s": ["k1"], "t": ["k2"]}, id="key")
     assert data.info["columns"] == {
         "key": "id", "class": "label", "summary": "text", "year": "numeric", "arch": "category", "url": "not used",
-        "nothing": "not used", "flag": "category", "seen": "not used", "": "not used",
+        "nothing": "not used", "flag": "category", "seen": "numeric", "": "not used",
     }  # fmt: skip
     assert data.info["why"]["url"] == "300 distinct values of 1.0 words; --text or --category uses it"
-    assert data.info["why"]["seen"] == "dates or times, timestamp[s]"
-    named = read_tables(nodes, {"s": ["k1"], "t": ["k2"]}, id="key", numeric=["year"])
+    assert data.info["why"]["seen"] == "dates, as their age in days"
+    named = read_tables(nodes, {"s": ["k1"], "t": ["k2"]}, id="key", numeric=["year"], only=True)
     assert named.info["why"]["summary"] == "other columns were named"
 
 
@@ -192,26 +188,6 @@ def test_a_dataset_comes_back_from_disk_with_its_encoding(tmp_path: Path) -> Non
 
 
 cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "NULL"]) | st.text("ab \n\"',;\t", max_size=6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(cells, cells, st.none() | st.floats(-1e300, 1e300)), min_size=1, max_size=12))
-def test_a_row_alone_is_encoded_as_among_the_others(rows: list[tuple[Any, Any, Any]]) -> None:
-    columns = {name: list(values) for name, values in zip("tcn", zip(*rows, strict=True), strict=True)}
-    data = pa.table({"t": pa.array(columns["t"], pa.string()), "c": pa.array(columns["c"], pa.string()),
-                     "n": pa.array(columns["n"], pa.float64())})  # fmt: skip
-    table = Table("table", data)
-    learned = Encoding.learn(table, {"t": "text", "c": "category", "n": "numeric"}, WORDS)
-    together, unknown = learned.encode(table)
-    again = Encoding.from_json(json.loads(json.dumps(learned.to_json())))
-    assert again == learned
-    assert together.shape == (len(rows), len(learned.feature_names))
-    assert np.isfinite(together.data).all()
-    missing = sum((c or "").strip() in ("", "NULL") for c in columns["c"])
-    assert sum(unknown.values()) == missing + columns["n"].count(None)
-    for i in range(len(rows)):
-        alone, _ = again.encode(Table("table", data.slice(i, 1)))
-        np.testing.assert_array_equal(alone.toarray(), together[[i]].toarray())
 
 
 # --- what users get wrong -----------------------------------------------------------------------------------------
@@ -228,7 +204,7 @@ def test_a_row_alone_is_encoded_as_among_the_others(rows: list[tuple[Any, Any, A
         ({}, {}, {"numeric": ["label"]}, "column 'label' is the id or the label"),
         ({}, {}, {"text": ["id"]}, "column 'id' is the id or the label"),
         ({}, {}, {"text": ["kind"]}, "column 'kind' is given as text and as category"),
-        ({}, {}, {"unknown_ends": "keep"}, "expected refuse or drop"),
+        ({}, {}, {"unknown_ends": "keep"}, "expected 'refuse' or 'drop'"),
         ({"id": ["a", "b", "a", "c"]}, {}, {}, "data row 3, column 'id': node 'a' is in data row 1 already"),
         ({"id": ["a", "b", " ", "c"]}, {}, {}, "data row 3, column 'id': empty, expected a node id"),
         ({"size": ["1", "-inf", "2", "3"]}, {}, {}, "data row 2, column 'size': -inf is no finite number; leave"),
@@ -261,6 +237,6 @@ def test_edges_need_two_columns() -> None:
 
 
 def test_too_many_categories_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewnode.datasets.encode.MAX_CATEGORIES", 1)
+    monkeypatch.setattr("fewnode.tables.encode.MAX_CATEGORIES", 1)
     with pytest.raises(FewnodeError, match="column 'kind' has 2 distinct values, too many for categories; is it text"):
         read()

@@ -11,9 +11,9 @@ import torch
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 
 NODES = {"id": ["a", "b", "c"], "size": [1.0, 2.0, 3.0]}
 EDGES = {"s": ["a"], "t": ["b"]}

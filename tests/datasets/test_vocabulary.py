@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.datasets.bag import encode, words
-from fewnode.datasets.vocabulary import Vocabulary, is_code
+from fewnode.tables.bag import encode, words
+from fewnode.tables.vocabulary import Vocabulary, is_code
 
 
 def matched(text: str, *vocabulary: str) -> list[str]:

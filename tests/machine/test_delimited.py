@@ -5,70 +5,11 @@ import pytest
 from fewnode.errors import FewnodeError
 from fewnode.machine.delimited import (
     MAX_COLUMNS,
-    MISSING,
-    Dialect,
     column_names,
     first_lines,
     recognise_separator,
     rows,
 )
-
-# --- dialects -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "delimiter"), [(None, None), (";", ";"), ("tab", "\t"), ("\\t", "\t"), ("\t", "\t"), ("space", " ")]
-)
-def test_a_separator_by_its_character_or_name(given: str | None, delimiter: str | None) -> None:
-    assert Dialect(separator=given).delimiter == delimiter
-
-
-@pytest.mark.parametrize("given", ["", ";;", "a", "7", '"', "\n", "\r", "\0", "·", "comma"])
-def test_what_cannot_separate_is_refused(given: str) -> None:
-    with pytest.raises(FewnodeError, match=r"^separator .*: expected one character such as ; or \|, or tab or space$"):
-        Dialect(separator=given)
-
-
-def test_a_decimal_mark_is_a_point_or_a_comma() -> None:
-    assert Dialect(decimal=",").decimal == ","
-    with pytest.raises(FewnodeError, match=r"^decimal mark ';': expected \. or ,$"):
-        Dialect(decimal=";")
-
-
-NO_TEXT = (
-    "rot13",
-    "hex",
-    "zlib",
-    "base64",
-    "idna",
-    "punycode",
-    "unicode_escape",
-    "raw_unicode_escape",
-    "utf-7",
-    "cp037",
-)
-
-
-@pytest.mark.parametrize("name", [*NO_TEXT, "undefined", "no such one", "a\0b", "", "../x", "ü", "x" * 10_000])
-def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
-    with pytest.raises(FewnodeError, match=r"not known for text; try latin-1, cp1252, utf-16 or utf-8$") as caught:
-        Dialect(encoding=name)
-    assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize(
-    "name", ["latin-1", "cp1252", "UTF8", "utf-16", "utf-16-le", "utf-32", "shift_jis", "gbk", "koi8-r"]
-)
-def test_encodings_of_text(name: str) -> None:
-    assert Dialect(encoding=name).encoding == name
-
-
-def test_words_for_missing_values_are_added_to_or_given_up() -> None:
-    assert {"NA", "N/A", "#N/A", "NaN", "nan", "None", "NULL", "null", "-"} <= Dialect().missing_words == set(MISSING)
-    assert Dialect(missing=("unknown", " x ", "")).missing_words == {*MISSING, "unknown", "x"}
-    assert Dialect(missing=("",)).missing_words == frozenset()
-    assert Dialect(missing=()).missing_words == set(MISSING)
-
 
 # --- separators ---------------------------------------------------------------------------------------------------
 

@@ -206,7 +206,7 @@ def test_above_chance_with_one_shot_and_better_with_five(blocks: Dataset, fitted
 def test_restored_vectors_answer_the_same_for_the_same_structure(
     blocks: Dataset, fitted: Walks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = Walks(**SMALL).restore(0, {name: tensor.clone() for name, tensor in fitted.state().items()})
+    loaded = Walks(**SMALL).restore(0, {name: array.copy() for name, array in fitted.state().items()})
     monkeypatch.setattr(Walks, "embed", lambda self, graph: pytest.fail("embedded again"))
     graph = Graph(blocks.graph.adj, np.ones((blocks.graph.n, 2), np.float32))
     expected = fitted.predict_proba(blocks.graph, task(blocks))

@@ -21,7 +21,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
 from fewnode.methods.defaults import Range, options, space
-from fewnode.methods.table import METHODS
+from fewnode.methods.table import METHODS, class_of
 from fewnode.protocols import tune as tuning
 from fewnode.protocols.tune import POOL_SEED, tune
 from fewnode.storage.io import save_dataset
@@ -84,7 +84,7 @@ def test_a_trial_that_diverges_is_recorded_and_loses(planted: Dataset, monkeypat
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_defaults_and_a_space_it_understands(method: str) -> None:
-    known = inspect.signature(METHODS[method][0]).parameters
+    known = inspect.signature(class_of(method)[0]).parameters
     usual = options(method)
     assert set(usual) <= set(known)
     assert set(space(method)) <= set(usual)
@@ -92,7 +92,7 @@ def test_every_method_has_defaults_and_a_space_it_understands(method: str) -> No
         assert values.low < values.high if isinstance(values, Range) else len(values) > 1
         Estimator(method, **{name: values.low if isinstance(values, Range) else values[0]})
     for name, value in usual.items():
-        preset = {**{key: p.default for key, p in known.items()}, **METHODS[method][1]}[name]
+        preset = {**{key: p.default for key, p in known.items()}, **METHODS[method]}[name]
         assert (list(preset) if isinstance(preset, tuple) else preset) == value, f"{name} is {preset} in the code"
 
 

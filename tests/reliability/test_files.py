@@ -37,7 +37,6 @@ from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.datasets.info import describe, statistics
-from fewnode.datasets.tables import read_tables
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
@@ -46,6 +45,7 @@ from fewnode.experiment.results import read_results
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
+from fewnode.tables.read import read_tables
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 

@@ -20,11 +20,11 @@ import pytest
 from fewnode.classes.definitions import read_query, read_support
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.datasets.convert import export_tables
 from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
 from fewnode.experiment.results import read_results
+from fewnode.formats.convert import export_tables
 from fewnode.machine.sheets import bare, csv_text, harmless
 from fewnode.report.grid import write_report
 from fewnode.report.tables import render

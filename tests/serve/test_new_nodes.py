@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.extend import extend
-from fewnode.datasets.tables import read_tables
 from fewnode.graph import Graph
+from fewnode.tables.extend import extend
+from fewnode.tables.read import read_tables
 from service import Local, save_run
 
 KINDS = ("bank", "shop", "farm", "port", "mill", "mine", "club", "lab", "inn", "zoo")

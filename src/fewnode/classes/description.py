@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
-from fewnode.datasets.bag import words
-from fewnode.datasets.vocabulary import Match, Reading, is_code, vocabulary_of
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.machine.sheets import bare, read_table
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.tables.bag import words
+from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
 
 if TYPE_CHECKING:
-    from fewnode.datasets.encoder import EncoderSource
+    from fewnode.tables.encoder import EncoderSource
 
 MAX_LENGTH = 10_000
 """Characters of a description: more is a document."""
@@ -88,7 +88,7 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     >>> import fewnode
     >>> data = fewnode.read_tables(
     ...     {"id": ["a", "b", "c"], "about": ["an email filter", "email over wifi", "wifi filter"]},
-    ...     {"from": ["a", "b"], "to": ["b", "c"]}, text="about", words=fewnode.Words(max_share=1))
+    ...     {"from": ["a", "b"], "to": ["b", "c"]}, text="about", max_share=1)
     >>> found = fewnode.describe(data, "Filtering e-mails quickly")
     >>> [tuple(match) for match in found.known], found.unknown
     ([('filtering', 'filter'), ('e-mails', 'email')], ('quickly',))
@@ -128,21 +128,18 @@ def _encoded(
     data: Dataset, stored: Mapping[str, Any], text: str, encoder: EncoderSource | None, who: str
 ) -> dict[int, float]:
     """What the encoder of the nodes' texts makes of a text, scaled as theirs, by the columns of the attributes."""
-    import pyarrow as pa  # takes a quarter of a second, with what reads tables; only encoders need it
-
-    from fewnode.datasets.columns import Table
-    from fewnode.datasets.encode import Encoding
-    from fewnode.datasets.encoder import COLUMN, Encoder
-    from fewnode.datasets.standardise import scale_vectors
+    from fewnode.tables.encode import scale_vectors  # brings DuckDB; only encoders need it
+    from fewnode.tables.encoder import COLUMN, Encoder
+    from fewnode.tables.read import Imported
 
     block = next((block for block in data.graph.blocks if block.kind == "vector" and block.name == COLUMN), None)
-    scale = Encoding.from_json(data.encoding or {}).vector.get(COLUMN)
+    scale = Imported.of(data).encoding.vector.get(COLUMN)
     if block is None or scale is None or len(scale.mean) != block.width:
         raise FewnodeError(f"{data.name}: the stored encoding of its columns is not one that fewnode wrote")
     if not text.strip():
         raise FewnodeError(f"{who}: {_EMPTY}")
     vector = Encoder.of_dataset(stored, encoder, data.name).vectors([text])
-    scaled = scale_vectors(Table(who, pa.table({})), COLUMN, vector, scale)[0]
+    scaled = scale_vectors(vector, scale, lambda _, what: FewnodeError(f"{who}: {what}"))[0]
     return dict(enumerate(scaled.tolist(), block.start))
 
 

@@ -33,7 +33,7 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data info debian
     """
     from fewnode.datasets import BUILT_IN
-    from fewnode.datasets.public import PUBLIC
+    from fewnode.formats.public import PUBLIC
     from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
@@ -149,7 +149,7 @@ def export(
     The way back, from tables to a dataset: `fewnode data import`.
     """
     from fewnode.datasets import load
-    from fewnode.datasets.convert import export_tables
+    from fewnode.formats.convert import export_tables
 
     paths = export_tables(load(source), out, format_)
     if as_json:

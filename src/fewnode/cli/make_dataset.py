@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli import table_options
-from fewnode.cli.output import Json, Quiet, counting, emit, note, refuse_unused
-from fewnode.cli.scale import Memory, keep_memory
+from fewnode.cli.output import Json, Quiet, counting, emit, note
+from fewnode.cli.scale import keep_memory
 from fewnode.errors import FewnodeError, closest
+from fewnode.tables.spec import ImportSpec
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.datasets.scratch import Scratch
-    from fewnode.datasets.splits import Split
+
+CLASSES = ("no_label", "split", "seed", "min_nodes", "train_classes", "valid_classes", "test_classes", "name")
+"""What can be said of every source."""
+WRITTEN = ("separator", "decimal", "encoding", "missing", "multiline", "no_header", "no_node_header")
+NEW_ROWS = (
+    *("id", "label", "labels", "vector", "encoder", "source", "target", "weight", "relation", "unknown_ends"),
+    *WRITTEN,
+)
 
 
+@table_options.options_of(ImportSpec)
 def import_(
-    context: typer.Context,
-    source: Path | None = typer.Argument(
+    file: Path | None = typer.Argument(
         None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
     ),
     out: Path = table_options.Out,
@@ -34,63 +41,17 @@ def import_(
         help="Table of nodes: .csv, .tsv, .jsonl (also .gz) or .parquet. NAME: their kind. Repeatable.",
     ),
     edges: list[str] = table_options.Edges,
-    id_column: str = table_options.IdColumn,
-    label: str = table_options.LabelColumn,
-    no_label: bool = table_options.NoLabel,
-    label_separator: str = table_options.LabelSeparator,
-    labels: Path = table_options.Labels,
-    hierarchy: str = table_options.Hierarchy,
-    kind: str = table_options.Kind,
-    text: list[str] = typer.Option(
-        [], "--text", metavar="COLUMN", help="A column of text: its words are counted. Repeatable."
-    ),
-    numeric: list[str] = typer.Option(
-        [], "--numeric", metavar="COLUMN", help="A column of numbers, standardised. Repeatable."
-    ),
-    category: list[str] = typer.Option(
-        [], "--category", metavar="COLUMN", help="A column of categories, one-hot. Repeatable."
-    ),
-    vector: list[str] = typer.Option(
-        [], "--vector", metavar="COLUMN", help="Lists of numbers, scaled as a whole, or a FILE.npy. Repeatable."
-    ),
-    encoder: Path = table_options.EncoderFolder,
-    source_column: str = table_options.SourceColumn,
-    target_column: str = table_options.TargetColumn,
-    weight: str = table_options.Weight,
-    weight_scale: str = table_options.WeightScale,
-    relation: str = table_options.Relation,
-    directed: list[str] = table_options.Directed,
-    unknown_ends: str = table_options.UnknownEnds,
-    separator: str = table_options.Separator,
-    decimal: str = table_options.Decimal,
-    encoding: str = table_options.Encoding,
-    missing: list[str] = table_options.Missing,
-    multiline: bool = table_options.Multiline,
-    no_header: bool = table_options.NoHeader,
-    no_node_header: bool = table_options.NoNodeHeader,
-    split: str = typer.Option(
-        None, "--split", help="Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own."
-    ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Of that split."),
-    min_nodes: int = typer.Option(10, "--min-nodes", min=1, help="Smaller classes are in no part of that split."),
-    train_classes: Path = typer.Option(None, "--train-classes", help="File of class names, one a line."),
-    valid_classes: Path = typer.Option(None, "--valid-classes", help="The same for validation."),
-    test_classes: Path = typer.Option(None, "--test-classes", help="The same for test."),
-    vocabulary: int = typer.Option(10_000, "--vocabulary", help="Words at most."),
-    min_count: int = typer.Option(2, "--min-count", help="Nodes that a word is in at least."),
-    max_share: float = typer.Option(0.5, "--max-share", help="Share of nodes that a word is in at most."),
-    stop_words: str = typer.Option("english", "--stop-words", help="english, none, or a file with one a line."),
-    name: str = typer.Option(None, "--name", help="Of the network; in a folder of published files: which one."),
-    memory: str = Memory,
     quiet: bool = Quiet,
     as_json: bool = Json,
+    *,
+    given: Mapping[str, Any],
 ) -> None:
     """Read a network from a file, or from tables of nodes and of edges, and write it as a dataset directory.
 
-    What became of every column is printed before anything is written. If no --text, --numeric, --category or
-    --vector is given, every column is used as what it looks like. The label never becomes an attribute. What may be
-    the answer becomes one only if you name it. Numbers that are missing count as the mean, and a flag says so; new
-    nodes are encoded the same way when `fewnode data extend` adds them later.
+    What became of every column is printed before anything is written. Columns that no --text, --numeric, --category
+    or --vector names are used as what they look like, unless --only says so. The label never becomes an attribute.
+    What may be the answer becomes one only if you name it. Numbers that are missing count as the mean, and a flag says
+    so; new nodes are encoded the same way when `fewnode data extend` adds them later.
 
     \b
     Example:
@@ -98,9 +59,9 @@ def import_(
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
       fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
-      fewnode data import --nodes person:people.csv --nodes firm:firms.csv \\
-          --label sector --edges pays:transfers.csv --edges owns:shares.csv \\
-          --weight amount --directed --out mydata
+      fewnode data import --nodes account:accounts.csv --nodes device:devices.csv \\
+          --edges pays:transfers.csv:payer,payee --edges uses:logins.csv:account,device \\
+          --label fraud --weight amount --directed --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 
@@ -108,116 +69,80 @@ def import_(
     lists are for test, and the rest is dealt. Classes to be found later need not be in the tables at all.
     """
     _check_free(out)
-    lists = {"train": train_classes, "valid": valid_classes, "test": test_classes}
-    chosen, ways = table_options.split_of(split, lists), table_options.directions(directed)
-    vector, beside = table_options.columns_and_files(vector)
-    roles = {"text": text, "numeric": numeric, "category": category, "vector": vector}
-    columns = {
-        "id": id_column,
-        "label": label,
-        "kind": kind,
-        "weight": weight,
-        "relation": relation,
-        "label_separator": label_separator,
-        "labels": labels,
-        "hierarchy": hierarchy if hierarchy is None or len(hierarchy) < 3 else Path(hierarchy),  # a mark, or a table
-        **roles,
-        "vectors": beside,
-        "encoder": encoder,
-    }
-    ends = {"source": source_column, "target": target_column}
-    written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
-    said = (separator, decimal, encoding, *missing, multiline, no_header, no_node_header)
-    if source is None and not (nodes and edges):
-        raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
-    is_graph = source is not None and source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
-    about_columns = any(columns.values()) and not is_graph
-    if source is not None and (nodes or edges or any(ends.values()) or any(said) or about_columns):
-        raise FewnodeError(f"{source} is one file; --nodes, --edges and what is said about them are for tables")
-    if is_graph and memory:
-        raise FewnodeError(f"{source}: --memory imports .npz files and tables (.csv, .tsv, .parquet), not this one")
-    if source is not None and not is_graph:
-        words = ["vocabulary", "min_count", "max_share", "stop_words"]
-        refuse_unused(context, ["unknown_ends", *words, *([] if chosen else ["min_nodes"])], f"for {source}")
-        from fewnode.datasets.npz import has_split
-
-        if chosen is None and has_split(source):
-            refuse_unused(context, ["seed"], f"where {source} has a class split of its own and no --split replaces it")
-        data = _import_file(source, out, chosen, seed, min_nodes, ways, weight_scale, name, keep_memory(memory))
+    files = " and ".join(nodes) if file is None else file
+    progress = counting("texts encoded", quiet or as_json)
+    if file is not None:
+        if nodes or edges:
+            raise FewnodeError(f"{file} is one file; --nodes, --edges and what is said about them are for tables")
+        data = _import_file(file, out, given, progress)
     else:
-        from fewnode.datasets.encode import Words
-        from fewnode.datasets.tables import read_graph, read_tables
+        from fewnode.tables.read import read_tables
 
-        options: dict[str, Any] = {
-            **{name: value for name, value in columns.items() if value},
-            "weight_scale": weight_scale,
-            "unknown_ends": unknown_ends,
-            "split": chosen or "50/20/30",
-            "seed": seed,
-            "min_nodes": min_nodes,
-            "words": Words(vocabulary, min_count, max_share, table_options.stop_words_of(stop_words)),
-            "name": name or out.name,
-            "progress": counting("texts encoded", quiet or as_json),
-        }
-        if source is not None:
-            data = read_graph(source, directed=ways or None, **options)
-        else:
-            options |= {**ends, "dialect": replace(written, header=not no_node_header)}
-            options["edge_dialect"] = replace(written, header=not no_header)
-            tables = [table_options.named_files(*given) for given in (("--nodes", nodes), ("--edges", edges))]
-            with _scratch(out, keep_memory(memory)) as disk:
-                data = read_tables(*tables, directed=ways, disk=disk, **options)
-    files = " and ".join(map(str, nodes)) if source is None else source
-    has_label = labels is not None or not data.encoding or data.encoding["label"] is not None
-    if not has_label and not no_label:
+        if not (nodes and edges):
+            raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
+        spec = ImportSpec.of({"name": out.name, **given}, door=_option)
+        keep_memory(spec.memory)
+        tables = [table_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
+        missing = [path for path in (out, *out.parents) if not path.exists()] if spec.memory else []
+        out.mkdir(parents=True, exist_ok=True) if missing else None
+        try:
+            data = read_tables(*tables, spec=spec, progress=progress, room=out if spec.memory else None)
+        except BaseException:
+            for folder in missing:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+    has_label = "labels" in given or not data.encoding or "label" in data.encoding["spec"]
+    if not has_label and not given.get("no_label"):
         others = ", ".join(column for column, role in data.info["columns"].items() if role != "id")
         name_it = f"which column holds the class? Name it with --label: {others}; none: --no-label"
         raise FewnodeError(f"{files}: {name_it if others else 'no column holds the class: say --no-label'}")
-    if no_label and data.graph.home != out.resolve() and (data.y >= 0).any():
+    if given.get("no_label") and data.graph.home != out.resolve() and (data.y >= 0).any():
         raise FewnodeError(f"{files}: --no-label, but there are classes in it; leave that option out")
     _keep(data, out, quiet, as_json)
 
 
-@contextmanager
-def _scratch(out: Path, limit: int | None) -> Iterator[Scratch | None]:
-    """Room for tables where the dataset will be; if they cannot be read, the folder is not left behind."""
-    from fewnode.datasets.scratch import Scratch
-
-    try:
-        yield Scratch(out, limit) if limit else None
-    except BaseException:
-        with suppress(OSError):
-            out.rmdir()
-        raise
+def _option(field: str) -> str:
+    """What the command line calls a field."""
+    extra: Any = ImportSpec.model_fields[field].json_schema_extra
+    return extra["flag"] or f"--{field.replace('_', '-')}"
 
 
-def _import_file(
-    source: Path,
-    out: Path,
-    split: Split | None,
-    seed: int,
-    min_nodes: int,
-    directed: bool | tuple[str, ...],
-    weight_scale: str | None,
-    name: str | None,
-    limit: int | None,
-) -> Dataset:
+def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: Any) -> Dataset:
     """A file's own class split stays unless another is asked for. With a limit of memory it is imported in pieces."""
     from fewnode.datasets import import_dataset
-    from fewnode.datasets.splits import choose_split
+    from fewnode.tables.splits import choose_split
 
-    if limit:
-        from fewnode.datasets.stream import import_stream
+    is_graph = source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
+    used = {*CLASSES, "directed", "weight_scale", "memory"}
+    if is_graph:
+        used = {*ImportSpec.model_fields} - {*WRITTEN, "source", "target", "memory"}
+    if unused := [_option(field) for field in given if field not in used]:
+        raise FewnodeError(f"{', '.join(unused)}: not used for {source}, which is one file; leave it out")
+    spec = ImportSpec.of(given, door=_option)
+    if is_graph:
+        from fewnode.formats.graphs import read_graph
 
-        if not isinstance(directed, bool) or weight_scale:
+        return read_graph(source, progress=progress, **{"name": out.name, **given})
+    split = spec.class_lists or spec.split
+    from fewnode.formats.npz import has_split
+
+    unused = ["min_nodes", *(["seed"] if has_split(source) else [])] if split is None else []
+    if unused := [_option(field) for field in unused if field in given]:
+        where = f"where {source} has a class split of its own and no --split replaces it"
+        raise FewnodeError(f"{', '.join(unused)}: not used {where}; leave it out")
+    if limit := keep_memory(spec.memory):
+        from fewnode.formats.stream import import_stream
+
+        if not isinstance(spec.directed, bool) or spec.weight_scale:
             raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
         if split is not None:
             raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
-        return import_stream(source, out, limit, seed=seed, directed=directed, name=name)
-    data = import_dataset(source, seed=seed, directed=directed, name=name, scale=weight_scale)
+        return import_stream(source, out, limit, seed=spec.seed, directed=spec.directed, name=spec.name)
+    data = import_dataset(source, seed=spec.seed, directed=spec.directed, name=spec.name, scale=spec.weight_scale)
     if split is None:
         return data
-    return replace(data, split=choose_split(data.y, data.class_names, split, seed, min_nodes))
+    return replace(data, split=choose_split(data.y, data.class_names, split, spec.seed, spec.min_nodes))
 
 
 def build(
@@ -254,8 +179,18 @@ def build(
     _keep(BUILDERS[name](raw), out, quiet, as_json)
 
 
+_AS_IN_D = {
+    "id": "Column of node ids; default: as in D.",
+    "label": "Column of classes; default: as in D, if it is there.",
+    "vector": "Vectors of the new nodes, where D has such a FILE.npy. Repeatable.",
+    "weight": "Of the edges; default: as in D.",
+    "relation": "Of the edges; default: as in D.",
+}
+
+
+@table_options.options_of(ImportSpec, NEW_ROWS, _AS_IN_D)
 def extend(
-    source: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
+    dataset: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
     nodes: list[str] = typer.Option(
         ...,
         "--nodes",
@@ -264,28 +199,11 @@ def extend(
     ),
     out: Path = table_options.Out,
     edges: list[str] = table_options.Edges,
-    id_column: str = typer.Option(None, "--id", help="Column of node ids; default: as in D."),
-    label: str = typer.Option(None, "--label", help="Column of classes; default: as in D, if it is there."),
-    labels: Path = table_options.Labels,
-    source_column: str = table_options.SourceColumn,
-    target_column: str = table_options.TargetColumn,
-    weight: str = typer.Option(None, "--weight", metavar="COLUMN", help="Of the edges; default: as in D."),
-    relation: str = typer.Option(None, "--relation", metavar="COLUMN", help="Of the edges; default: as in D."),
-    unknown_ends: str = table_options.UnknownEnds,
-    separator: str = table_options.Separator,
-    decimal: str = table_options.Decimal,
-    encoding: str = table_options.Encoding,
-    missing: list[str] = table_options.Missing,
-    multiline: bool = table_options.Multiline,
-    no_header: bool = table_options.NoHeader,
-    no_node_header: bool = table_options.NoNodeHeader,
-    vector: list[Path] = typer.Option(
-        [], "--vector", metavar="FILE", help="Vectors of the new nodes, where D has such a FILE.npy. Repeatable."
-    ),
-    encoder: Path = table_options.EncoderFolder,
     alone: bool = typer.Option(False, "--alone", help="A network of the new nodes only, encoded as D is."),
     quiet: bool = Quiet,
     as_json: bool = Json,
+    *,
+    given: Mapping[str, Any],
 ) -> None:
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
@@ -299,28 +217,17 @@ def extend(
       fewnode predict --run run --data mydata2 --support support.csv --all
     """
     from fewnode.datasets import load
-    from fewnode.datasets.extend import extend as extend_tables
+    from fewnode.tables.extend import extend as extend_tables
 
     _check_free(out)
-    written = table_options.dialect_of(separator, decimal, encoding, missing, multiline)
+    ImportSpec.of(given, door=_option)
     data = extend_tables(
-        load(source),
+        load(dataset),
         table_options.named_files("--nodes", nodes),
         table_options.named_files("--edges", edges) if edges else None,
-        id=id_column,
-        label=label,
-        labels=labels,
-        weight=weight,
-        relation=relation,
-        source=source_column,
-        target=target_column,
-        unknown_ends=unknown_ends,  # type: ignore[arg-type]  # checked there
-        dialect=replace(written, header=not no_node_header),
-        edge_dialect=replace(written, header=not no_header),
         alone=alone,
-        vectors=vector or None,
-        encoder=encoder,
         progress=counting("texts encoded", quiet or as_json),
+        **given,
     )
     _keep(data, out, quiet, as_json, then="predict --run run --data {} --support support.csv --all")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from fewnode.dataset import Dataset
 from fewnode.datasets.debian import load_debian
 from fewnode.datasets.fewshot_mat import read_published
-from fewnode.datasets.npz import read_dataset_npz
-from fewnode.datasets.public import PUBLIC, is_public, load_public
 from fewnode.edges.relations import Directed
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.npz import read_dataset_npz
+from fewnode.formats.public import PUBLIC, is_public, load_public
 from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
@@ -63,11 +63,12 @@ def import_dataset(
             f"{path}: one table is no network; fewnode data import --nodes {path} --edges EDGES --out D reads two"
         )
     if path.name.lower().removesuffix(".gz").endswith((".graphml", ".gml")):
-        from fewnode.datasets.tables import read_graph  # brings Arrow, which nothing else here needs
+        from fewnode.formats.graphs import read_graph  # brings DuckDB, which nothing else here needs
 
         ways, shares = None if directed is False else directed, "/".join(map(str, fractions))
         title = name or path.name.split(".")[0]
-        return read_graph(path, directed=ways, weight_scale=scale, split=shares, seed=seed, name=title)
+        given = {"directed": ways, "weight_scale": scale, "split": shares, "seed": seed, "name": title}
+        return read_graph(path, **{name: value for name, value in given.items() if value is not None})
     if path.is_dir():
         if not isinstance(directed, bool) or scale:
             raise FewnodeError(

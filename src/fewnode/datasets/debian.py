@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import atomic_write
+from fewnode.tables.bag import choose_vocabulary, encode
 
 EXPECTED = {"nodes": 61646, "edges": 315039, "classes": 54, "attributes": 8000}
 """What Debian 12.15 (amd64, main, with its updates and security fixes) gives."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
-from fewnode.datasets.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import one_line, readable
 from fewnode.storage.packing import checked_csr

@@ -123,7 +123,7 @@ class Planner:
             if is_plugin(method):
                 name, preset = f"{Path(cell.method).name} {load_plugin(method)[1]}", {}
             else:
-                name, preset = method, METHODS[method][1]
+                name, preset = method, METHODS[method]
             self._methods[key] = method, name, {**preset, **cell.options}
         return self._methods[key]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -78,7 +79,7 @@ def exclusive(directory: Path) -> Iterator[None]:
     need_no_file(directory)
     made = missing(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / ".lock", "ab", opener=_without_waiting) as held:
+    with _lock_file(directory / ".lock") as held:
         try:
             lock(held, wait=False)
         except BlockingIOError:
@@ -92,6 +93,16 @@ def exclusive(directory: Path) -> Iterator[None]:
                 (directory / ".lock").unlink()
                 remove_empty(made)
             raise
+
+
+def _lock_file(path: Path) -> BinaryIO:
+    """Open for writing, but never what a symbolic link of that name points to."""
+    try:
+        return open(path, "ab", opener=_without_following)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise FewnodeError(f"{path}: a symbolic link, where a file is to be locked; remove it") from None
 
 
 def need_no_file(directory: Path) -> None:
@@ -141,6 +152,10 @@ def readable(path: Path) -> Iterator[BufferedReader]:
 def _without_waiting(path: str, flags: int) -> int:
     """Open as `open` does, but fail at a pipe that nobody is at the other end of."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+
+def _without_following(path: str, flags: int) -> int:
+    return _without_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def read_text(path: Path, limit: int) -> str:

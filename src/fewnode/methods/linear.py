@@ -1,4 +1,4 @@
-"""Logistic regression on propagated attributes: what a practitioner tries first.
+"""Logistic regression, on propagated attributes and on whatever vectors nodes have: what a practitioner tries first.
 
 A linear model with an L2 penalty has its weights in the span of the rows that it is trained on. A task has few labelled
 rows, so each node needs a handful of coordinates: M X is never formed, only M (X V).
@@ -7,14 +7,13 @@ rows, so each node needs a handful of coordinates: M X is never formed, only M (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy.sparse.linalg import LinearOperator, cg
 
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
@@ -29,11 +28,16 @@ RANK_TOLERANCE = 1e-6
 """Directions shorter than this share of the longest are rounding errors of float32 attributes."""
 COLUMNS = 256
 """Of M X that are in memory at a time."""
+FORMED = 1024
+"""Weights of a head whose matrix of second derivatives is formed."""
+NEAR = 1e-8
+"""A head is done after a step of this length, measured by the second derivatives: the next would be its square."""
+ROUNDS, HALVINGS = 100, 30
 Floats = NDArray[np.float64]
 
 
 class Logistic:
-    """SGC (Wu et al., ICML 2019): softmax(Â^steps X W + b), trained on the support set alone, by scikit-learn.
+    """SGC (Wu et al., ICML 2019): softmax(Â^steps X W + b), trained on the support set alone.
 
     No base class is needed, and none is looked at. Rows of Â^steps X are brought to unit length: a few support nodes
     would else be told apart by how many neighbours they have. With `centre`, what all nodes have in common is taken
@@ -64,16 +68,10 @@ class Logistic:
             raise FewnodeError(f"c is {self.c}, expected a number above 0")
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
-        from sklearn.linear_model import LogisticRegression  # costs a second to import
-
         if task.n_way == 1 or task.query.size == 0:
             return np.ones((task.query.size, task.n_way), np.float32)
         h = coordinates(*self._read(graph), task.support)
-        h = h if h.shape[1] else np.zeros((graph.n, 1))  # rows of the support may all be empty
-        # newton-cg, for lbfgs stops three digits short of the optimum
-        model = LogisticRegression(C=self.c, class_weight="balanced", solver="newton-cg", tol=1e-6, max_iter=1000)
-        answers = model.fit(h[task.support], task.support_y).predict_proba(h[task.query])
-        return np.asarray(answers, np.float32)
+        return logistic(h[task.support], task.support_y, h[task.query], self.c)
 
     def _read(self, graph: Graph) -> tuple[Attributes, Filter, Rescaling]:
         if self._seen is None or self._seen[0] is not graph:
@@ -81,15 +79,14 @@ class Logistic:
             self._seen = (graph, x, filtered, Rescaling.of(x, filtered, self.centre))
         return self._seen[1:]
 
-    def state(self) -> dict[str, Tensor]:
-        return {} if self.idf_ is None else {"idf": torch.from_numpy(self.idf_)}
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {} if self.idf_ is None else {"idf": self.idf_}
 
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Logistic:
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> Logistic:
         """Become the method that gave `state`."""
         self._check()
         need_shapes(state, {"idf": (n_features,)} if "idf" in self.scaling else {})
-        self.idf_ = state["idf"].numpy() if "idf" in self.scaling else None
-        self._seen = None
+        self.idf_, self._seen = (np.asarray(state["idf"]) if "idf" in self.scaling else None), None
         return self
 
 
@@ -155,3 +152,81 @@ def row_lengths(x: Attributes, filtered: Filter) -> Floats:
         part = columns[:, first : first + COLUMNS]
         squares += np.square(filtered(np.asarray(part.todense() if is_sparse(part) else part, np.float64))).sum(axis=1)
     return np.sqrt(squares)
+
+
+# --- the regression -----------------------------------------------------------------------------------------------
+
+
+def logistic_heads(z: NDArray[np.floating[Any]], tasks: Sequence[Task], c: float) -> list[Probabilities]:
+    """Multinomial logistic regression on each task's rows of z, along the directions that its support spans."""
+    answers = []
+    for task in tasks:
+        rows = z[task.support].astype(np.float64)
+        along = np.linalg.qr(rows.T)[0] if rows.shape[1] > rows.shape[0] else np.eye(rows.shape[1])
+        answers.append(logistic(rows @ along, task.support_y, z[task.query].astype(np.float64) @ along, c))
+    return answers
+
+
+def logistic(rows: Floats, y: Ints, query: Floats, c: float) -> Probabilities:
+    """P(class) of the query rows, by the W, b that minimise c Σ s_i loss_i + |W|² / 2 on the others: Newton's method.
+
+    s makes classes count alike. Intercepts are not penalised, so that a number added to all of them changes nothing.
+    The matrix of second derivatives gets a term along it, and steps have no part in it.
+    """
+    k, n_way = rows.shape[0], int(y.max()) + 1
+    x, truth = np.column_stack([rows, np.ones(k)]), np.eye(n_way)[y]
+    width = x.shape[1]
+    c = c / 2 if n_way == 2 else c  # as scikit-learn, which penalises the difference of the two vectors
+    s, penalty, shift = c * k / n_way / truth.sum(axis=0)[y], np.ones(width), np.eye(width)[-1]
+    penalty[-1] = 0
+    w = np.zeros((width, n_way))
+
+    def value(w: Floats) -> float:
+        score = x @ w
+        top = score.max(axis=1)
+        loss = np.log(np.exp(score - top[:, None]).sum(axis=1)) + top - (score * truth).sum(axis=1)
+        return float(s @ loss + penalty @ np.square(w).sum(axis=1) / 2)
+
+    def newton(slope: Floats, p: Floats) -> Floats:
+        """The step that would end a quadratic function, solved as it is or, of many weights, by products alone."""
+        if w.size <= FORMED:
+            pairs = (p[:, :, None] * x[:, None]).reshape(k, -1)
+            second = np.kron(np.eye(n_way), np.diag(penalty)) - pairs.T @ (s[:, None] * pairs)
+            second += np.outer(np.tile(shift, n_way), np.tile(shift, n_way))
+            for a in range(n_way):
+                part = slice(a * width, (a + 1) * width)
+                second[part, part] += x.T @ ((s * p[:, a])[:, None] * x)
+            found: Floats = np.linalg.solve(second, slope.T.ravel())
+            return found.reshape(n_way, width).T
+
+        def curvature(flat: Floats) -> Floats:
+            v = flat.reshape(n_way, width).T
+            along = p * (x @ v)
+            by_score = s[:, None] * (along - p * along.sum(axis=1, keepdims=True))
+            return np.asarray(
+                (x.T @ by_score + penalty[:, None] * v + np.outer(shift, shift) @ v.sum(1, keepdims=True)).T
+            )
+
+        operator = LinearOperator((w.size, w.size), lambda flat: curvature(flat).ravel())
+        return np.asarray(cg(operator, slope.T.ravel(), rtol=1e-10, maxiter=10 * w.size)[0]).reshape(n_way, width).T
+
+    before = value(w)
+    for _ in range(ROUNDS):
+        p = softmax(x @ w)
+        slope = x.T @ (s[:, None] * (p - truth)) + penalty[:, None] * w
+        step = newton(slope, p)
+        gain, share = float((slope * step).sum()), 1.0
+        for _ in range(HALVINGS):
+            after = value(w - share * step)
+            if after <= before - 1e-4 * share * gain + 1e-12 * abs(before):
+                break
+            share /= 2
+        w, before = w - share * step, after
+        if gain <= NEAR**2:
+            break
+    return softmax(np.column_stack([query, np.ones(len(query))]) @ w).astype(np.float32)
+
+
+def softmax(score: Floats) -> Floats:
+    found = np.exp(score - score.max(axis=-1, keepdims=True))
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))

@@ -7,26 +7,23 @@ by accuracy on tasks of training and validation classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from fewnode.engine.sparse import as_tensor
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
 from fewnode.represent.projection import centred, mean_direction
-from fewnode.scoring.metrics import score_answers
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
@@ -83,28 +80,27 @@ class Propagation(Prototypical):
 
     def _choices(self) -> list[Choice]:
         """What is left to choose from, simplest first: the first of equals wins."""
-        if self.steps is None and self.teleport is None:
-            diffusions: Sequence[Diffusion] = DIFFUSIONS
-        else:
+        diffusions: Iterable[Diffusion] = DIFFUSIONS
+        if self.steps is not None or self.teleport is not None:
             diffusions = [Diffusion(2 if self.steps is None else self.steps, self.teleport or 0.0)]
         scalings = SCALINGS if self.scaling is None else (self.scaling,)
         centres = (False, True) if self.centre is None else (self.centre,)
         metric = METRICS[0] if self.metric is None else self.metric
         return [Choice(*choice, metric) for choice in product(scalings, diffusions, centres)]
 
-    def _best(self, graph: Graph, choices: Sequence[Choice], train: EpisodeSampler, valid: EpisodeSampler) -> Choice:
+    def _best(self, graph: Graph, choices: list[Choice], train: EpisodeSampler, valid: EpisodeSampler) -> Choice:
         """The most accurate. Attributes are read once a scaling and diffused once a diffusion."""
         if len(choices) == 1:
             return choices[0]
-        operators, tasks = Operators.of(graph), [*train.take(TASKS), *valid.take(TASKS)]
+        operators, pools = Operators.of(graph), [Batch.of(sampler.take(TASKS)) for sampler in (train, valid)]
         for scaling, group in groupby(choices, lambda c: c.scaling):
-            z = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
+            x = Axes.of(graph.x, scaling, self.rank, self.seed).read(graph.x)
             for diffusion, same in groupby(group, lambda c: c.diffusion):
-                h = diffusion(operators, z)
+                h = diffusion(operators, x)
                 for choice in same:
-                    rows = as_tensor(_finish(h, choice.centre, mean_direction(h)))
-                    answers = answer_tasks(rows, torch.zeros(graph.n), [each.task for each in tasks], choice.distance)
-                    self.accuracy_[choice] = float(score_answers(answers, tasks)["accuracy"].mean())
+                    z = _finish(h, choice.centre, mean_direction(h))
+                    right = np.concatenate([accuracies(z, pool, choice.distance) for pool in pools])
+                    self.accuracy_[choice] = float(right.mean())
         return max(choices, key=lambda choice: self.accuracy_[choice])
 
     def _adopt(self, choice: Choice, axes: Axes) -> None:
@@ -116,8 +112,8 @@ class Propagation(Prototypical):
     def embed(self, graph: Graph) -> Embedding:
         return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_))
 
-    def state(self) -> dict[str, Tensor]:
-        """What `fit` saw and chose, as named tensors."""
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What `fit` saw and chose, as named arrays."""
         scaling, diffusion, centre, distance = self.choice_
         numbers = [
             SCALINGS_KNOWN.index(scaling),
@@ -126,25 +122,35 @@ class Propagation(Prototypical):
             centre,
             DISTANCES.index(distance),
         ]
-        idf = {} if self.axes_.idf is None else {"idf": torch.from_numpy(self.axes_.idf)}
-        directions = torch.from_numpy(self.axes_.directions)
-        return {**idf, "directions": directions, "mean": torch.from_numpy(self.mean_), "choice": torch.tensor(numbers)}
+        idf = {} if self.axes_.idf is None else {"idf": self.axes_.idf}
+        return {**idf, "directions": self.axes_.directions, "mean": self.mean_, "choice": np.array(numbers, np.float64)}
 
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Propagation:
-        d = state["mean"].numel()
-        idf_shape = {"idf": (n_features,)} if "idf" in state else {}
-        need_shapes(state, {"choice": (5,), "mean": (d,), "directions": (n_features, d), **idf_shape})
-        scaling, steps, teleport, centre, distance = state["choice"].tolist()
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> Propagation:
+        arrays = {name: np.asarray(array) for name, array in state.items()}
+        d = arrays["mean"].size
+        idf_shape = {"idf": (n_features,)} if "idf" in arrays else {}
+        need_shapes(arrays, {"choice": (5,), "mean": (d,), "directions": (n_features, d), **idf_shape})
+        scaling, steps, teleport, centre, distance = arrays["choice"].tolist()
         if not (0 <= steps <= MAX_STEPS and 0 <= teleport < 1 and min(scaling, distance) >= 0):
-            raise ValueError(f"choice is {state['choice'].tolist()}")
-        choice = Choice(
-            SCALINGS_KNOWN[int(scaling)], Diffusion(int(steps), teleport), bool(centre), DISTANCES[int(distance)]
-        )
-        idf = state["idf"].numpy() if "idf" in choice.scaling else None
-        self._adopt(choice, Axes(choice.scaling, state["directions"].numpy(), idf).checked(n_features))
-        self.mean_ = state["mean"].numpy()
+            raise ValueError(f"choice is {arrays['choice'].tolist()}")
+        scaling, distance = SCALINGS_KNOWN[int(scaling)], DISTANCES[int(distance)]
+        axes = Axes(scaling, arrays["directions"], arrays["idf"] if "idf" in scaling else None).checked(n_features)
+        self._adopt(Choice(scaling, Diffusion(int(steps), teleport), bool(centre), distance), axes)
+        self.mean_ = arrays["mean"]
         return self
 
 
 def _finish(h: Floats, centre: bool, mean: Floats) -> Floats:
     return centred(h, mean) if centre else unit_rows(h)
+
+
+def accuracies(z: Floats, pool: Batch, distance: str) -> NDArray[np.float64]:
+    """The share of queries of each task whose own class mean is the nearest."""
+    means = np.zeros((pool.n_tasks * pool.n_way, z.shape[1]), np.float32)
+    np.add.at(means, pool.segment, z[pool.support])
+    means /= np.bincount(pool.segment)[:, None]
+    cosine = distance == "cosine"
+    near = (unit_rows(means) if cosine else means).reshape(pool.n_tasks, pool.n_way, -1)[pool.task]
+    score = np.einsum("qd,qnd->qn", z[pool.query], near) - (0 if cosine else np.square(near).sum(axis=2) / 2)
+    right = score.argmax(axis=1) == pool.query_y
+    return np.asarray(np.bincount(pool.task, right) / np.bincount(pool.task))

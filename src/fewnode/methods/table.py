@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.methods.adapt import Adapt
 from fewnode.methods.defaults import options
-from fewnode.methods.gpn import GPN
-from fewnode.methods.linear import Logistic
+from fewnode.methods.gpn import NEEDS_TORCH
 from fewnode.methods.plugins import is_plugin, load_plugin
-from fewnode.methods.plus import GPNPlus
-from fewnode.methods.propagation import Propagation
-from fewnode.methods.walks import Walks
 
-METHODS: dict[str, tuple[type, dict[str, Any]]] = {
-    name: (method, options(name))
-    for method, names in (
-        (GPN, ("gpn", "gpn-authors", "gpn-naive", "pn")),
-        (Adapt, ("maml", "meta-gnn", "gcn", "sgc")),
-        (Walks, ("deepwalk", "node2vec")),
-        (Propagation, ("propagation", "nearest-mean")),
-        (Logistic, ("logistic",)),
-        (GPNPlus, ("gpn-plus",)),
+METHODS: dict[str, dict[str, Any]] = {
+    name: options(name)
+    for name in (
+        *("gpn", "gpn-authors", "gpn-naive", "pn"),
+        *("maml", "meta-gnn", "gcn", "sgc"),
+        *("deepwalk", "node2vec", "propagation", "nearest-mean", "logistic", "gpn-plus"),
     )
-    for name in names
 }
-"""Nine rows of the paper's table, and GPN by its authors' code, are three classes; the options that tell them apart are
-in `methods/defaults.toml`."""
+"""The rows of the paper's table, and ours, with the options that tell those of one class apart (`defaults.toml`)."""
+HOMES = {
+    **dict.fromkeys(("maml", "meta-gnn", "gcn", "sgc"), "adapt.Adapt"),
+    **dict.fromkeys(("deepwalk", "node2vec"), "walks.Walks"),
+    **dict.fromkeys(("propagation", "nearest-mean"), "propagation.Propagation"),
+    "logistic": "linear.Logistic",
+    "gpn-plus": "plus.GPNPlus",
+}
+"""Where their classes are, if not where GPN is. Each is imported when it is asked for: some need torch."""
 
 
 def has_option(method: str | type, option: str) -> bool:
@@ -40,7 +39,11 @@ def has_option(method: str | type, option: str) -> bool:
 def class_of(method: str | type) -> tuple[type, dict[str, Any]]:
     """The class of a method and the options that make it that method."""
     if isinstance(method, str) and method in METHODS:
-        return METHODS[method]
+        home, _, name = HOMES.get(method, "gpn.GPN").partition(".")
+        try:
+            return getattr(import_module(f"fewnode.methods.{home}"), name), METHODS[method]
+        except ModuleNotFoundError as error:
+            raise FewnodeError(f"{method} {NEEDS_TORCH}") from error
     if isinstance(method, str) and is_plugin(method):
         method = load_plugin(method)[0]
     if isinstance(method, str):

@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
-from fewnode.methods.logistic_heads import logistic_heads
+from fewnode.methods.linear import logistic_heads
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
 from fewnode.storage.checkpoint import need_shapes
@@ -99,15 +98,15 @@ class Walks:
     def predict_tasks(self, graph: Graph, tasks: Sequence[Task]) -> list[Probabilities]:
         return logistic_heads(self.embedding(graph), tasks, self.c)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, NDArray[Any]]:
         """The vectors, and which network they belong to."""
-        return {"embedding": torch.from_numpy(self.embedding_), "graph": torch.from_numpy(self.graph_)}
+        return {"embedding": self.embedding_, "graph": self.graph_}
 
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> Walks:
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> Walks:
         """Become the method that gave `state`. Attributes do not matter to it, hence not how many there are."""
         self._check()
         need_shapes(state, {"embedding": (len(state["embedding"]), self.dimensions), "graph": (32,)})
-        self.embedding_, self.graph_ = state["embedding"].numpy(), state["graph"].numpy()
+        self.embedding_, self.graph_ = np.asarray(state["embedding"]), np.asarray(state["graph"])
         self._seen = None
         return self
 

@@ -18,12 +18,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.bag import choose_vocabulary, encode
 from fewnode.datasets.debian import linked_core
 from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
+from fewnode.tables.bag import choose_vocabulary, encode
 
 MIN_CLASS, MAX_CLASS = 100, 1000
 MAX_SKIPPED = 1_000_000

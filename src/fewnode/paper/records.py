@@ -14,8 +14,8 @@ from typing import IO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fewnode.datasets.npz import MAX_INFLATION, is_bomb
 from fewnode.errors import FewnodeError
+from fewnode.formats.npz import MAX_INFLATION, is_bomb
 from fewnode.machine.files import one_line, readable
 
 MAX_LINE = 16 << 20

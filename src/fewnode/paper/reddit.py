@@ -23,10 +23,10 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets.expected import EXPECTED
-from fewnode.datasets.npz import DAMAGED
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import one_line
+from fewnode.machine.npy import DAMAGED
 from fewnode.paper.records import counted, fault, find_raw, read_whole
 
 MAX_MAP_BYTES = 1 << 28

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
-from fewnode.datasets.encode import Encoding
-from fewnode.datasets.vocabulary import Vocabulary, vocabulary_of
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints, is_sparse
+from fewnode.tables.encode import Encoding
+from fewnode.tables.read import Imported
+from fewnode.tables.vocabulary import Vocabulary, vocabulary_of
 
 VALUES = 20
 """Categories of a column that are listed."""
@@ -60,7 +61,7 @@ class AttributeIndex:
 
     @cached_property
     def encoding(self) -> Encoding | None:
-        return Encoding.from_json(self.data.encoding) if self.data.encoding else None
+        return Imported.of(self.data).encoding if self.data.encoding else None
 
     @cached_property
     def words(self) -> Block | None:

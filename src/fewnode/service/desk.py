@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -232,7 +233,8 @@ def _grown(network: Network, state: State) -> tuple[Network, list[str]]:
         gone |= dict.fromkeys(lost)
         kept = [edge for edge in node.edges if _end(edge) not in lost]
         nodes.append(node.model_copy(update={"edges": kept}) if lost else node)
-    grown = network.appended(nodes)
+    batches = [list(batch) for _, batch in groupby(nodes, lambda node: state.arrivals[node.node])]
+    grown = network.appended(batches)
     named: list[Iterable[str]] = [*state.support.values(), *state.verdicts.values()]
     return grown, list(gone | {name: None for names in named for name in names if not grown.has(name)})
 

@@ -48,6 +48,8 @@ MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
 MAX_PAIRS = 5_000_000
 """Nodes times examples that an explained answer may compare."""
+MAX_BATCHES = 50
+"""Batches of new nodes that a start appends one after the other, as they came."""
 SETS = 8
 """Sets of classes that are kept ready."""
 
@@ -175,23 +177,30 @@ class Network:
 
     # --- more nodes ---
 
-    def appended(self, nodes: Sequence[NewNode]) -> Network:
-        """The network with more nodes behind its own. Where that can be, only they are embedded."""
-        if not nodes:
+    def appended(self, batches: Sequence[Sequence[NewNode]]) -> Network:
+        """The network with more nodes behind its own, in the batches in which they came.
+
+        Where that can be, only they are embedded. After many batches, which only a start has to go through, all nodes
+        are embedded together.
+        """
+        if not batches:
             return self
-        data = appended(self.data, self.reader, nodes)
         stored = self._can_append()
-        if stored is None:
-            return Network(self.model, data, self.trained, self.first)
-        stored, z = _embedded(stored, data, self.n)
-        found = Network(self.model, data, self.trained, self.first, np.concatenate([self.z, z]))
-        found._stored = stored
-        return found
+        if stored is None or len(batches) > MAX_BATCHES:
+            every = [node for nodes in batches for node in nodes]
+            return Network(self.model, appended(self.data, self.reader, every), self.trained, self.first)
+        network = self
+        for nodes in batches:
+            data = appended(network.data, network.reader, nodes)
+            stored, z = _embedded(stored, data, network.n)
+            network = Network(self.model, data, self.trained, self.first, np.concatenate([network.z, z]))
+            network._stored = stored
+        return network
 
     def _can_append(self) -> Stored | None:
         """What rows of new nodes are made from, if their rows can be made alone. For the first of them it is made."""
         method = self.model.method_
-        plain = isinstance(method, GPNPlus) and self.model.features is None and method.workspace is None
+        plain = isinstance(method, GPNPlus) and self.model.features is None and method.room.folder is None
         if not plain or not can_be_updated(method.mixture_):
             return None
         with self._making:

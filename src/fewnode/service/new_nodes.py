@@ -1,13 +1,13 @@
 """New nodes of a served dataset: what a request says of them, read as the dataset's own tables were, and appended.
 
-Rows go through `fewnode.datasets.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
+Rows go through `fewnode.tables.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
 is refused by name; what is missing, of an unknown category or not used is reported.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,18 +19,19 @@ import scipy.sparse as sp
 from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN, as_members, only_class
 from fewnode.dataset import Dataset
-from fewnode.datasets.columns import Table
-from fewnode.datasets.encode import Encoding
-from fewnode.datasets.encoder import COLUMN
-from fewnode.datasets.extend import as_imported, extend
-from fewnode.datasets.growth import EdgeMemory, grown
-from fewnode.datasets.roles import NOT_USED
 from fewnode.edges.relations import EdgeRows
 from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
-from fewnode.machine.delimited import AS_USUAL
 from fewnode.service.bodies import NewEdge, NewNode
+from fewnode.tables.columns import Column
+from fewnode.tables.encode import Encoding, number_of
+from fewnode.tables.encoder import COLUMN
+from fewnode.tables.extend import extend, grown
+from fewnode.tables.plain import TEXT
+from fewnode.tables.read import Imported
+from fewnode.tables.roles import NOT_USED
+from fewnode.tables.spec import ImportSpec
 
 SHOWN = 5
 """Unknown names that a refusal lists."""
@@ -44,35 +45,38 @@ class NodeReader:
     data: Dataset
 
     @cached_property
-    def stored(self) -> Mapping[str, Any]:
-        return self.data.encoding or {}
+    def imported(self) -> Imported | None:
+        """What the dataset keeps of its import, if it was imported from tables."""
+        return Imported.of(self.data) if self.data.encoding else None
 
     @property
     def way(self) -> str:
-        return "row" if self.stored else "attributes"
+        return "row" if self.imported else "attributes"
+
+    @cached_property
+    def _spec(self) -> ImportSpec:
+        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
+        return self.imported.rows_like_these()
 
     @cached_property
     def encoding(self) -> Encoding:
-        return Encoding.from_json(self.stored)
+        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
+        return self.imported.encoding
 
     @cached_property
     def used(self) -> list[str]:
         """The columns that attributes are made of; what an encoder makes of the text is none of them."""
-        made = {COLUMN} if self.stored.get("encoder") else set()
+        made = {COLUMN} if self.imported and self.imported.encoder else set()
         return [column for column in self.encoding.columns if column not in made]
 
     @property
     def label(self) -> str | None:
-        return self.stored.get("label")
+        return self._spec.label
 
     @cached_property
     def _unused(self) -> set[str]:
         uses = self.data.info.get("columns")
         return {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
-
-    @cached_property
-    def _dialect(self) -> Any:
-        return as_imported(AS_USUAL, self.stored)
 
     @cached_property
     def _attributes(self) -> dict[str, int]:
@@ -83,7 +87,7 @@ class NodeReader:
 
     def checked(self, node: NewNode) -> NewNode:
         """The node with its cells in the one form in which they are kept; what does not fit is refused."""
-        if not self.stored:
+        if not self.imported:
             if node.row is not None:
                 raise FewnodeError(
                     f"node {node.node!r}: {self.data.name} was not imported from tables, so it has no columns; "
@@ -100,7 +104,7 @@ class NodeReader:
             raise FewnodeError(
                 f'node {node.node!r}: {self.data.name} was imported from tables; give a "row" as they have it: {there}'
             )
-        row, own = node.row or {}, str(self.stored["id"])
+        row, own = node.row or {}, str(self._spec.id)
         _refuse(node.node, "column", row, [*columns, own, *self._unused], there)
         if str(row.get(own, node.node)) != node.node:
             raise FewnodeError(f"node {node.node!r}: its column {own!r} says {row[own]!r}")
@@ -129,10 +133,12 @@ class NodeReader:
     def _read(self, node: str, column: str, text: str) -> Any:
         if self._is_missing(text):
             return None
-        cells = Table(node, pa.table({column: [text]}), (column,), self._dialect)
+        cells = Column(pa.chunked_array([[text]], TEXT), lambda _, what: FewnodeError(what), self._spec)
         number = column in self.encoding.numeric
         try:
-            return float(cells.numbers(column)[0]) if number else cells.vectors(column)[0].tolist()
+            if number:
+                return float(number_of(cells, self.encoding.dates.get(column))[0])
+            return cells.vectors()[0].tolist()
         except FewnodeError:
             wanted = "number" if number else "list of numbers"
             told = f"{text[:60]!r} cannot be read as a {wanted}; send it as a JSON {wanted}"
@@ -140,14 +146,14 @@ class NodeReader:
 
     def _is_missing(self, value: Any) -> bool:
         """An empty cell, or a word such as NA that the import took for one."""
-        return value is None or (isinstance(value, str) and value.strip() in {"", *self._dialect.missing_words})
+        return value is None or (isinstance(value, str) and value.strip() in {"", *self._spec.missing_words})
 
     def report(self, nodes: Iterable[NewNode]) -> dict[str, Any]:
         """What became of the cells of nodes: nothing that was given is dropped without a word."""
         missing: dict[str, list[str]] = {}
         unknown: dict[str, dict[str, Any]] = {}
         unused: dict[str, None] = {}
-        for node in nodes if self.stored else ():
+        for node in nodes if self.imported else ():
             row = {column: cell for column, cell in (node.row or {}).items() if not self._is_missing(cell)}
             if lacks := [column for column in self.used if column not in row]:
                 missing[node.node] = lacks
@@ -161,8 +167,8 @@ class NodeReader:
 
     def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
         """A network of these nodes alone, with the attributes and classes that the dataset would give them."""
-        if self.stored:
-            table: dict[str, list[Any]] = {str(self.stored["id"]): [node.node for node in nodes]}
+        if self.imported:
+            table: dict[str, list[Any]] = {str(self._spec.id): [node.node for node in nodes]}
             for column in [*self.used, *filter(None, [self.label])]:
                 cells = [(node.row or {}).get(column) for node in nodes]
                 if column in self.encoding.numeric:
@@ -197,10 +203,10 @@ def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dat
     names = (*(data.node_names or map(str, range(n))), *(node.node for node in nodes))
     place = {name: i for i, name in enumerate(names)}
     x = _stacked(data.graph.x, new.graph.x)
-    memory = EdgeMemory.from_json(reader.stored.get("edges"))
-    directed = bool(reader.stored["directed"]) if reader.stored else data.graph.directed
-    rows = _edge_rows(data, memory, nodes, place)
-    graph, _ = grown(data.graph, n + len(nodes), x, rows, memory, directed, data.name)
+    kept = reader.imported
+    scaling = kept.scaling if kept else lambda _: PLAIN
+    rows = _edge_rows(data, scaling, nodes, place)
+    graph, _ = grown(data, n + len(nodes), x, rows, kept.directed if kept else data.graph.directed, scaling)
     labels, width = None, len(new.class_names)
     if data.labels is not None or new.labels is not None:
         labels = sp.vstack([as_members(d.y, d.labels, width) for d in (data, new)], format="csr")
@@ -211,7 +217,9 @@ def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dat
     return replace(data, graph=graph, node_names=names, class_names=new.class_names, **fields)
 
 
-def _edge_rows(data: Dataset, memory: EdgeMemory, nodes: Sequence[NewNode], place: Mapping[str, int]) -> EdgeRows:
+def _edge_rows(
+    data: Dataset, scaling: Callable[[str], Scaling], nodes: Sequence[NewNode], place: Mapping[str, int]
+) -> EdgeRows:
     """The edges of new nodes, with the kind and the amount of each where the network has these."""
     relations = {relation.name: relation for relation in data.graph.relations}
     ends, kinds, amounts = [], [], []
@@ -235,7 +243,7 @@ def _edge_rows(data: Dataset, memory: EdgeMemory, nodes: Sequence[NewNode], plac
                 raise FewnodeError(f"{who}: {asked}; there are {', '.join(relations)}")
             if given.weight is not None and not relations[kind].weighted:
                 raise FewnodeError(f"{who}: edges of kind {kind!r} have no weights; leave out the weight")
-            usual = float(memory.scalings.get(kind, PLAIN).invert(np.ones(1))[0]) if relations[kind].weighted else 1.0
+            usual = float(scaling(kind).invert(np.ones(1))[0]) if relations[kind].weighted else 1.0
             kinds.append(list(relations).index(kind))
             amounts.append(usual if given.weight is None else given.weight)
     index = np.array(ends, np.int64).reshape(-1, 2).T

@@ -1,0 +1,1 @@
+"""Networks in files and objects of other tools, and in our own directories."""

@@ -1,0 +1,1 @@
+"""A user's own tables: what they say becomes a dataset."""

@@ -1,0 +1,295 @@
+"""Table columns as node attributes: words are counted, numbers standardised, categories one-hot, vectors kept whole.
+
+What was learned from the first table (vocabulary, mean and deviation, category names) is an `Encoding`. It is kept
+with the dataset, so that a node that comes later gets the attributes it would have had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
+
+from fewnode.column_blocks import Block
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes, no_attributes
+from fewnode.machine import memory
+from fewnode.tables.bag import choose_vocabulary
+from fewnode.tables.bag import encode as count_words
+from fewnode.tables.columns import Column, Vectors
+from fewnode.tables.plain import TEXT
+
+MAX_CATEGORIES = 10_000
+MAX_LENGTH = 65_536
+"""Of a vector: more numbers than this in a cell are no embedding."""
+Distinct: TypeAlias = tuple[str, ...]
+Scale: TypeAlias = tuple[FiniteFloat, Annotated[FiniteFloat, Field(ge=0)]]
+"""Mean and standard deviation; 0 for a column that never varied and so taught nothing."""
+
+
+def _from_pairs(given: Any) -> Any:
+    if isinstance(given, list):
+        if len(pairs := dict(given)) < len(given):
+            raise ValueError("a column is there twice")
+        return pairs
+    return given
+
+
+T = TypeVar("T")
+Ordered: TypeAlias = Annotated[
+    dict[str, T],
+    BeforeValidator(_from_pairs),
+    WrapSerializer(lambda columns, write: [[name, value] for name, value in write(columns).items()]),
+]
+"""Columns in the order of their attributes, written as pairs: JSON keeps no order."""
+Columns: TypeAlias = Callable[[str], Column]
+Lacking: TypeAlias = Callable[[str], NDArray[np.bool_]]
+"""Rows whose kind of node has no such column: nothing is missing there."""
+
+
+class VectorScale(BaseModel, extra="forbid", frozen=True):
+    """A block of vectors is centred and divided by one number: directions in it mean something, single columns not."""
+
+    mean: Annotated[tuple[FiniteFloat, ...], Field(min_length=1, max_length=MAX_LENGTH)]
+    deviation: Annotated[FiniteFloat, Field(ge=0)]
+
+
+class Encoding(BaseModel, extra="forbid", frozen=True):
+    """How columns become attributes: words, numbers, categories, vectors, then flags of what is missing."""
+
+    text: Distinct = ()
+    vocabulary: Distinct = ()
+    numeric: Ordered[Scale] = {}
+    dates: dict[str, str] = {}
+    """Columns of `numeric` that are dates, and how these are written: their number is the age in days."""
+    category: Ordered[Distinct] = {}
+    vector: Ordered[VectorScale] = {}
+    flags: Distinct = ()
+    """Columns of numbers or vectors that had missing values when they were learned: that may mean something too."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Encoding:
+        names = [self.columns, self.vocabulary, self.flags, *self.category.values()]
+        if any(len({*each}) < len(each) for each in names):
+            raise ValueError("a name is there twice")
+        if not {*self.flags} <= {*self.numeric, *self.vector} or not {*self.dates} <= {*self.numeric}:
+            raise ValueError("a flag or a date of no column")
+        return self
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many attributes there are of each kind."""
+        return {
+            "words": len(self.vocabulary),
+            "numbers": len(self.numeric),
+            "categories": sum(map(len, self.category.values())),
+            "in vectors": sum(len(scale.mean) for scale in self.vector.values()),
+            "missing flags": len(self.flags),
+        }
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.text, *self.numeric, *self.category, *self.vector]
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The role of each column."""
+        roles = {"text": self.text, "numeric": self.numeric, "category": self.category, "vector": self.vector}
+        return {column: role for role, columns in roles.items() for column in columns}
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return (
+            *self.vocabulary,
+            *(f"{name} (number)" for name in self.numeric),
+            *(f"{name}={value}" for name, values in self.category.items() for value in values),
+            *(f"{name}[{i}]" for name, scale in self.vector.items() for i in range(len(scale.mean))),
+            *(f"{name} (missing)" for name in self.flags),
+        )
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Which attributes belong together: words, numbers (with categories), each vector, flags."""
+        numbers = len(self.numeric) + sum(map(len, self.category.values()))
+        widths = [("words", "words", len(self.vocabulary)), ("numbers", "numbers", numbers)]
+        widths += [("vector", name, len(scale.mean)) for name, scale in self.vector.items()]
+        widths.append(("numbers", "missing", len(self.flags)))
+        ends = np.cumsum([width for *_, width in widths]).tolist()
+        placed = zip(widths, ends, strict=True)
+        return tuple(Block(kind, end - width, end, name) for (kind, name, width), end in placed if width)
+
+    def encode(
+        self, columns: Columns, n: int, lacking: Lacking = lambda name: np.zeros(1, bool)
+    ) -> tuple[Attributes, dict[str, int]]:
+        """The attributes of each row, and how many cells of each column were empty or of an unknown category.
+
+        Attributes are dense if all columns are numbers or vectors and sparse otherwise, whatever the rows say.
+        """
+        parts: list[Any] = []
+        unknown: dict[str, int] = {}
+        flags: dict[str, NDArray[np.float32]] = {}
+
+        def missing(name: str, mask: NDArray[np.bool_]) -> None:
+            unknown[name] = int((mask & ~lacking(name)).sum())
+            if name in self.flags:
+                flags[name] = mask.astype(np.float32)[:, None]
+
+        if self.text:
+            parts.append(count_words(documents([columns(name) for name in self.text]), self.vocabulary))
+        for name, (mean, deviation) in self.numeric.items():
+            column = columns(name)
+            values = number_of(column, self.dates.get(name))
+            missing(name, np.isnan(values))
+            parts.append(_standardise(column, values, mean, deviation)[:, None])
+        for name, categories in self.category.items():
+            labels = columns(name).labels
+            codes = pc.fill_null(pc.index_in(labels, value_set=pa.array(categories, TEXT)), -1).to_numpy()
+            unknown[name] = int(((codes < 0) & ~lacking(name)).sum())
+            parts.append(_one_hot(codes, len(categories)))
+        for name, scale in self.vector.items():
+            column = columns(name)
+            vectors = column.vectors()
+            missing(name, _missing_rows(vectors))
+            parts.append(scale_vectors(vectors, scale, column.fault))
+        parts += [flags[name] for name in self.flags]
+        told = {name: unknown[name] for name in self.columns if name in unknown}
+        if not parts:
+            return no_attributes(n), told
+        if self.text or self.category:
+            return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), told
+        return np.concatenate(parts, axis=1), told
+
+
+def learn(
+    columns: Columns,
+    roles: Mapping[str, str],
+    dates: Mapping[str, str],
+    words: Mapping[str, Any],
+) -> Encoding:
+    """The encoding of columns in the given roles, from all rows of a table. `words` says which words count."""
+    by_role = {role: [name for name, given in roles.items() if given == role] for role in set(roles.values())}
+    numeric, vector, category, flags = {}, {}, {}, []
+    for name in by_role.get("numeric", ()):
+        values = number_of(columns(name), dates.get(name))
+        numeric[name] = _mean_and_deviation(values)
+        flags += [name] * bool(np.isnan(values).any())
+    for name in by_role.get("category", ()):
+        values = pc.unique(columns(name).labels).drop_null()
+        if len(values) > MAX_CATEGORIES:
+            raise FewnodeError(
+                f"column {name!r} has {len(values):,} distinct values, too many for categories; is it text?"
+            )
+        category[name] = tuple(sorted(values.to_pylist()))
+    for name in by_role.get("vector", ()):
+        block = columns(name).vectors()
+        vector[name] = _vector_scale(name, block)
+        flags += [name] * bool(_missing_rows(block).any())
+    text = tuple(by_role.get("text", ()))
+    return Encoding(
+        text=text,
+        vocabulary=choose_vocabulary(documents([columns(name) for name in text]), **words) if text else (),
+        numeric=numeric,
+        dates=dict(dates),
+        category=category,
+        vector=vector,
+        flags=tuple(flags),
+    )
+
+
+def number_of(column: Column, order: str | None) -> NDArray[np.float64]:
+    """The numbers of a column; of dates that are written in this order, their age."""
+    return column.numbers() if order is None else column.ages(order)
+
+
+def documents(columns: Sequence[Column]) -> Iterator[str]:
+    """The text of each row, its columns one after another. A slice at a time: Python strings are large."""
+    cells = [column.labels for column in columns]
+    for start in range(0, len(cells[0]), 1 << 14):
+        parts = [column[start : start + (1 << 14)].to_pylist() for column in cells]
+        for row in zip(*parts, strict=True):
+            yield "\n".join(cell for cell in row if cell)
+        memory.keep()
+
+
+def _one_hot(codes: NDArray[np.int32], width: int) -> sp.csr_array:
+    """A 1 in the column of the row's category; a row without one, or with one never seen before, has none."""
+    known = codes >= 0
+    ends = np.append(0, np.cumsum(known))
+    return sp.csr_array((np.ones(int(ends[-1]), np.float32), codes[known], ends), shape=(len(codes), width))
+
+
+# --- centred and scaled: a number by its column, a vector as a whole ----------------------------------------------
+
+
+def _mean_and_deviation(values: NDArray[np.float64]) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    largest = float(np.abs(known).max(initial=0))
+    if largest == 0:
+        return 0.0, 0.0
+    scaled = known / largest  # squares of numbers beyond 1e154 would be infinite
+    deviation = float(scaled.std())
+    return float(scaled.mean()) * largest, deviation * largest if deviation > 1e-12 else 0.0
+
+
+def _standardise(column: Column, values: NDArray[np.float64], mean: float, deviation: float) -> NDArray[np.float32]:
+    """(value - mean) / deviation; a missing value counts as the mean."""
+    if deviation == 0:
+        return np.zeros(len(values), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.where(np.isnan(values), 0, (values - mean) / deviation).astype(np.float32)
+    if not np.isfinite(scaled).all():
+        row = int(np.argmin(np.isfinite(scaled)))
+        raise column.fault(row, f"{values[row]:g} is too far from the mean {mean:g} to be standardised")
+    return scaled
+
+
+def _missing_rows(vectors: Vectors) -> NDArray[np.bool_]:
+    """A row of NaN is a cell without a vector: one with some numbers only is refused where the table is read."""
+    return np.isnan(vectors[:, 0]) if vectors.shape[1] else np.ones(len(vectors), bool)
+
+
+def _vector_scale(name: str, vectors: Vectors) -> VectorScale:
+    length = vectors.shape[1]
+    if not 0 < length <= MAX_LENGTH:
+        raise FewnodeError(f"column {name!r} has vectors of {length:,} numbers, expected 1 to {MAX_LENGTH:,}")
+    total, squares, count, largest = np.zeros(length), 0.0, 0, 0.0
+    for known in _known(vectors):
+        total += known.sum(axis=0)
+        count += len(known)
+        largest = max(largest, float(np.abs(known).max(initial=0)))
+    mean = total / count
+    for known in _known(vectors):
+        squares += float(np.square(known - mean).sum())
+    deviation = math.sqrt(squares / (count * length))
+    rounding = 1e-6 * largest  # single precision differs by that much where nothing varies
+    return VectorScale(mean=tuple(mean.tolist()), deviation=deviation if deviation > rounding else 0.0)
+
+
+def _known(vectors: Vectors) -> Iterator[NDArray[np.float64]]:
+    """Those that are there, some rows at a time: in double precision all of them would take twice the room."""
+    for rows in memory.chunks(vectors):
+        yield rows[~_missing_rows(rows)].astype(np.float64)
+
+
+def scale_vectors(vectors: Vectors, scale: VectorScale, fault: Callable[[int, str], FewnodeError]) -> Vectors:
+    """(vector - mean) / deviation, one deviation for all its numbers; a missing vector counts as the mean."""
+    missing = _missing_rows(vectors)
+    if not missing.all() and vectors.shape[1] != len(scale.mean):
+        row = int((~missing).argmax())
+        raise fault(row, f"a vector of {vectors.shape[1]:,} numbers, expected {len(scale.mean):,}")
+    if missing.all() or scale.deviation == 0:
+        return np.zeros((len(vectors), len(scale.mean)), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled: Vectors = ((vectors - np.array(scale.mean)) / scale.deviation).astype(np.float32)
+    scaled[missing] = 0
+    if not np.isfinite(scaled).all():
+        row = int(np.argmin(np.isfinite(scaled).all(axis=1)))
+        raise fault(row, "the vector is too far from the mean to be scaled")
+    return scaled

@@ -1,0 +1,213 @@
+"""Later tables extend a dataset: new nodes, encoded as its own were, and their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from fewnode.adjacency import Relation
+from fewnode.class_labels import as_members
+from fewnode.dataset import Dataset
+from fewnode.edges.relations import UNNAMED, EdgeFacts, EdgeRows, adjacency, summed
+from fewnode.edges.scaling import Scaling
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import Attributes, Graph, is_sparse
+from fewnode.tables.classes import Classes, choose_classes
+from fewnode.tables.edges import NO_EDGES, EdgeSources, read_edges
+from fewnode.tables.encode import documents
+from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
+from fewnode.tables.files import Database, need_columns
+from fewnode.tables.plain import TEXT
+from fewnode.tables.read import Imported, about_rows, class_warnings, table_warnings
+from fewnode.tables.roles import NOT_USED
+from fewnode.tables.rows import NodeRows, NodeSources, named_tables, read_nodes
+from fewnode.tables.vectors import read_vectors, with_vectors
+
+
+def extend(
+    data: Dataset,
+    nodes: NodeSources,
+    edges: EdgeSources | None = None,
+    *,
+    alone: bool = False,
+    encoder: EncoderSource | None = None,
+    progress: Progress = lambda done, total: None,
+    **options: Any,
+) -> Dataset:
+    """The dataset with more nodes behind its own, encoded with its vocabulary and scaling; its models work on it.
+
+    Ids must be new; edges may join new nodes with each other and with old ones. The class split stays as it is: a class
+    name that `data` does not have becomes a class outside the split, and without a label column the classes of the new
+    nodes are unknown. `options` are fields of `ImportSpec`; the columns, the decimal mark and the words for missing
+    values are those of the import unless given. Edges must be of the kinds that `data` has, and their weights are
+    brought to its scale. With `alone` the result is a network of the new nodes only. `vectors` are those of new nodes,
+    where the dataset has vectors beside its table. Texts go through the encoder of the import: that of its folder, or
+    `encoder`, which must be the same one.
+
+    >>> from fewnode import read_tables
+    >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
+    >>> more = extend(data, {"id": ["w"], "size": [2]}, {"a": ["w"], "b": ["x"]})
+    >>> more.node_names
+    ('x', 'y', 'z', 'w')
+    """
+    kept = Imported.of(data)
+    encoding = kept.encoding
+    if len(encoding.feature_names) != data.graph.n_features:
+        raise FewnodeError(
+            f"{data.name}: the stored encoding has {len(encoding.feature_names):,} attributes and the graph "
+            f"{data.graph.n_features:,}; import the tables again"
+        )
+    data = _emptied(data) if alone else data
+    if options.get("labels") is not None and options.get("label") is None:
+        kept.spec.pop("label", None)
+    if edges is not None and any(kind is not None for kind, _ in named_tables(edges)):
+        kept.spec.pop("relation", None)
+    spec = kept.rows_like_these(options)
+    with Database() as database:
+        beside = _needed(read_vectors(spec.vectors, spec.vector_files), kept, data.name)
+        made = {COLUMN} if kept.encoder else set()
+        wanted = [column for column in encoding.columns if column not in beside and column not in made]
+        rows = with_vectors(read_nodes(database, nodes, spec, wanted, kept.optional), beside)
+        need_columns(rows.name, sorted(rows.headers), filter(None, [options.get("label")]))
+        if kept.encoder:
+            through = Encoder.of_dataset(kept.encoder.model_dump(), encoder, data.name)
+            texts = list(documents([rows.column(column) for column in encoding.text]))
+            rows = with_vectors(rows, {COLUMN: through.vectors(texts, progress)})
+        elif encoder is not None:
+            raise FewnodeError(f"texts of {data.name} went through no encoder, so those of new nodes cannot")
+        old = pa.array(data.node_names or [str(i) for i in range(data.graph.n)], TEXT)
+        ids = pa.concat_arrays([old, rows.new_ids(old, data.name)])
+        owner = rows.name if alone else f"{data.name} or {rows.name}"
+        linked = NO_EDGES if edges is None else read_edges(database, edges, ids, owner, rows.headers, spec)
+        x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
+        graph, facts = grown(data, len(ids), _stack(data.graph.x, x), linked.rows, kept.directed, kept.scaling)
+        classes = choose_classes(rows, kept.parents, data.class_names)
+        uses = {column: encoding.roles.get(column, NOT_USED) for column in rows.attributes}
+        added = {
+            **about_rows(rows, encoding, rows.facts(uses), classes),
+            "why": {column: f"no attribute of {data.name}" for column, use in uses.items() if use == NOT_USED},
+            "missing": missing,
+            "edges": linked.tables,
+            "repeated_edges": facts.repeated,
+            "new_classes": list(classes.names[len(data.class_names) :]),
+            "warnings": [*table_warnings(rows, linked, linked.rows.proper), *class_warnings(classes, spec)],
+        }
+        return replace(
+            data,
+            graph=replace(graph, blocks=data.graph.blocks),
+            y=np.concatenate([data.y, classes.y]),
+            class_names=classes.names,
+            node_names=tuple(ids.to_pylist()),
+            info={**data.info, "extended": [*data.info.get("extended", []), added]},
+            **_memberships(data, classes),
+            **_node_kinds(data, rows),
+        )
+
+
+def _needed(vectors: dict[str, Any], kept: Imported, owner: str) -> dict[str, Any]:
+    """Vectors beside the table of new nodes; each must be a column of the dataset."""
+    there = kept.encoding.vector
+    if unknown := [name for name in vectors if name not in there]:
+        known = ", ".join(there) or "none"
+        raise FewnodeError(f"{owner} has no vectors {unknown[0]!r}{closest(unknown[0], there)}; it has {known}")
+    return vectors
+
+
+def _memberships(data: Dataset, classes: Classes) -> dict[str, Any]:
+    """Those of old and new nodes, if some are in several classes."""
+    if data.labels is None and classes.labels is None:
+        return {}
+    old, new = (
+        as_members(y, found, len(classes.names)) for y, found in ((data.y, data.labels), (classes.y, classes.labels))
+    )
+    return {"labels": sp.vstack([old, new], format="csr")}
+
+
+def _node_kinds(data: Dataset, rows: NodeRows) -> dict[str, Any]:
+    if data.kind is None:
+        return {}
+    new, names = rows.kinds_of_nodes(data.kind_names)
+    more = np.zeros(len(rows), np.int64) if new is None else new
+    return {"kind": np.concatenate([data.kind, more]), "kind_names": names or data.kind_names}
+
+
+def _emptied(data: Dataset) -> Dataset:
+    """The dataset without its nodes: classes, split and encoding are what is left."""
+    none = sp.csr_array((0, 0), dtype=np.float32)
+    relations = tuple(Relation(each.name, none, each.directed) for each in data.graph.relations)
+    graph = Graph(none, data.graph.x[:0], relations=relations, blocks=data.graph.blocks)
+    labels, kind = (None if each is None else each[:0] for each in (data.labels, data.kind))
+    return replace(data, graph=graph, y=data.y[:0], node_names=(), labels=labels, kind=kind)
+
+
+def _stack(above: Attributes, below: Attributes) -> Attributes:
+    if is_sparse(above) or is_sparse(below):
+        return sp.vstack([sp.csr_array(above), sp.csr_array(below)], format="csr")
+    return np.concatenate([above, below])
+
+
+# --- new edges: of the relations that there are, on the scales that their weights were brought to -----------------
+
+
+def grown(
+    data: Dataset, n: int, x: Attributes, rows: EdgeRows, directed: bool, scaling: Callable[[str], Scaling]
+) -> tuple[Graph, EdgeFacts]:
+    """The graph with `n` nodes in all, their attributes `x`, and more edges; what became of those."""
+    graph, owner = data.graph, data.name
+    if not graph.relations:
+        if not rows.is_plain:
+            raise FewnodeError(f"{owner} has neither weights nor kinds of edges, so new edges cannot have them")
+        every = np.concatenate([graph.edge_index(), rows.edge_index], axis=1)
+        new = Graph.from_edges(every, n, x, directed=directed)
+        arcs = new.adj.nnz - graph.adj.nnz
+        return new, EdgeFacts(repeated=rows.proper - (arcs if directed else arcs // 2))
+    facts = EdgeFacts()
+    parts = _by_relation(graph, rows, owner)
+    relations = []
+    for relation in graph.relations:
+        relations.append(_with_more(relation, n, parts[relation.name], scaling(relation.name), facts))
+    one_way = None if not graph.adj.nnz else graph.directed  # relations of a direction may have a sum without one
+    return Graph.from_relations(relations, x, directed=one_way), facts
+
+
+def _by_relation(graph: Graph, rows: EdgeRows, owner: str) -> dict[str, EdgeRows]:
+    """The new edges of each relation."""
+    names = [relation.name for relation in graph.relations]
+    if rows.kind is None:
+        if len(names) > 1 and UNNAMED not in names and len(rows):
+            raise FewnodeError(f"{owner} has several kinds of edges: say which the new ones are, {', '.join(names)}")
+        own = UNNAMED if UNNAMED in names else names[0]
+        rows = replace(rows, kind=np.zeros(len(rows), np.int64), names=(own,))
+    if unknown := [name for name in rows.names if name not in names]:
+        raise FewnodeError(
+            f"unknown relation {unknown[0]!r}{closest(unknown[0], names)}; {owner} has {', '.join(names)}"
+        )
+    found = {}
+    for name in names:
+        chosen = rows.kind == (rows.names.index(name) if name in rows.names else -1)
+        found[name] = EdgeRows(rows.edge_index[:, chosen], None if rows.weight is None else rows.weight[chosen])
+    return found
+
+
+def _with_more(relation: Relation, n: int, rows: EdgeRows, scaling: Scaling, facts: EdgeFacts) -> Relation:
+    """The relation with more edges. Old ones that none repeats keep their weights, bit by bit."""
+    new = summed(rows, n, relation.directed)
+    facts.repeated += rows.proper - new.nnz
+    facts.zero += int((new.data == 0).sum())
+    new.eliminate_zeros()
+    start = np.pad(relation.adj.indptr, (0, n - relation.adj.shape[0]), mode="edge")
+    old = sp.csr_array((relation.adj.data, relation.adj.indices, start), shape=(n, n))
+    if not new.nnz:
+        return Relation(relation.name, old, relation.directed)
+    source, target = new.tocoo().coords
+    weight = np.asarray(old[target, source], np.float64)  # 0 where there is no edge yet
+    facts.repeated += int(np.count_nonzero(weight))
+    amounts = np.ones(new.nnz) if rows.weight is None else new.data + scaling.invert(weight)
+    more = adjacency(new, scaling.apply(amounts), relation.directed)
+    kept = old - old.multiply(more.astype(bool))
+    return Relation(relation.name, (kept + more).tocsr(), relation.directed)

@@ -1,0 +1,329 @@
+"""Tables of any kind as columns of a DuckDB database: CSV, JSON lines (each also as .gz), Parquet, frames and queries.
+
+Cells are read as text, so a node id of 007 stays 007; lists of numbers stay lists. Nothing in a file is trusted: what
+is wrong with it is said with the line, and a file that inflates beyond all proportion is refused while it inflates.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from fewnode.errors import FewnodeError, closest
+from fewnode.machine.delimited import check_width, column_names, first_lines, recognise_separator, rows
+from fewnode.machine.files import one_line, readable
+from fewnode.tables.plain import FREE_BYTES, MAX_INFLATION, MAX_LINE, TEXT, PlainText, read_json_lines
+from fewnode.tables.spec import ImportSpec
+
+Source: TypeAlias = str | os.PathLike[str] | Any
+"""A file, a pandas frame, a mapping of columns, any table that speaks Arrow's C stream (polars, DuckDB's relations), or
+the cursor of a database that fetches Arrow tables (ADBC)."""
+Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
+"""Given the header, the columns that are wanted; no others are read."""
+
+LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
+MULTILINE = " (--multiline if cells have several lines)"
+_BYTES = {"VARCHAR": "strlen", "BLOB": "octet_length"}
+"""How long a text is, by its type in a Parquet file."""
+FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
+
+
+class NamedTable(NamedTuple):
+    """A table that goes by a name of its own in messages."""
+
+    name: str
+    data: pa.Table
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in the database."""
+
+    name: str
+    """What it goes by in messages."""
+    relation: str
+    """What it is called in the database. Its columns are called as in the file."""
+    rows: int
+    header: tuple[str, ...]
+    """Every column of the source, also those that were not chosen."""
+    types: Mapping[str, str]
+    """Of the chosen columns: `text`, `vector`, or why a column is not read: `nested, STRUCT(…)`."""
+
+    def fault(self, row: int, column: str, what: str) -> FewnodeError:
+        """An error at a place; rows are counted from 1 and the header is none."""
+        return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def title(source: Source, what: str) -> str:
+    """What a table goes by in messages before it is read."""
+    if isinstance(source, NamedTable):
+        return source.name
+    return str(source) if isinstance(source, (str, os.PathLike)) else f"the {what} table"
+
+
+@dataclass
+class Database:
+    """Where tables are while they are read. What does not fit into its memory waits in a folder that goes with it."""
+
+    limit: int | None = None
+    """Bytes of memory that may be in use."""
+    beside: Path | None = None
+    """The folder in which there is room on the disk."""
+    _open: ExitStack = field(default_factory=ExitStack)
+    _keys: dict[str, str] = field(default_factory=dict)
+    _tables: int = 0
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def folder(self) -> Path:
+        return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix=".fewnode-", dir=self.beside)))
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "temp_directory": str(self.folder),
+        }
+        if self.limit:
+            config["memory_limit"] = f"{self.limit // 2 >> 20}MiB"
+        return self._open.enter_context(duckdb.connect(config=config))
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
+        return self.connection.execute(query, list(values))
+
+    def key(self, column: str) -> str:
+        """What a column is called in the database, where names differ by more than by case."""
+        return self._keys.setdefault(column, f"k{len(self._keys)}")
+
+    def cells(self, relation: str, column: str) -> pa.ChunkedArray:
+        """A column of a table, in the order of its rows."""
+        return self.execute(f"SELECT {self.key(column)} FROM {relation}").to_arrow_table().column(0)
+
+    def register(self, data: pa.Table) -> str:
+        """A name for a table that DuckDB reads where it is."""
+        self.connection.register(name := self._free_name(), data)
+        return name
+
+    def _free_name(self) -> str:
+        self._tables += 1
+        return f"t{self._tables}"
+
+    def _plain(self, path: Path, spec: ImportSpec) -> PlainText:
+        return PlainText(path, spec.encoding, self.folder / self._free_name())
+
+    # --- tables ---------------------------------------------------------------------------------------------------
+
+    def read(self, source: Source, what: str, choose: Choose, spec: ImportSpec, has_header: bool = True) -> Table:
+        """The chosen columns of a table, which goes by `what` in messages if it is no file."""
+        name, header = title(source, what), list[str]()
+
+        def chosen(names: list[str]) -> list[str]:
+            header.extend(column_names(name, names))
+            return list(choose(header))
+
+        if isinstance(source, (str, os.PathLike)):
+            relation, types = self._read_file(Path(source), chosen, spec, has_header)
+        else:
+            relation, types = self._read_frame(source, name, chosen)
+        (count,) = self.execute(f"SELECT count(*) FROM {relation}").fetchall()[0]
+        return Table(name, relation, count, tuple(header), types)
+
+    def _read_file(
+        self, path: Path, choose: Callable[[list[str]], list[str]], spec: ImportSpec, has_header: bool
+    ) -> tuple[str, dict[str, str]]:
+        kind = path.suffix.lower()
+        kind = path.with_suffix("").suffix.lower() if kind == ".gz" else kind
+        if kind in (".csv", ".tsv", ".tab", ".txt"):
+            tab = "\t" if kind in (".tsv", ".tab") else None
+            return self._read_csv(path, choose, spec, spec.separator or tab, has_header)
+        if kind in (".jsonl", ".ndjson"):
+            return self._take(read_json_lines(self._plain(path, spec)), choose)
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return self._read_parquet(path, choose)
+        with readable(path):
+            raise FewnodeError(f"{path}: unknown kind of table {path.suffix.lower()!r}, expected {FORMATS}")
+
+    def _create(self, given: str, columns: Sequence[str], written: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """A table of the columns as text, or as lists of numbers; `written` is what they are called in `given`."""
+        described = self.execute(f"DESCRIBE SELECT * FROM {given}").fetchall()
+        kinds = {str(row[0]): str(row[1]) for row in described}
+        types, parts = dict[str, str](), []
+        for name, own in zip(columns, written, strict=True):
+            types[name], cells = _as_text(quoted(own), kinds[own])
+            parts.append(f"{cells} AS {self.key(name)}")
+        relation = self._free_name()
+        self.execute(f"CREATE TABLE {relation} AS SELECT {', '.join(parts)} FROM {given}")
+        return relation, types
+
+    def _take(self, data: pa.Table, choose: Callable[[list[str]], list[str]]) -> tuple[str, dict[str, str]]:
+        """The chosen columns of a table in memory."""
+        names = [str(column).strip() for column in data.column_names]
+        chosen = choose([str(column) for column in data.column_names])
+        columns = [data.column(names.index(name)) for name in chosen]
+        plain = [pa.nulls(len(c), TEXT) if pa.types.is_null(c.type) else c for c in columns]
+        keys = [self.key(name) for name in chosen]
+        return self._create(self.register(pa.table(plain, keys)), chosen, keys)
+
+    def _read_frame(
+        self, source: Any, name: str, choose: Callable[[list[str]], list[str]]
+    ) -> tuple[str, dict[str, str]]:
+        data = source.data if isinstance(source, NamedTable) else source
+        try:
+            if type(data).__module__.startswith("pandas"):
+                named = any(level is not None for level in data.index.names)  # else it is the rows' number, no data
+                data = pa.Table.from_pandas(data, preserve_index=named)
+            else:
+                if not hasattr(data, "__arrow_c_stream__") and hasattr(data, "fetch_arrow_table"):
+                    data = data.fetch_arrow_table()  # the cursor of a database
+                data = pa.table(dict(data) if isinstance(data, Mapping) else data)
+            data.validate(full=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None
+        try:
+            return self._take(data, choose)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise FewnodeError(f"{name} cannot be read ({one_line(error)})") from None
+
+    def _read_parquet(self, path: Path, choose: Callable[[list[str]], list[str]]) -> tuple[str, dict[str, str]]:
+        """The table, unless so few bytes claim to hold far too many rows or too long texts."""
+        with readable(path) as file:
+            size = os.fstat(file.fileno()).st_size
+        place = glob.escape(str(path.resolve())).replace("'", "''")
+        given = f"read_parquet('{place}', hive_partitioning=false)"
+        try:
+            described = self.execute(f"DESCRIBE SELECT * FROM {given}").fetchall()
+            written = {str(row[0]).strip(): str(row[0]) for row in described}
+            texts = {str(row[0]): _BYTES[str(row[1])] for row in described if str(row[1]) in _BYTES}
+            chosen = choose([str(row[0]) for row in described])
+            (count,) = self.execute(f"SELECT count(*) FROM {given}").fetchall()[0]
+            if count > max(FREE_BYTES >> 6, MAX_INFLATION * size):
+                raise FewnodeError(f"{path}: claims {count:,} rows in {size:,} bytes, refused")
+            if long := [f"{texts[own]}({quoted(own)})" for own in map(written.__getitem__, chosen) if own in texts]:
+                query = f"SELECT sum({' + '.join(f'coalesce({length}, 0)' for length in long)}) FROM {given}"
+                if int(self.execute(query).fetchall()[0][0] or 0) > max(4 * FREE_BYTES, MAX_INFLATION * size):
+                    raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
+            return self._create(given, chosen, [written[name] for name in chosen])
+        except duckdb.Error as error:
+            raise FewnodeError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
+
+    def _read_csv(
+        self,
+        path: Path,
+        choose: Callable[[list[str]], list[str]],
+        spec: ImportSpec,
+        separator: str | None,
+        has_header: bool,
+    ) -> tuple[str, dict[str, str]]:
+        """The sniffer reads the first lines; then columns are fixed, and DuckDB takes nothing that does not fit."""
+        text = self._plain(path, spec)
+        first = first_lines(text)
+        separator = separator or recognise_separator(str(path), first)
+        names = _header(path, first, separator, has_header, spec.multiline)
+        chosen = choose(names)
+        stripped = [name.strip() for name in names]
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+        room = text.longest + (1 << 20)
+        place = glob.escape(str(text.place)).replace("'", "''")
+        given = (
+            f"read_csv('{place}', delim='{separator}', quote='\"', "
+            f"escape='\"', header={str(has_header).lower()}, auto_detect=false, strict_mode=true, null_padding=false, "
+            f"hive_partitioning=false, compression='none', new_line='\\n', max_line_size={room}, "
+            f"buffer_size={4 * room}, "
+            f"columns={{{columns}}})"
+        )
+        try:
+            own = [f"c{stripped.index(name)}" for name in chosen]
+            if len(names) == 1:  # DuckDB takes a blank line for a row of one empty cell
+                given = f"(SELECT * FROM {given} WHERE c0 IS NOT NULL)"
+            relation, types = self._create(given, chosen, own)
+        except duckdb.Error as error:
+            raise _csv_fault(text, str(error), spec.multiline) from None
+        (count,) = self.execute(f"SELECT count(*) FROM {relation}").fetchall()[0]
+        if text.lines - count - has_header and not spec.multiline:
+            broken = " OR ".join(f"contains({self.key(name)}, chr(10))" for name in chosen) or "false"
+            (row,) = self.execute(f"SELECT min(rowid) FROM {relation} WHERE {broken}").fetchall()[0]
+            at = f"{path}: {count:,} rows on {text.lines:,} lines" if row is None else f"{path}: data row {row + 1}"
+            raise FewnodeError(f"{at}: {LOST_QUOTE}{MULTILINE}")
+        return relation, types
+
+
+def _as_text(cells: str, kind: str) -> tuple[str, str]:
+    """What becomes of a column of a type of DuckDB's, and the query for it."""
+    if kind.endswith("]"):
+        inner = re.sub(r"\[\d*\]$", "", kind)
+        if re.fullmatch(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))", inner):
+            return "vector", f"CAST({cells} AS DOUBLE[])"
+        if inner == "VARCHAR":
+            return "text", f"array_to_string(CAST({cells} AS VARCHAR[]), ' ')"
+        return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
+    if kind.startswith(("STRUCT", "MAP", "UNION")):
+        return f"nested, {kind}", "CAST(NULL AS VARCHAR)"
+    if kind in ("FLOAT", "DOUBLE"):  # 7.0 reads 7: pandas makes those of ids
+        limit = 2**24 if kind == "FLOAT" else 2**53
+        whole = f"{cells} = trunc({cells}) AND abs({cells}) < {limit}"
+        is_number = f"{cells} IS NOT NULL AND NOT isnan({cells})"
+        wide = f"CASE WHEN {whole} THEN CAST(CAST({cells} AS BIGINT) AS VARCHAR) ELSE CAST({cells} AS VARCHAR) END"
+        return f"float{limit}", f"CASE WHEN {is_number} THEN {wide} END"
+    if kind == "BLOB":
+        return "text", f"decode({cells})"
+    return "text", f"CAST({cells} AS VARCHAR)"
+
+
+def need_columns(table: str, header: Sequence[str], wanted: Iterable[str]) -> list[str]:
+    """The wanted columns, or an error that names the first missing one and what there is."""
+    wanted, there = list(dict.fromkeys(wanted)), set(header)
+    if missing := [name for name in wanted if name not in there]:
+        shown = ", ".join(column[:40] for column in header[:12]) + (" …" if len(header) > 12 else "")
+        near = closest(missing[0], header)
+        alone = "; if it holds several columns, say what is between them with --separator" if len(header) == 1 else ""
+        raise FewnodeError(f"{table}: no column {missing[0]!r}{near}; there are {shown}{alone}")
+    return wanted
+
+
+def _header(path: Path, first: Sequence[str], separator: str, has_header: bool, multiline: bool) -> list[str]:
+    """The names in the first line, or one for each cell of it."""
+    check_width(str(path), first, separator)
+    _, row = next(rows(str(path), first, separator, multiline=multiline, remedy=MULTILINE), (1, []))
+    if not any(map(str.strip, row)):
+        expected = "a header with the column names" if has_header else "the first row"
+        raise FewnodeError(f"{path}: line 1 is empty, expected {expected}")
+    return row if has_header else [f"column {i}" for i in range(1, len(row) + 1)]
+
+
+def _csv_fault(text: PlainText, error: str, multiline: bool) -> FewnodeError:
+    """What DuckDB says of a CSV file, in one line."""
+    path, place = text.path, re.search(r"CSV Error on Line: (\d+)", error)
+    at = f"{path}: line {place[1]}" if place else str(path)
+    if cells := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error):
+        original = error[: cells.start()].partition("Original Line: ")[2].strip()
+        if "\n" not in original or multiline:
+            return FewnodeError(f"{at}: {cells[2]} cells, expected {cells[1]}")
+    if cells or "unterminated quote" in error:
+        return FewnodeError(f"{at}: {LOST_QUOTE}{'' if multiline else MULTILINE}")
+    if "nvalid unicode" in error:
+        return text.undecodable(int(place[1]) if place else 1)
+    if "Maximum line size" in error:
+        return FewnodeError(f"{at} is longer than {MAX_LINE >> 20} MB")
+    return FewnodeError(f"{at}: not a readable table ({one_line(ValueError(error))})")

@@ -1,0 +1,290 @@
+"""A user's own network: tables of nodes and of edges become a dataset, which keeps how they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import scipy.sparse as sp
+from pydantic import BaseModel, ValidationError
+
+from fewnode.dataset import Dataset
+from fewnode.edges.relations import read_relations
+from fewnode.edges.scaling import Scaling
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes, Graph, Ints, no_attributes
+from fewnode.machine.files import read_lines
+from fewnode.machine.memory import parse_size
+from fewnode.naming import two_alike
+from fewnode.tables.bag import STOP_WORDS
+from fewnode.tables.classes import Classes, acyclic, choose_classes, read_parents, several_in_a_cell
+from fewnode.tables.edges import Edges, EdgeSources, read_edges
+from fewnode.tables.encode import Encoding, documents, learn
+from fewnode.tables.encoder import COLUMN, Encoder, Progress, StoredEncoder
+from fewnode.tables.files import Database
+from fewnode.tables.roles import NOT_USED, ColumnUse, column_uses
+from fewnode.tables.rows import NodeRows, NodeSources, read_nodes
+from fewnode.tables.spec import SHARES, ImportSpec
+from fewnode.tables.splits import choose_split
+from fewnode.tables.vectors import read_vectors, with_vectors
+
+MANY = 0.1
+"""Share of the texts without a word from which on it is told."""
+NAME_BYTES = 300
+"""Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
+PIECE = 1 << 22
+"""Edges that are put into their rows at a time."""
+
+
+class Imported(BaseModel, extra="forbid"):
+    """What a dataset keeps of its import, so that new rows are read as its own were."""
+
+    spec: dict[str, Any]
+    """The columns of `ImportSpec` that new rows have too, and how their values are written."""
+    encoding: Encoding
+    optional: list[str]
+    """Columns that some table lacked."""
+    directed: bool
+    encoder: StoredEncoder | None = None
+    parents: dict[str, str] = {}
+    scalings: dict[str, dict[str, Any]] = {}
+    """How the weights of each relation were scaled."""
+
+    @classmethod
+    def of(cls, data: Dataset) -> Imported:
+        """What a dataset, which may be anybody's, says of its import."""
+        if not data.encoding:
+            raise FewnodeError(f"{data.name} was not imported from tables, so how to encode new rows is not known")
+        try:
+            kept = cls.model_validate(data.encoding)
+            kept.rows_like_these()
+            acyclic(kept.parents, "parents")
+            kept.scaling("")
+        except (ValidationError, FewnodeError):
+            raise FewnodeError(
+                f"{data.name}: the stored encoding of its columns is not one that fewnode wrote"
+            ) from None
+        return kept
+
+    def rows_like_these(self, given: Mapping[str, Any] | None = None) -> ImportSpec:
+        """How new rows are read: as the old ones, but for what is given."""
+        return ImportSpec.of({**self.spec, **{name: v for name, v in (given or {}).items() if v is not None}})
+
+    def scaling(self, relation: str) -> Scaling:
+        scalings = {name: Scaling.from_json(scaling) for name, scaling in self.scalings.items()}
+        return scalings.get(relation, Scaling("none"))
+
+
+def read_tables(
+    nodes: NodeSources,
+    edges: EdgeSources,
+    *,
+    spec: ImportSpec | None = None,
+    progress: Progress = lambda done, total: None,
+    room: Path | None = None,
+    **options: Any,
+) -> Dataset:
+    """A dataset from tables of nodes and of edges: files, frames, mappings of columns, or any Arrow stream.
+
+    Each may be a list of tables, or a mapping from kinds of nodes or of edges to tables; `EdgeTable` is a table whose
+    ends are in columns of its own. All other arguments are the fields of `ImportSpec`, or `spec` has them. Columns that
+    none of them names are used as what they look like, unless `only=True`. Numbers that are missing count as the mean,
+    and a flag says so. Several classes a node: `label_separator` between them in a cell, or `labels`, a table of nodes
+    and classes. The weights of repeated edges add up; without weights an edge counts once. Identical rows of nodes
+    count once. `progress` is told of texts that are encoded. With `memory`, what does not fit waits in the folder
+    `room`. What became of each column, and what was not used, is in the result's `info`.
+
+    >>> data = read_tables({"id": ["x", "y", "z"], "size": [1, 2, 3]}, {"a": ["x", "y"], "b": ["y", "z"]})
+    >>> print(data.graph)
+    3 nodes, 2 edges, 1 attributes
+    """
+    if spec is not None and options:
+        raise FewnodeError(f"{next(iter(options))} beside spec: give one of them")
+    spec = spec or ImportSpec.of(options)
+    with Database(parse_size(spec.memory) if spec.memory else None, room) as database:
+        rows = with_vectors(read_nodes(database, nodes, spec), read_vectors(spec.vectors, spec.vector_files))
+        _check_names(rows)
+        linked = read_edges(database, edges, rows.ids, rows.name, rows.headers, spec)
+        if not any(table["rows"] for table in linked.tables):
+            raise FewnodeError(f"{' and '.join(table['file'] for table in linked.tables)}: no edge in it")
+        return _dataset(rows, linked, spec, progress)
+
+
+def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress) -> Dataset:
+    parents = read_parents(rows.database, spec)
+    classes = choose_classes(rows, parents)
+    if spec.no_label and (classes.y >= 0).any():
+        raise FewnodeError(f"{rows.name}: --no-label, but there are classes in it; leave that option out")
+    uses = column_uses(rows, classes.y)
+    encoder = None if spec.encoder is None else Encoder.of(spec.encoder)
+    if encoder is not None:
+        rows, uses[COLUMN] = _encoded(rows, uses, encoder, progress)
+    roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
+    dates = {column: use.order for column, use in uses.items() if use.order is not None}
+    encoding = learn(rows.column, roles, dates, _words(spec))
+    x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
+    limited = {"from_edges": compact_graph} if rows.database.limit else {}
+    graph, facts = read_relations(linked.rows, len(rows), x, directed=spec.directed, scale=spec.weight_scale, **limited)
+    graph = replace(graph, blocks=encoding.blocks)
+    kinds, kind_names = rows.kinds_of_nodes()
+    first = rows.tables[0]
+    tables = rows.facts({column: use.role for column, use in uses.items()})
+    label = next((part.label for part in rows.tables if part.label), None)
+    kept = Imported(
+        spec={
+            **spec.kept(),
+            "id": first.id,
+            **({"label": label} if label else {}),
+            **({"kind": rows.kind} if rows.kind else {}),
+        },
+        encoding=encoding,
+        optional=[column for column in rows.attributes if column in rows.partial and column in roles],
+        directed=spec.directed if isinstance(spec.directed, bool) else graph.directed,
+        encoder=None if encoder is None else encoder.stored,
+        parents=parents,
+        scalings={name: scaling.to_json() for name, scaling in facts.scalings.items()},
+    )
+    warnings = [use.warning for use in uses.values() if use.warning]
+    warnings += filter(None, [_wordless(rows, encoding, x)])
+    return Dataset(
+        graph=graph,
+        y=classes.y,
+        split=choose_split(
+            classes.every, classes.names, spec.class_lists or spec.split or SHARES, spec.seed, spec.min_nodes
+        ),
+        class_names=classes.names,
+        node_names=tuple(rows.ids.to_pylist()),
+        feature_names=encoding.feature_names or None,
+        name=spec.name or tables[0]["file"].split(".")[0],
+        info={
+            **about_rows(rows, encoding, tables, classes),
+            "why": {column: use.why for column, use in uses.items() if use.why},
+            "attributes": encoding.counts,
+            "missing": missing,
+            "edges": linked.tables,
+            "repeated_edges": facts.repeated,
+            **facts.info,
+            "warnings": [*warnings, *table_warnings(rows, linked, graph.n_edges), *class_warnings(classes, spec)],
+        },
+        encoding=kept.model_dump(mode="json"),
+        labels=classes.labels,
+        kind=kinds,
+        kind_names=kind_names,
+    )
+
+
+def _check_names(rows: NodeRows) -> None:
+    """Refuse more names of nodes than fit."""
+    need = -(-len(rows) * NAME_BYTES // 2**30)
+    if rows.database.limit and len(rows) * NAME_BYTES > rows.database.limit:
+        raise FewnodeError(
+            f"{rows.name}: the names of {len(rows):,} nodes take about {need} GB; say --memory {need}G or more"
+        )
+
+
+def _words(spec: ImportSpec) -> dict[str, Any]:
+    """Which words of the text columns become attributes."""
+    stop = spec.stop_words
+    if isinstance(stop, (str, Path)) and stop not in ("english", "none"):
+        stop = {line.strip().lower() for _, line in read_lines(Path(stop))}
+    stop = {"english": STOP_WORDS, "none": ()}[stop] if isinstance(stop, str) else stop
+    return {
+        "size": spec.vocabulary,
+        "min_documents": spec.min_count,
+        "max_share": spec.max_share,
+        "stop_words": frozenset(stop),
+    }
+
+
+def _encoded(
+    rows: NodeRows, uses: Mapping[str, ColumnUse], encoder: Encoder, progress: Progress
+) -> tuple[NodeRows, ColumnUse]:
+    """The rows with one more column, the vectors of their texts, and what there is to tell of it."""
+    columns = [column for column, use in uses.items() if use.role == "text"]
+    if not columns:
+        raise FewnodeError(f"{rows.name}: an encoder needs text, and no column is; name one: --text COLUMN")
+    vectors = encoder.vectors(list(documents([rows.column(column) for column in columns])), progress)
+    if np.isnan(vectors).all():
+        raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(columns)}")
+    told = ColumnUse("vector", f"{', '.join(columns)} through {encoder.stored.name}")
+    return with_vectors(rows, {COLUMN: vectors}), told
+
+
+def compact_graph(edge_index: Ints, n: int, *, directed: bool = False) -> Graph:
+    """What `Graph.from_edges` makes of edges that are known to be of these nodes, without a list of arcs beside it."""
+    from fewnode.engine import loops
+
+    count = np.zeros(n, np.int64)
+    pieces = [edge_index[:, low : low + PIECE] for low in range(0, edge_index.shape[1], PIECE)]
+    turned = [] if directed else [piece[::-1] for piece in pieces]
+    for source, target in (*pieces, *turned):
+        loops.count_arcs(source, target, count)
+    starts = np.concatenate([[0], np.cumsum(count)])
+    indices, places = np.empty(int(starts[-1]), np.int32), starts[:-1].copy()
+    for source, target in (*pieces, *turned):
+        loops.place_arcs(source, target, places, 0, indices)
+    indptr = loops.sort_rows(starts, indices)
+    indices = indices[: int(indptr[-1])]
+    starts = indptr.astype(np.int32) if indptr[-1] < 2**31 else indptr
+    adj = sp.csr_array((np.broadcast_to(np.float32(1), indices.shape), indices, starts), (n, n))
+    return Graph(adj, no_attributes(n))
+
+
+# --- what a user should know of the tables, though nothing is wrong with them -------------------------------------
+
+
+def about_rows(
+    rows: NodeRows, encoding: Encoding, tables: Sequence[Mapping[str, Any]], classes: Classes
+) -> dict[str, Any]:
+    """What became of each table of nodes: columns, words that said that a value is missing, flags that say so."""
+    words = {name: rows.column(name).missing_words() for name in encoding.columns if rows.is_read(name)}
+    return {
+        "nodes": list(tables),
+        "columns": {column: use for table in tables for column, use in table["columns"].items()},
+        "missing_words": {column: found for column, found in words.items() if found},
+        "flags": [*encoding.flags],
+        "labels": classes.facts,
+        "repeated_rows": sum(part.table.rows for part in rows.tables) - len(rows),
+    }
+
+
+def _wordless(rows: NodeRows, encoding: Encoding, x: Attributes) -> str | None:
+    """A remark, if of many texts no word is left."""
+    if not encoding.text or COLUMN in encoding.vector:
+        return None
+    texts = np.logical_or.reduce([pc.is_valid(rows.column(column).labels).to_numpy() for column in encoding.text])
+    words = np.diff(sp.csr_array(x[:, : len(encoding.vocabulary)]).indptr)
+    count, bare = int(texts.sum()), int((texts & (words == 0)).sum())
+    if bare <= MANY * count:
+        return None
+    why = "left out are words of too few or too many nodes, and stop words (--min-count, --max-share, --stop-words)"
+    return f"{bare:,} of {count:,} texts have no word that counts: {why}"
+
+
+def table_warnings(rows: NodeRows, edges: Edges, left: int) -> list[str]:
+    """What may not be as the user thinks. `left`: edges of the network."""
+    told = []
+    spaced = pc.sum(pc.not_equal(pc.utf8_trim_whitespace(rows.ids), rows.ids)).as_py()
+    if spaced:
+        names = "node id has spaces around it" if spaced == 1 else "node ids have spaces around them"
+        told.append(f"{spaced:,} {names}; ids are compared as they are written")
+    for table in edges.tables:
+        if names := table["unknown_names"]:
+            told.append(
+                f"{table['file']}: no node is called {' or '.join(map(repr, names))}; edges to them are dropped"
+            )
+        told += [f"{table['file']}: {remark}" for remark in table["without"]]
+    if edges.tables and not left:
+        told.append("no edge is left, so no node has a neighbour")
+    return told
+
+
+def class_warnings(classes: Classes, spec: ImportSpec) -> list[str]:
+    told = [two_alike(classes.names)]
+    if spec.label_separator is None and classes.labels is None:
+        told.append(several_in_a_cell(classes.y, classes.names))
+    return [each for each in told if each]

@@ -1,0 +1,52 @@
+"""Logistic regression on the rows of a task, against scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from fewnode.episodes import Task
+from fewnode.methods import linear
+from fewnode.methods.linear import logistic_heads
+
+
+def rows_of_classes(d: int, n_way: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, n_way, 400)
+    z = rng.normal(size=(400, d)) + 2 * rng.normal(size=(n_way, d))[y]
+    return (z / np.linalg.norm(z, axis=1, keepdims=True)).astype(np.float32), y
+
+
+def drawn(y: np.ndarray, counts: list[int], rng: np.random.Generator) -> Task:
+    support = np.concatenate([rng.choice(np.flatnonzero(y == c), k, replace=False) for c, k in enumerate(counts)])
+    order = rng.permutation(support.size)
+    return Task(support[order], y[support[order]], rng.choice(y.size, 17))
+
+
+@pytest.mark.parametrize("formed", [0, 1024], ids=["by products", "as a matrix"])
+@pytest.mark.parametrize("c", [1.0, 100.0, 1e5])
+@pytest.mark.parametrize("d", [3, 40])
+def test_they_are_the_optimum_that_scikit_learn_finds(
+    c: float, d: int, formed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unequal classes, and rows that span all columns or a few."""
+    monkeypatch.setattr(linear, "FORMED", formed)
+    z, y = rows_of_classes(d, 4)
+    z[5] = 0
+    rng = np.random.default_rng(1)
+    tasks = [drawn(y, counts, rng) for counts in ([1, 1, 1, 1], [5, 5, 5, 5], [1, 4, 2], [3, 9], [2, 1])]
+    for task, found in zip(tasks, logistic_heads(z, tasks, c), strict=True):
+        model = LogisticRegression(C=c, class_weight="balanced", solver="newton-cholesky", tol=1e-12, max_iter=10_000)
+        wide = z.astype(np.float64)
+        expected = model.fit(wide[task.support], task.support_y).predict_proba(wide[task.query])
+        assert np.allclose(found, expected, atol=2e-6)
+
+
+def test_one_class_and_no_query() -> None:
+    z, _ = rows_of_classes(60, 10)
+    alone = Task(np.array([0, 1]), np.array([0, 0]), np.arange(3))
+    silent = Task(np.array([0, 1]), np.array([0, 1]), np.arange(0))
+    found = logistic_heads(z, [alone, silent], 10.0)
+    assert found[0].tolist() == [[1], [1], [1]]
+    assert found[1].shape == (0, 2)
