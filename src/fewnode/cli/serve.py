@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import closing
@@ -18,8 +17,6 @@ from fewnode.errors import FewnodeError
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
-
-STATE = "state.sqlite"
 
 
 def serve(
@@ -60,7 +57,7 @@ def serve(
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
     from fewnode.service.desk import Desk
-    from fewnode.service.log import Log
+    from fewnode.service.log import Log, usual_place
     from fewnode.service.moment import MODES
 
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
@@ -69,7 +66,7 @@ def serve(
     with bind(host, port) as listener:
         port = listener.getsockname()[1]
         opened = _opened(run, data, method, quiet)
-        place = state or _place(run, data, opened[0])
+        place = state or usual_place(run, data, opened[0].name)
         with closing(Log(place)) as log:
             service = Service(rules(token or secrets.token_hex(24), host, port))
             shown = f"[{host}]" if ":" in host else host
@@ -82,16 +79,6 @@ def serve(
                 return model(), dataset, run is not None
 
             run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
-
-
-def _place(run: Path | None, data: str | None, dataset: Dataset) -> Path:
-    """Where classes and answers are kept: in the run, or beside the dataset, or with the user's other data."""
-    if run is not None:
-        return run / STATE
-    if data is not None and (source := Path(data)).exists() and os.access(source.resolve().parent, os.W_OK):
-        return source.resolve().with_name(f"{source.resolve().name}.{STATE}")
-    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return home / "fewnode" / f"{dataset.name}.{STATE}"
 
 
 def _opened(

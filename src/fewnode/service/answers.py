@@ -391,13 +391,8 @@ class Attributes(Told):
     attributes: list[Attribute]
 
 
-class TypicalNode(Told):
-    label: Claimed
-    node: str
-
-
 class TryThese(Told):
-    examples: list[TypicalNode]
+    examples: list[Listed]
 
 
 class Names(Told):

@@ -25,6 +25,7 @@ from fewnode.machine.system import fsync_directory, lock
 from fewnode.service.bodies import AnswerChange, Change
 from fewnode.service.state import State
 
+STATE = "state.sqlite"
 FORMAT, APPLICATION = 5, 0x666E6F64
 """SQLite's places for the version of a file, and for whose it is: `fnod`."""
 MAX_UNDO, EVERY = 200, 256
@@ -290,3 +291,13 @@ class Log:
 def time_of(when: datetime | None = None) -> str:
     """A time, or this one, as we write it: of the day and the zone, to the millisecond."""
     return (when or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def usual_place(run: Path | None, data: str | None, name: str) -> Path:
+    """Where a log is kept: in the run, or beside the dataset, or with the user's other data; never where one stands."""
+    if run is not None:
+        return run / STATE
+    if data is not None and (source := Path(data).resolve()).exists() and os.access(source.parent, os.W_OK):
+        return source.with_name(f"{source.name}.{STATE}")
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return home / "fewnode" / f"{name}.{STATE}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -34,13 +34,11 @@ from fewnode.predict.reasons import ClassReasons
 from fewnode.predict.trust import fair_sample
 from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
-from fewnode.represent.kinds import both_ways
-from fewnode.represent.new_rows import Kept as StoredRows
-from fewnode.represent.new_rows import Neighbourhood, StoredViews, can_be_updated
-from fewnode.represent.sources import STRUCTURE
+from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.service.bodies import Judging, NewNode
 from fewnode.service.map import Projection
 from fewnode.service.new_nodes import NodeReader, appended
+from fewnode.service.new_rows import Stored
 from fewnode.service.state import GivenClass
 from fewnode.vectors import Floats
 
@@ -60,22 +58,6 @@ class NotFound(FewnodeError):
 
 class NothingToAsk(FewnodeError):
     """There is no class, or none that has an example in the dataset."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What rows of new nodes are made from: rows of every node of the dataset, and those of nodes that came since."""
-
-    views: StoredViews
-    later: Mapping[StoredRows, Floats] = field(default_factory=dict)
-
-    def of(self, name: StoredRows, nodes: Ints) -> Floats:
-        first, more = self.views.kept[name], self.later.get(name)
-        rows: Floats = first[np.minimum(nodes, len(first) - 1)]
-        late = nodes >= len(first)
-        if more is not None and late.any():
-            rows[late] = more[np.minimum(nodes[late] - len(first), len(more) - 1)] if len(more) else 0
-        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +174,7 @@ class Network:
         network = self
         for nodes in batches:
             data = appended(network.data, network.reader, nodes)
-            stored, z = _embedded(stored, data, network.n)
+            stored, z = stored.with_rows(data, network.n)
             network = Network(self.model, data, self.trained, self.first, np.concatenate([network.z, z]))
             network._stored = stored
         return network
@@ -264,26 +246,6 @@ class Network:
         others = among[among != row]
         found = others[np.argsort(-like[others], kind="stable")[:count]]
         return found, like[found].astype(np.float64)
-
-
-def _embedded(stored: Stored, data: Dataset, old: int) -> tuple[Stored, Floats]:
-    """z of the nodes from `old` on, and what is stored of them; that of all others stays as it is."""
-    graph, views = both_ways(data.graph), stored.views
-    new = np.arange(old, data.graph.n)
-    around = [graph.adj.indices[graph.adj.indptr[i] : graph.adj.indptr[i + 1]].astype(np.int64) for i in new]
-    others = np.setdiff1d(np.concatenate([np.zeros(0, np.int64), *around]), new)
-    every = np.concatenate([new, others])
-    place = {node: i for i, node in enumerate(every.tolist())}
-    near = [np.array([place[node] for node in nodes.tolist()], np.int64) for nodes in around]
-    rows = {name: stored.of(name, every) for name in views.kept}
-    for name, said in views.said(data.graph.x[old:]).items():
-        rows[name][: new.size] = said
-    if STRUCTURE in rows:
-        for i, nodes in enumerate(near):
-            rows[STRUCTURE][i] = views.placed(rows[STRUCTURE][nodes[nodes >= new.size]])
-    kept, z = views.made(Neighbourhood(near, graph.degree[every]), rows, np.ones(new.size, bool))
-    before = [(name, stored.later.get(name, rows[:0])) for name, rows in kept.items()]
-    return Stored(views, {name: np.concatenate([rows, kept[name]]) for name, rows in before}), z
 
 
 class Asked:
