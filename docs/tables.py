@@ -8,9 +8,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from fewnode.experiment.names import written
+from fewnode.experiment.report import seeds_text, signed
 from fewnode.experiment.results import compare, difference, read_results
-from fewnode.report.names import written
-from fewnode.report.tables import seeds_text, signed
 
 HERE = Path(__file__).parent
 NOTES = sorted((HERE.parent / "research" / "notes").glob("*.md"))
@@ -40,7 +40,7 @@ def made(header, rows):
 
 def grid():
     """Sections of the grid that compare methods."""
-    return [part for part in read_results(HERE.parent / "research" / "results").sections if part.kind == "compare"]
+    return [part for part in read_results(HERE.parent / "research" / "results").sections if part.part.kind == "compare"]
 
 
 def marked(entry, verdicts, interval):
