@@ -83,7 +83,6 @@ def test_a_name_that_leads_nowhere_is_refused() -> None:
 
 
 def test_wrong_lines_are_looked_for_where_every_branch_is_covered() -> None:
-    """mutmut reads its list from nowhere else, so it stands twice; and twice the same."""
     mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
     assert sorted(mutated["only_mutate"]) == [f"src/fewnode/{name}" for name in strict_files(LAYOUT)]
 
