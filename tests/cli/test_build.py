@@ -365,6 +365,7 @@ def test_a_graph_that_is_cut_or_no_graph_is_refused(tmp_path: Path, refusal: Ref
     ("files", "message"),
     [
         ({"id_map": {**ROWS, IDS[0]: 1}}, "are not 0 to 491, each once"),
+        ({"id_map": {}}, "the rows of 0 nodes"),
         ({"id_map": {**ROWS, IDS[0]: 4_000_000_000}}, "id_map.json: t3_0: Input should be less than"),
         ({"id_map": {**ROWS, IDS[0]: -1}}, "id_map.json: t3_0: Input should be greater than"),
         ({"id_map": [1]}, "expected an object of numbers from 0"),
