@@ -52,7 +52,7 @@ def gpn(edges: int) -> dict[str, float]:
 def draw(rows: list[dict[str, float]], slopes: dict[str, float], names: dict[str, str]) -> str:
     from matplotlib.figure import Figure
 
-    from fewnode.report.figures import svg
+    from fewnode.experiment.figures import svg
 
     figure = Figure(figsize=(8, 2.6), layout="constrained")
     for place, (what, name) in enumerate(names.items()):

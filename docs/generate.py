@@ -18,9 +18,8 @@ import imports
 import layout
 import pictures
 from fewnode.cli import app
+from fewnode.experiment.figures import STYLE, svg
 from fewnode.machine.files import write_text
-from fewnode.report.figures import svg
-from fewnode.report.page import STYLE
 from fewnode.serve.app import Service
 from fewnode.serve.auth import Rules
 

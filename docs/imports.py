@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fewnode.report.figures import INK
+from fewnode.experiment.figures import INK
 
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LEFT_OUT = {"__init__", "__main__", "errors"}

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import fewnode
 from fewnode.episodes import EpisodeSampler
-from fewnode.report.figures import INK, axes, label_points
+from fewnode.experiment.figures import INK, axes
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
 """Paul Tol's bright scheme; the same class has the same colour everywhere."""
@@ -146,7 +146,7 @@ def prototypes(data, model, task):
     def at(points):
         return (points - middle.mean(axis=0)) @ np.stack([along, across], axis=1)
 
-    figure, ax = axes(8, 3.6)
+    figure, ax = axes((8, 3.6))
     for c, name in enumerate(names):
         own = np.flatnonzero(task.support_y == c)
         for point in at(z[task.support[own]]):
@@ -159,8 +159,9 @@ def prototypes(data, model, task):
     ax.set(xticks=[], yticks=[])
     figure.legend(loc="lower center", ncols=2, frameon=False, labelcolor=INK, fontsize=9)
     figure.subplots_adjust(bottom=0.24)
-    given, others = at(z[task.support]), [*at(z[task.query]), *at(middle)]
-    label_points(figure, ax, list(map(tuple, given)), [f"{b:.2f}" for b in beta], [INK] * len(beta), others)
+    given = at(z[task.support])
+    for point, weight in zip(given, beta, strict=True):
+        ax.annotate(f"{weight:.2f}", point, (6, 4), textcoords="offset points", color=INK, fontsize=8.5)
     return figure
 
 

@@ -8,6 +8,8 @@ from fewnode.dataset import Dataset
 from fewnode.storage.io import save_dataset
 
 METHODS = '''
+import os
+import signal
 import time
 import numpy as np
 
@@ -42,6 +44,11 @@ class Third(Nearest):
 class Broken(Nearest):
     def fit(self, graph, train, valid):
         raise RuntimeError("no luck")
+
+
+class Dies(Nearest):
+    def fit(self, graph, train, valid):
+        os.kill(os.getpid(), signal.SIGKILL)
 '''
 
 

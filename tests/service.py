@@ -75,7 +75,7 @@ class Running:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(300)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

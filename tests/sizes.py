@@ -56,8 +56,8 @@ def begun(work: Callable[[], object], quiet: bool = True) -> int:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for something, a minute at most."""
-    deadline = time.monotonic() + 60
+    """Wait for something, ten minutes at most: a slow machine, and many at work on it."""
+    deadline = time.monotonic() + 600
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -46,9 +46,10 @@ def part(
 def _record(name: str, cell: dict[str, Any], values: Any) -> Record:
     versions = {"versions": {"fewnode": "0.1"}, "shared_training": False}
     if isinstance(values, str):
-        return Record(name, cell, "impossible", reason=values)
+        return Record(id=name, cell=cell, status="impossible", reason=values)
     scores = {metric: np.round(values, 4).tolist() for metric in METRICS}
-    return Record(name, cell, "done", per_task=scores, seconds={"fit": 2.0, "evaluate": 0.5}, provenance=versions)
+    spent = {"fit": 2.0, "evaluate": 0.5}
+    return Record(id=name, cell=cell, status="done", per_task=scores, seconds=spent, provenance=versions)
 
 
 def case_part(datasets: Iterable[str], labels: Iterable[str], classes: Sequence[str]) -> tuple[Any, list[Record]]:
@@ -69,7 +70,8 @@ def case_part(datasets: Iterable[str], labels: Iterable[str], classes: Sequence[
         "beta": {"degree": list(range(300)), "beta": rng.random(300).round(3).tolist(), "even": 0.2},
         "class_sizes": {"train": [50, 9], "valid": [20], "test": [7]},
     }
-    return layout, [Record(r.id, {**r.cell, "kind": "case"}, "done", case=found, seconds=r.seconds) for r in records]
+    cells = [r.model_copy(update={"cell": {**r.cell, "kind": "case"}, "per_task": {}, "case": found}) for r in records]
+    return layout, cells
 
 
 def write(

@@ -33,6 +33,8 @@ def test_a_page_is_easy_to_read(page: Path) -> None:
     assert found.grade <= GRADE, f"Flesch-Kincaid grade {found.grade:.1f}: shorter sentences, shorter words"
     long = [s for s in found.sentences if len(words(s)) > LONGEST]
     assert not long, f"{len(long)} sentences of more than {LONGEST} words, the first: {long[0]}"
+    prose = re.sub(r"^(```|:::).*?^\1", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 120 and line[0] not in "|<! \\"] == []
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))

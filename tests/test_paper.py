@@ -10,11 +10,12 @@ import pytest
 
 from fewnode.experiment.grid import read_grid, read_grids, read_reported
 from fewnode.experiment.ledger import read_ledger
+from fewnode.experiment.report import render
 from fewnode.experiment.results import read_results, table
 from fewnode.machine.sheets import csv_text
-from fewnode.report.tables import render
 
 PAPER = Path(__file__).parents[1] / "paper"
+REPORTED = PAPER.parent / "src" / "fewnode" / "paper" / "reported.toml"
 RESEARCH = PAPER.with_name("research")
 NETWORKS = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
 METHODS = ("deepwalk", "node2vec", "gcn", "sgc", "pn", "maml", "meta-gnn", "gpn")
@@ -22,10 +23,10 @@ SETTINGS = ((5, 3), (5, 5), (10, 3), (10, 5))
 
 
 def test_every_number_of_the_results_table_is_there_once() -> None:
-    numbers = read_reported(PAPER / "reported.toml")
-    found = [(n["dataset"], (n["way"], n["shot"]), n["method"], n["metric"]) for n in numbers]
+    numbers = read_reported(REPORTED)
+    found = [(n.dataset, (n.way, n.shot), n.method, n.metric) for n in numbers]
     assert sorted(found) == sorted(product(NETWORKS, SETTINGS, METHODS, ("accuracy", "f1")))
-    value = dict(zip(found, (n["value"] for n in numbers), strict=True))
+    value = dict(zip(found, (n.value for n in numbers), strict=True))
     assert value["amazon-clothing", (5, 3), "deepwalk", "accuracy"] == 36.7
     assert value["amazon-electronics", (10, 5), "gcn", "f1"] == 48.3
     assert value["dblp", (5, 5), "meta-gnn", "f1"] == 78.2
@@ -33,10 +34,10 @@ def test_every_number_of_the_results_table_is_there_once() -> None:
 
 
 def test_gpn_is_the_best_of_every_column_there() -> None:
-    numbers = read_reported(PAPER / "reported.toml")
+    numbers = read_reported(REPORTED)
     for network, (way, shot), metric in product(NETWORKS, SETTINGS, ("accuracy", "f1")):
         key = {"dataset": network, "way": way, "shot": shot, "metric": metric}
-        column = {n["method"]: n["value"] for n in numbers if all(n[k] == v for k, v in key.items())}
+        column = {n.method: n.value for n in numbers if all(getattr(n, k) == v for k, v in key.items())}
         assert max(column, key=lambda method: column[method]) == "gpn"
 
 
@@ -77,7 +78,7 @@ def test_the_results_that_are_here_give_the_tables_that_are_here() -> None:
     results = read_results(HOME)
     assert {record.id for record in results.records} == set(records)
     grids = read_grids([RESEARCH / "since.toml", RESEARCH / "at_hand.toml"])
-    assert [part.title for part in grids.parts] == [section.title for section in results.sections]
+    assert [part.title for part in grids.parts] == [section.part.title for section in results.sections]
     assert csv_text(table(results)) == (HOME / "table.csv").read_text()
     assert render(results, "markdown") == (HOME / "table.md").read_text()
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from datasets.test_scratch import tables
+
 from graphs import planted
 
 pytestmark = pytest.mark.usefixtures("opened_anew")

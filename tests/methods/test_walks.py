@@ -91,7 +91,7 @@ def test_steps_have_the_probabilities_of_the_closed_form(p: float, q: float, dir
         rows = EdgeRows(graph.edge_index(), rng.lognormal(0, 1, graph.adj.nnz))
         graph = read_relations(rows, 9, directed=directed, scale="none")[0]
     leads = graph.adj.toarray().T.astype(np.float64)
-    path = random_walks(graph, p, q, walks=400, length=60, seed=1, workers=2).astype(int)
+    path = random_walks(graph, p, q, walks=400, length=60, seed=1).astype(int)
     steps = np.concatenate([path[:, i : i + 3] for i in range(58)])
     count = np.zeros((9, 9, 9))
     np.add.at(count, tuple(steps[steps.min(axis=1) >= 0].T), 1)
@@ -113,14 +113,6 @@ def test_a_walk_goes_from_source_to_target() -> None:
 
 
 # --- skip-gram ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_the_number_of_threads_changes_no_bit(workers: int, blocks: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skipgram, "PART_NODES", 40)
-    assert skipgram.parts_for(blocks.graph.n) == 8
-    alone, together = (Walks(**SMALL, p=0.5, workers=w).embed(blocks.graph) for w in (1, workers))
-    assert np.array_equal(alone, together)
 
 
 def test_the_seed_decides(blocks: Dataset) -> None:
@@ -158,16 +150,15 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("gensim is not installed")
     data = partition(classes=24, size=90, inside=4, outside=3)
     n, options = data.graph.n, {"window": 5, "epochs": 1}
-    walks = random_walks(data.graph, 1, 1, walks=10, length=40, seed=0, workers=2)
-    assert skipgram.parts_for(n) == 4
+    walks = random_walks(data.graph, 1, 1, walks=10, length=40, seed=0)
     sentences = [[str(v) for v in row if v >= 0] for row in walks.tolist()]
     model = Word2Vec(sentences, vector_size=64, sg=1, negative=5, min_count=0, sample=0, seed=1, workers=1, **options)
     theirs = few_shot_accuracy(model.wv[[str(v) for v in range(n)]], data)
     assert 0.4 < theirs < 0.95  # neither chance nor so easy that nothing could differ
     for many in (skipgram.MANY_PAIRS, 0):
         monkeypatch.setattr(skipgram, "MANY_PAIRS", many)
-        ours = few_shot_accuracy(skip_gram(walks, n, 64, workers=2, **options), data)
-        assert abs(ours - theirs) <= 0.01
+        ours = few_shot_accuracy(skip_gram(walks, n, 64, **options), data)
+        assert ours >= theirs - 0.01
 
 
 # --- the method ---------------------------------------------------------------------------------------------------
@@ -238,7 +229,7 @@ def test_nodes_without_edges_have_finite_vectors(n: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"p": 0}, {"q": -1}, {"q": 1e4}, {"p": float("nan")}, {"dimensions": 0}, {"length": 0}, {"lr": 0}, {"workers": 0}],
+    [{"p": 0}, {"q": -1}, {"q": 1e4}, {"p": float("nan")}, {"dimensions": 0}, {"length": 0}, {"lr": 0}],
     ids=str,
 )
 def test_impossible_options_are_refused(options: dict[str, Any], star: Graph) -> None:

@@ -23,11 +23,10 @@ from fewnode.dataset import Dataset
 from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError, visible
 from fewnode.estimator import Estimator
+from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.formats.convert import export_tables
 from fewnode.machine.sheets import bare, csv_text, harmless
-from fewnode.report.grid import write_report
-from fewnode.report.tables import render
 from fewnode.storage.io import save_dataset
 from graphs import predictions_of
 from sizes import Figure, sizes

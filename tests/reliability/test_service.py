@@ -453,7 +453,7 @@ def test_sigterm_under_load(run_dir: Path, tmp_path: Path, figure: Figure, count
             until.set()  # as a proxy does: nothing new is sent to who is not ready
             for asker in askers:
                 asker.join()
-            assert server.process.wait(30) == 0
+            assert server.process.wait(300) == 0
         given += len(answers)
         assert [code for code, whole in answers if not whole] == [], "a request that was accepted got no whole answer"
         assert {code for code, _ in answers} <= {0, 200, 429, 503}

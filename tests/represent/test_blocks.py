@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.predict.predictions import NONE
-from fewnode.represent.workspace import Stage, here
+from fewnode.represent.room import Pieces, Runner, here
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of
@@ -38,11 +38,11 @@ class Stopped(Exception):
     pass
 
 
-def stopping(after: int) -> Callable[[Stage, Sequence[tuple[int, ...]], Callable[[], None]], None]:
+def stopping(after: int) -> Runner:
     """A runner that is killed after so many blocks."""
 
-    def run(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
-        here(stage, keys[:after], done)
+    def run(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
+        here(make, dict(list(pieces.items())[:after]), done)
         raise Stopped
 
     return run

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from fewnode.represent import skipgram
-from fewnode.represent.skipgram import GROUP, deal, noise_table, skip_gram, train_pairs
+from fewnode.represent.skipgram import GROUP, contexts, noise_table, skip_gram, train_pairs
 
 
 def splitmix(counter: int) -> int:
@@ -29,9 +28,10 @@ def test_steps_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives
     z, out = (rng.normal(size=(n, width)).astype(np.float32) / 4 for _ in range(2))
     start = np.array([0, 3, 3, 10, 18, 20, 60])  # none, less and more than a group
     stop, context = np.append(start[1:], 130), rng.integers(0, n, 130).astype(np.int32)
+    ends = np.append(start, 130)
     noise = noise_table(rng.random(n), 0.5)
     slow_z, slow_out = z.astype(float), out.astype(float)
-    train_pairs(z, out, start, stop, context, noise, negatives, shared, np.float32(lr), np.uint64(counter))
+    train_pairs(z, out, ends, context, noise, negatives, shared, np.float32(lr), np.uint64(counter))
     for u in range(n):
         for first in range(start[u], stop[u], GROUP):
             contexts = context[first : min(first + GROUP, stop[u])].tolist()
@@ -61,7 +61,7 @@ def test_shared_negatives_are_worth_as_much_as_each_pairs_own(rng: np.random.Gen
     moved, draws = np.zeros(32), 20_000
     for counter in rng.integers(1 << 63, size=draws, dtype=np.uint64):
         z_u, noise = z.copy(), noise_table(weight, rng.random())
-        train_pairs(z_u, out.copy(), np.array([0]), np.array([7]), context, noise, negatives, 5, lr, counter)
+        train_pairs(z_u, out.copy(), np.array([0, 7]), context, noise, negatives, 5, lr, counter)
         moved += (z_u - z)[0] / lr / draws
     assert np.abs(moved - step).max() < 0.02 * np.abs(step).max()
 
@@ -85,23 +85,12 @@ def test_weights_of_negatives_are_frequencies_to_the_power_of_three_quarters(mon
 
 
 @pytest.mark.parametrize(("length", "window"), [(9, 3), (60, 40)])
-def test_every_pair_within_reach_is_dealt_once_and_to_its_block(
-    rng: np.random.Generator, length: int, window: int
-) -> None:
+def test_every_pair_within_reach_is_there_once(rng: np.random.Generator, length: int, window: int) -> None:
     walks = rng.integers(0, 30, (40, length)).astype(np.int32)
     walks[::3, 5:] = -1
     reach = rng.integers(1, window, walks.shape, endpoint=True).astype(np.int32)
-    part = np.sort(rng.integers(0, 4, 30)).astype(np.uint8)
-    with ThreadPoolExecutor(2) as pool:
-        grid = deal(walks, reach, part, 4, rng, pool)
-    assert [part[own].tolist() for own in grid.parts] == [[i] * (part == i).sum() for i in range(4)]
-    blocks = [
-        (u, j, v)
-        for u in range(30)
-        for j in range(4)
-        for v in grid.context[grid.start[u, j] : grid.stop[u, j]].tolist()
-    ]
-    assert all(v < grid.parts[j].stop - grid.parts[j].start for _, j, v in blocks)
+    first, context = contexts(walks, reach, 30)
+    pairs = [(u, v) for u in range(30) for v in context[first[u] : first[u + 1]].tolist()]
     slow = [
         (u, v)
         for row, far in zip(walks.tolist(), reach.tolist(), strict=True)
@@ -109,4 +98,4 @@ def test_every_pair_within_reach_is_dealt_once_and_to_its_block(
         for j, v in enumerate(row)
         if i != j and abs(i - j) <= far[i] and u >= 0 and v >= 0
     ]
-    assert Counter((u, grid.parts[j].start + v) for u, j, v in blocks) == Counter(slow)
+    assert Counter(pairs) == Counter(slow)

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
 
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -26,8 +26,7 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent import workspace as blocks
-from fewnode.represent.workspace import Workspace
+from fewnode.represent.room import IN_MEMORY, Pieces, Room, finish
 from fewnode.scale import cluster
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.scale.cluster import NodeReply, block_runner, connected, each, judge
@@ -163,19 +162,16 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(
 
 
 class Mortal:
-    """A stage that takes its process with it in the middle of a block, the first time."""
+    """Makes files, and takes its process with it in the middle of one, the first time."""
 
-    def __init__(self, stage: blocks.Stage, mark: Path, last: tuple[int, ...] = (3, 0)) -> None:
-        self.stage, self.mark, self.last, self.keys = stage, mark, last, stage.keys
+    def __init__(self, make: Callable[..., None], mark: Path, last: str = "0001.safetensors") -> None:
+        self.make, self.mark, self.last = make, mark, last
 
-    def path(self, key: tuple[int, ...]) -> Path:
-        return self.stage.path(key)
-
-    def make(self, key: tuple[int, ...]) -> None:
-        if key == self.last and not self.mark.exists():
+    def __call__(self, path: Path, *arguments: Any) -> None:
+        if path.name == self.last and not self.mark.exists():
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        self.stage.make(key)
+        self.make(path, *arguments)
 
 
 def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
@@ -193,16 +189,16 @@ def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(
     data, mark = load_dataset(home), tmp_path / "mark"
     there = block_runner(ray, 2, None)
 
-    def dying(stage: blocks.Stage, keys: Any, done: Callable[[], None]) -> None:
-        there(Mortal(stage, mark, (1,)), keys, done)
+    def dying(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
+        there(Mortal(make, mark), pieces, done)
 
     found = []
-    for workspace in (None, Workspace.of(data.graph, tmp_path / "views", {}, None, dying if dies else there)):
+    for room in (IN_MEMORY, Room.of(data.graph, tmp_path / "views", {}, None, dying if dies else there)):
         method = GPNPlus(rank=64)
-        method.workspace = workspace
+        method.room = room
         found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
     assert mark.exists() == dies
-    assert torch.equal(*(method.embedding(data.graph)[0] for method in found))
+    assert np.array_equal(*(method.embed(data.graph).z for method in found))
 
 
 def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp_path: Path) -> None:
@@ -213,24 +209,14 @@ def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp
     assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
-class Full:
-    """A stage whose disk is full."""
-
-    keys = ((0,),)
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-
-    def path(self, key: tuple[int, ...]) -> Path:
-        return Path(self.name)
-
-    def make(self, key: tuple[int, ...]) -> None:
-        raise OSError(28, "No space left on device", self.name)
+def full(path: Path) -> None:
+    """The disk has no room."""
+    raise OSError(28, "No space left on device", str(path))
 
 
 def test_what_goes_wrong_elsewhere_is_said_here(ray: Any, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught:
-        blocks.finish(Full(str(tmp_path / "full")), block_runner(ray, 2, None))
+        finish(full, {tmp_path / "full": ()}, block_runner(ray, 2, None), lambda done, total: None)
     assert caught.value.errno == 28
     with pytest.raises(FewnodeError, match="no such file"):
         list(each(ray, load_dataset, {0: (tmp_path,)}, 1))

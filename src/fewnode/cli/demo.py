@@ -10,8 +10,8 @@ import typer
 
 from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, table
 from fewnode.errors import FewnodeError
+from fewnode.experiment.names import written
 from fewnode.machine.files import need_no_file
-from fewnode.report.names import written
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
@@ -119,8 +119,8 @@ def replace_run(model: Estimator, run: Path) -> None:
 def _write_report(
     path: Path, data: Dataset, gpn: Estimator, results: dict[str, Result], example: dict[str, Any]
 ) -> None:
-    from fewnode.report.figures import class_histogram, training_curve
-    from fewnode.report.page import write_page
+    from fewnode.experiment.figures import long_tail, training_curve
+    from fewnode.experiment.report import write_page
 
     best = max(results, key=lambda name: results[name].accuracy.mean)
     rows = [
@@ -133,6 +133,7 @@ def _write_report(
         for name, result in results.items()
     ]
     tasks = results["gpn"].per_task["accuracy"].size
+    sizes = {part: data.class_sizes[list(data.split.part(part))].tolist() for part in ("train", "valid", "test")}
     write_page(
         path,
         "demo.html",
@@ -141,7 +142,7 @@ def _write_report(
         setting=f"5-way 5-shot, 5 queries a class, {tasks} tasks",
         example=example,
         curve=training_curve(gpn.method_.history_.points),
-        histogram=class_histogram(data),
+        histogram=long_tail(sizes, (7.0, 3.0)),
     )
 
 

@@ -19,7 +19,8 @@ from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.experiment.ledger import Record
-    from fewnode.experiment.run import DryRun, GridProgress
+    from fewnode.experiment.plan import PlannedCell
+    from fewnode.experiment.run import GridProgress
 
     Report = Callable[[GridProgress], None]
 
@@ -41,7 +42,7 @@ def experiment(
         None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
     ),
     retry: bool = typer.Option(False, "--retry", help="Run failed cells again."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="List the cells and an estimate of the time; run nothing."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="List the cells and what would become of each; run nothing."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -71,13 +72,13 @@ def experiment(
       fewnode report results --out report.html
     """
     from fewnode.experiment.grid import read_grids
-    from fewnode.experiment.run import dry_run as forecast
     from fewnode.experiment.run import experiment as run
+    from fewnode.experiment.run import states
 
     grid = read_grids(grids)
     name_unused(backend, address, 1, quiet)
     if dry_run:
-        _show_dry_run(forecast(grid, out, workers, data_dir, retry), workers, as_json)
+        _show_states(states(grid, out, data_dir, retry), as_json)
         return
     start = time.monotonic()
     with _progress(quiet) as report:
@@ -115,10 +116,9 @@ def report(
       fewnode report results --out report.html
       fewnode report results --format latex --out table.tex
     """
+    from fewnode.experiment.report import render, write_report
     from fewnode.experiment.results import read_results
     from fewnode.machine.files import write_text
-    from fewnode.report.grid import write_report
-    from fewnode.report.tables import render
 
     found = read_results(results)
     if found.damaged:
@@ -145,20 +145,16 @@ def report(
 # --- what a person sees -------------------------------------------------------------------------------------------
 
 
-def _show_dry_run(found: DryRun, workers: int, as_json: bool) -> None:
+def _show_states(planned: list[tuple[PlannedCell, str]], as_json: bool) -> None:
     if as_json:
-        cells = [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in found.cells]
-        emit({"cells": cells, "seconds": round(found.seconds, 1), "guessed": found.guessed})
+        emit({"cells": [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in planned]})
         return
-    rows = [(p.cell, state, p.impossible or "") for p, state in found.cells]
-    width = max(len(str(cell)) for cell, _, _ in rows)
-    for cell, state, reason in rows:
-        typer.echo(visible(f"{str(cell).ljust(width)}  {state.ljust(10)}  {reason}".rstrip()))
-    states = [state for _, state in found.cells]
+    width = max(len(str(p.cell)) for p, _ in planned)
+    for p, state in planned:
+        typer.echo(visible(f"{str(p.cell).ljust(width)}  {state.ljust(10)}  {p.impossible or ''}".rstrip()))
+    states = [state for _, state in planned]
     counts = [(state, states.count(state)) for state in ("to run", "done", "failed", "impossible")]
     typer.echo("\n" + table(["cells", "count"], counts))
-    guess = f"; {found.guessed} trainings are a guess, as nothing like them has been measured" if found.guessed else ""
-    typer.echo(f"\nabout {_time(found.seconds)} with {workers} worker(s){guess}")
 
 
 @contextmanager

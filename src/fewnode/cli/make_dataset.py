@@ -59,9 +59,9 @@ def import_(
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
       fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
-      fewnode data import --nodes account:accounts.csv --nodes device:devices.csv \\
-          --edges pays:transfers.csv:payer,payee --edges uses:logins.csv:account,device \\
-          --label fraud --weight amount --directed --out mydata
+      fewnode data import --nodes person:people.csv --nodes phone:phones.csv \\
+          --edges pays:transfers.csv:payer,payee \\
+          --edges uses:logins.csv:person,phone --label fraud --out mydata
       fewnode data info mydata
       fewnode train --data mydata --method gpn-plus --out run
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fewnode.represent.workspace import Runner
+    from fewnode.represent.room import Runner
 
 
 class Backend(StrEnum):
@@ -62,7 +62,7 @@ def block_runner(
 ) -> Iterator[Runner]:
     """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
     if backend is Backend.local:
-        from fewnode.represent.workspace import here
+        from fewnode.represent.room import here
 
         yield here
         return

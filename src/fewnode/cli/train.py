@@ -183,8 +183,8 @@ def _train(
 ) -> bool:
     """Train and save; False if somebody else has done so by now."""
     from fewnode.machine.files import exclusive
+    from fewnode.methods.plus import GPNPlus
     from fewnode.predict.embedding_cache import keep
-    from fewnode.represent.workspace import Workspace
 
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
@@ -196,8 +196,8 @@ def _train(
             model.trained_["data"]["path"] = _remembered(data)
             model.save(out)
             keep(model, dataset)
-        if isinstance(workspace := getattr(model.method_, "workspace", None), Workspace):
-            workspace.clear()
+        if isinstance(model.method_, GPNPlus):
+            model.method_.room.clear()
         _clear_checkpoints(out)
     return not finished
 
@@ -262,7 +262,7 @@ def _tiled(
 ) -> Iterator[None]:
     """GPN+ from disk to disk, in tiles that this process or a cluster makes."""
     from fewnode.methods.plus import GPNPlus
-    from fewnode.represent.workspace import Workspace
+    from fewnode.represent.room import IN_MEMORY, Room
 
     backend = there[0]
     if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local):
@@ -273,9 +273,9 @@ def _tiled(
     folder, settings = out / VIEWS, model.all_settings()
     with block_runner(*there, limit, out, quiet) as runner, block_bar(quiet) as report:
         if model.features is None:
-            model.method_.workspace = Workspace.of(dataset.graph, folder, settings, limit, runner, report)
+            model.method_.room = Room.of(dataset.graph, folder, settings, limit, runner, report)
         yield
-    model.method_.workspace = None
+    model.method_.room = IN_MEMORY
 
 
 def _say_trained(model: Estimator, out: Path, quiet: bool, as_json: bool) -> None:

@@ -37,9 +37,9 @@ def tune(
       fewnode train --data debian --method meta-gnn --tuned tuned.json --out run
     """
     from fewnode.datasets import load
+    from fewnode.experiment.tune import shown
+    from fewnode.experiment.tune import tune as search
     from fewnode.machine.files import write_text
-    from fewnode.protocols.tune import shown
-    from fewnode.protocols.tune import tune as search
 
     if out is not None and out.exists():
         raise FewnodeError(f"{out}: there is such a file already; choose another --out")

@@ -10,35 +10,44 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
 from fewnode.machine.files import readable
 from fewnode.scoring.metrics import METRICS
 
 FILE = "cells.jsonl"
-STATUSES = ("done", "failed", "impossible")
-NEEDED = ("dataset", "method", "way", "shot", "seed", "kind")
+NEEDED = {"dataset", "method", "way", "shot", "seed", "kind"}
 DIGITS = 4
 """Scores are kept to so many decimals: a hundredth of a percent."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(BaseModel):
     """A finished cell: what it was, what came out, and what produced it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     cell: dict[str, Any]
-    status: str
+    status: Literal["done", "failed", "impossible"]
     reason: str | None = None
-    per_task: dict[str, list[float]] = field(default_factory=dict)
+    per_task: dict[str, list[FiniteFloat]] = {}
     case: dict[str, Any] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = {}
+    provenance: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Record:
+        tasks = {len(self.per_task.get(metric, ())) for metric in METRICS} if self.per_task else {1}
+        if NEEDED - self.cell.keys() or len(tasks) > 1 or 0 in tasks:
+            raise ValueError("no cell, or not every metric of every task")
+        if self.status == "done" and not self.per_task and self.case is None:
+            raise ValueError("done, and nothing came out")
+        return self
 
     @property
     def name(self) -> str:
@@ -51,55 +60,46 @@ class Record:
 
     @property
     def scores(self) -> dict[str, NDArray[np.float64]]:
+        """Of each metric, those of all tasks."""
         return {metric: np.array(values) for metric, values in self.per_task.items()}
 
     def to_line(self) -> str:
-        body = {name: value for name, value in asdict(self).items() if value not in (None, {})}
+        """The record and its checksum as JSON."""
+        body = {name: value for name, value in self.model_dump().items() if value not in (None, {})}
         return _text({**body, "sha256": short_hash(body)})
 
 
 def read_ledger(directory: Path) -> tuple[dict[str, Record], int]:
     """The records by id, and how many lines are damaged. Of two records of a cell, the one that is done counts."""
-    path, found, damaged = directory / FILE, dict[str, Record](), 0
+    path, records, damaged = directory / FILE, dict[str, Record](), 0
     if not path.exists():
-        return found, 0
+        return records, 0
     with readable(path) as file:
-        for line in file:
-            record = _parse(line)
-            if record is None:
-                damaged += bool(line.strip())
-            elif record.id not in found or found[record.id].status != "done":
-                found[record.id] = record
-    return found, damaged
-
-
-def _parse(line: bytes) -> Record | None:
-    try:
-        body = json.loads(line)
-        if body.pop("sha256") != short_hash(body):
-            return None
-        record = Record(**body)
-        scores = [record.per_task[metric] for metric in METRICS] if record.per_task else []
-        ok = record.status in STATUSES and isinstance(record.id, str) and all(key in record.cell for key in NEEDED)
-        ok &= all(isinstance(spent, int | float) for spent in record.seconds.values())
-        ok &= all(len(values) == len(scores[0]) > 0 and np.isfinite(values).all() for values in scores)
-        ok &= record.status != "done" or bool(scores) or isinstance(record.case, dict)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return record if ok else None
+        for line in filter(bytes.strip, file):
+            try:
+                body = json.loads(line)
+                if body.pop("sha256") != short_hash(body):
+                    raise ValueError("another checksum")
+                record = Record.model_validate(body)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                damaged += 1
+                continue
+            if record.id not in records or records[record.id].status != "done":
+                records[record.id] = record
+    return records, damaged
 
 
 class Ledger:
     """The file, open for appending."""
 
     def __init__(self, directory: Path) -> None:
-        path = directory / FILE
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        self._file = os.open(directory / FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         self._end = os.fstat(self._file).st_size
         if self._end and os.pread(self._file, 1, self._end - 1) != b"\n":
             self._append(b"\n")  # a kill cut the last line off: it must not swallow the next one
 
     def add(self, record: Record) -> None:
+        """On the disk before this returns."""
         self._append(record.to_line().encode() + b"\n")
 
     def _append(self, blob: bytes) -> None:

@@ -6,18 +6,19 @@ that a network cannot give (10-way with 6 classes) is impossible, which is a fin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fewnode.dataset import Dataset
 from fewnode.datasets import BUILT_IN, load
+from fewnode.datasets.expected import network_of_the_paper
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
-from fewnode.experiment.grid import PROTOCOLS, Cell, Grid
+from fewnode.experiment.grid import EPISODES, Cell, Grid, read_reported
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
@@ -26,15 +27,13 @@ from fewnode.protocols.all_classes import AllClassesSampler
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus", "logistic")
 """They look at no task, or draw their own from the nodes of a class: a test holds them to it."""
-GUESS = 10.0
-"""Seconds that a training is taken to need while nothing like it has been measured."""
+REPORTED = Path(__file__).parents[1] / "paper" / "reported.toml"
 
 
 @dataclass(frozen=True)
 class PlannedCell:
     """A cell with its identity, where its network and its method are, and why it cannot be, if it cannot."""
 
-    id: str
     cell: Cell
     source: str
     method: str
@@ -42,163 +41,122 @@ class PlannedCell:
     identity: dict[str, Any]
     impossible: str | None
 
+    @property
+    def id(self) -> str:
+        return self.cell.id
+
+    def record(self, status: Literal["done", "failed", "impossible"], **outcome: Any) -> Record:
+        """The line of the ledger that says how the cell ended."""
+        return Record(id=self.id, cell=self.identity, status=status, **outcome)
+
     @cached_property
     def training(self) -> str:
         """Cells that agree on this need one training between them.
 
         What some methods learn is the same for every N, K and M.
         """
-        if self.without_base:
-            shape: tuple[str, ...] = ("protocol",)
-        else:
-            shape = () if self.method in ANY_TASK else ("way", "shot", "query")
+        shape: Sequence[str] = () if self.method in ANY_TASK else ("way", "shot", "query")
+        shape = ("protocol",) if self.without_base else shape
         return short_hash({key: self.identity[key] for key in ("data_sha256", "method", "options", "seed", *shape)})
 
     @property
     def without_base(self) -> bool:
         """Whether the method is fitted to the graph alone."""
-        return self.cell.protocol != PROTOCOLS[0]
+        return self.cell.protocol != EPISODES
 
 
-def plan(grid: Grid, data_dir: Path | None = None) -> list[PlannedCell]:
-    """Every cell of the grid, in its order; one that two parts ask for is there twice, with the same id."""
-    planner = Planner([*([data_dir] if data_dir else []), *grid.folders, Path()])
-    return [planner.plan(cell) for cell in grid.cells]
+def plan(grid: Grid, data_dir: Path | None = None) -> tuple[Grid, list[PlannedCell]]:
+    """The grid with the id and the network's own name in each cell; and its distinct cells, in its order.
+
+    What the paper reports stands beside a network that is one of its four, whatever that is called.
+    """
+    folders = [*([data_dir] if data_dir else []), *grid.folders, Path()]
+    sources = {name: _find(name, folders) for name in dict.fromkeys(cell.dataset for cell in grid.cells)}
+    networks = {name: open_dataset(source) for name, source in sources.items()}
+    hashes: dict[str, str] = {}
+    for name, data in networks.items():
+        if hashes.setdefault(data.name, data.sha256) != data.sha256:
+            raise FewnodeError(f"{name}: another dataset of the grid is called {data.name!r} too; rename one")
+    planned: dict[str, PlannedCell] = {}
+    parts = []
+    for part in grid.parts:
+        rows = []
+        for row in part.rows:
+            source, meant = sources[row.cells[0].dataset], _named(row.cells[0], folders)
+            cells = [_planned(cell, source, meant) for cell in row.cells]
+            planned |= {one.id: one for one in cells}
+            places = [one.cell.model_copy(update={"method": Path(one.cell.method).name}) for one in cells]
+            rows.append(row.model_copy(update={"cells": places}))
+        parts.append(part.model_copy(update={"rows": rows}))
+    reported = list(grid.reported)
+    for data in networks.values():
+        of_paper = network_of_the_paper(data.graph)
+        if of_paper and data.name not in {number.dataset for number in grid.reported}:
+            numbers = [number for number in read_reported(REPORTED) if number.dataset == of_paper]
+            reported += [number.model_copy(update={"dataset": data.name}) for number in numbers]
+    return grid.model_copy(update={"parts": parts, "reported": reported}), list(planned.values())
+
+
+def _planned(cell: Cell, source: str, meant: tuple[str, str, dict[str, Any]]) -> PlannedCell:
+    data, (method, name, options) = open_dataset(source), meant
+    impossible, way = _possible(source, cell.way, cell.shot, cell.query, cell.queries, cell.protocol)
+    cell = cell.model_copy(update={"way": way, "dataset": data.name})
+    identity = {**cell.model_dump(exclude={"id"}), "data_sha256": data.sha256, "method": name, "options": options}
+    if cell.protocol == EPISODES:
+        del identity["protocol"]  # what was measured before there were two keeps its identity
+    key = short_hash({key: value for key, value in identity.items() if key != "dataset"})
+    return PlannedCell(cell.model_copy(update={"id": key}), source, method, identity, impossible)
 
 
 def trainings(cells: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
-    """The distinct cells, those of one training together."""
-    groups: dict[str, dict[str, PlannedCell]] = {}
+    """The cells, those of one training together."""
+    groups: dict[str, list[PlannedCell]] = {}
     for planned in cells:
-        groups.setdefault(planned.training, {})[planned.id] = planned
-    return [list(group.values()) for group in groups.values()]
+        groups.setdefault(planned.training, []).append(planned)
+    return list(groups.values())
 
 
-class Planner:
-    """Looks things up once: a grid has thousands of cells, but few networks and methods."""
-
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self.folders = folders
-        self._sources: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        self._methods: dict[str, tuple[str, str, dict[str, Any]]] = {}
-        self._reasons: dict[tuple[str, int, int, int, str, str], tuple[str | None, int]] = {}
-
-    def plan(self, cell: Cell) -> PlannedCell:
-        if cell.dataset not in self._sources:
-            self._sources[cell.dataset] = self._find(cell.dataset)
-        source = self._sources[cell.dataset]
-        data = open_dataset(source)
-        if self._names.setdefault(data.name, data.sha256) != data.sha256:
-            raise FewnodeError(f"{cell.dataset}: another dataset of the grid is called {data.name!r} too; rename one")
-        method, name, options = self._method(cell)
-        reason, way = self._reason(source, cell)
-        cell = replace(cell, way=way)
-        identity = {**asdict(cell), "dataset": data.name, "data_sha256": data.sha256, "method": name}
-        identity["options"] = options
-        if cell.protocol == PROTOCOLS[0]:
-            del identity["protocol"]  # what was measured before there were two keeps its identity
-        hashed = {key: value for key, value in identity.items() if key != "dataset"}
-        found = replace(cell, dataset=data.name)
-        return PlannedCell(short_hash(hashed), found, source, method, identity, reason)
-
-    def _find(self, name: str) -> str:
-        """A built-in name, or a dataset directory or file in one of the folders; `.npz` may be left out."""
-        if name in BUILT_IN:
-            return name
-        for folder in self.folders:
-            for path in (folder / name, folder / f"{name}.npz"):
-                if path.exists():
-                    return str(path.resolve())
-        places = ", ".join(dict.fromkeys(str(folder) for folder in self.folders))
-        how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
-        raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
-
-    def _method(self, cell: Cell) -> tuple[str, str, dict[str, Any]]:
-        """The method, its name (with the hash of its files if it is somebody's own), and all its options."""
-        key = f"{cell.method} {sorted(cell.options.items())}"
-        if key not in self._methods:
-            method = self._file(cell.method) if is_plugin(cell.method) else cell.method
-            Estimator(method, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
-            if is_plugin(method):
-                name, preset = f"{Path(cell.method).name} {load_plugin(method)[1]}", {}
-            else:
-                name, preset = method, METHODS[method]
-            self._methods[key] = method, name, {**preset, **cell.options}
-        return self._methods[key]
-
-    def _file(self, name: str) -> str:
-        for folder in self.folders:
-            if Path(folder / name.rpartition(":")[0]).is_file():
-                return str(folder / name)
+def _find(name: str, folders: Sequence[Path]) -> str:
+    """A built-in name, or a dataset directory or file in one of the folders; `.npz` may be left out."""
+    if name in BUILT_IN:
         return name
-
-    def _reason(self, source: str, cell: Cell) -> tuple[str | None, int]:
-        """Why the cell cannot be, or None; and N, which is what the network has if all classes are asked about."""
-        key = (source, cell.way, cell.shot, cell.query, cell.queries, cell.protocol)
-        if key not in self._reasons:
-            data = open_dataset(source)
-            if cell.protocol == PROTOCOLS[0]:
-                self._reasons[key] = impossible(data, cell.way, cell.shot, cell.query, cell.queries), cell.way
-            else:
-                self._reasons[key] = _all_classes(data, cell.shot)
-        return self._reasons[key]
+    for folder in folders:
+        for path in (folder / name, folder / f"{name}.npz"):
+            if path.exists():
+                return str(path.resolve())
+    places = ", ".join(dict.fromkeys(str(folder) for folder in folders))
+    how = f"; fewnode data build {name} makes it" if name in BUILDERS else closest(name, BUILT_IN)
+    raise FewnodeError(f"{name}: no such dataset in {places}{how}; --data-dir says where datasets are")
 
 
-def impossible(data: Dataset, way: int, shot: int, query: int, queries: str = "balanced") -> str | None:
-    """Why the network has no such tasks, or None."""
-    spread: Any = {"long_tail": True} if queries == "long-tail" else {}
+def _named(cell: Cell, folders: Sequence[Path]) -> tuple[str, str, dict[str, Any]]:
+    """The method, its name (with the hash of its files if it is somebody's own), and all its options."""
+    method = cell.method
+    if is_plugin(method):
+        file = method.rpartition(":")[0]
+        method = next((str(folder / method) for folder in folders if (folder / file).is_file()), method)
+    Estimator(method, cell.way, cell.shot, **cell.options)  # an unknown method or option is refused here
+    if is_plugin(method):
+        return method, f"{Path(method).name} {load_plugin(method)[1]}", cell.options
+    return method, method, {**METHODS[method], **cell.options}
+
+
+@lru_cache(maxsize=4096)
+def _possible(source: str, way: int, shot: int, query: int, queries: str, protocol: str) -> tuple[str | None, int]:
+    """Why a network has no such tasks, or None; and N, which is what the network has if all classes are asked about."""
+    data, spread = open_dataset(source), {"long_tail": True} if queries == "long-tail" else {}
     try:
+        if protocol != EPISODES:
+            return None, len(AllClassesSampler(data, shot).members)
         EpisodeSampler(data, "test", way, shot, shot, **spread)
         EpisodeSampler(data, "train", way, shot, query)
         EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, shot)
     except FewnodeError as error:
-        return str(error)
-    return None
-
-
-def _all_classes(data: Dataset, shot: int) -> tuple[str | None, int]:
-    try:
-        return None, len(AllClassesSampler(data, shot).members)
-    except FewnodeError as error:
-        return str(error), 0
+        return str(error), way
+    return None, way
 
 
 @lru_cache(maxsize=16)
 def open_dataset(source: str) -> Dataset:
     """The network, read once in a process."""
     return load(source)
-
-
-# --- how long it may take -----------------------------------------------------------------------------------------
-
-
-class TimeEstimate:
-    """Seconds that a training and its evaluations take, from cells like them that are done."""
-
-    def __init__(self, records: Mapping[str, Record]) -> None:
-        self._seen: dict[tuple[str, ...], tuple[float, int]] = {}
-        for record in records.values():
-            self.learn(record)
-
-    def learn(self, record: Record) -> None:
-        if record.seconds:
-            spent = sum(record.seconds.values())
-            for key in _like(record.cell):
-                total, count = self._seen.get(key, (0.0, 0))
-                self._seen[key] = total + spent, count + 1
-
-    def expect(self, group: Sequence[PlannedCell]) -> float:
-        """Seconds for the cells of one training: the mean on the same network, else on any."""
-        for key in _like(group[0].identity):
-            if key in self._seen:
-                total, count = self._seen[key]
-                return total / count
-        return GUESS
-
-    def knows(self, group: Sequence[PlannedCell]) -> bool:
-        return _like(group[0].identity)[-1] in self._seen
-
-
-def _like(cell: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    return (cell["dataset"], cell["method"]), (cell["method"],)

@@ -6,23 +6,21 @@ of processes, or of how often the run was interrupted.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from scipy import stats
 
 from fewnode.errors import FewnodeError
-from fewnode.experiment.grid import KINDS, PROTOCOLS, SHAPE, Grid, setting_text
+from fewnode.experiment.grid import EPISODES, Cell, Grid, GridPart, GridRow, Reported
 from fewnode.experiment.ledger import Record, read_ledger
-from fewnode.experiment.plan import PlannedCell
-from fewnode.machine.files import readable, write_text
-from fewnode.scoring.interval import Interval, interval
+from fewnode.machine.files import readable
+from fewnode.scoring.interval import Interval, interval, spread
 from fewnode.scoring.metrics import METRICS
 
 LAYOUT = "layout.json"
@@ -31,23 +29,23 @@ ALPHA = 0.05
 MARGIN = 0.02
 """A difference in accuracy below which two methods count as equally good."""
 MAX_LAYOUT_BYTES = 1 << 26
-PUBLISHED = ("source", "dataset", "way", "shot", "method", "metric")
 
 Scores = NDArray[np.float64]
+"""Seeds x tasks."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResultRow:
-    """A row of a part: the cells that differ in the seed alone."""
+    """A row of a part with what came out of its cells, which differ in the seed alone."""
 
     label: str
-    dataset: str
-    method: str
-    way: int
-    shot: int
-    query: int
+    cell: Cell
+    """The first of them."""
     records: tuple[Record | None, ...]
-    protocol: str = PROTOCOLS[0]
+
+    @classmethod
+    def of(cls, row: GridRow, records: Mapping[str, Record]) -> ResultRow:
+        return cls(row.label, row.cells[0], tuple(records.get(cell.id) for cell in row.cells))
 
     @cached_property
     def done(self) -> list[Record]:
@@ -55,7 +53,6 @@ class ResultRow:
 
     @cached_property
     def scores(self) -> dict[str, Scores]:
-        """Of each metric, seeds x tasks."""
         return {metric: np.array([r.per_task[metric] for r in self.done if r.per_task]) for metric in METRICS}
 
     def __getitem__(self, metric: str) -> Interval | None:
@@ -72,11 +69,6 @@ class ResultRow:
         return next((record.reason for record in self.records if record is not None and record.reason), "")
 
     @property
-    def setting(self) -> str:
-        queries = f" {self.query}-query" if self.query not in (0, self.shot) else ""
-        return setting_text(self.way, self.shot, self.protocol) + queries
-
-    @property
     def seconds(self) -> float | None:
         """Of a processor, to train once, on average: what else the machine did meanwhile does not count."""
         spent = [record.provenance.get("fit_cpu_seconds", record.seconds.get("fit", 0.0)) for record in self.done]
@@ -87,14 +79,12 @@ class ResultRow:
 class Section:
     """A part of the grid with what came out."""
 
-    kind: str
-    title: str
-    along: str | None
+    part: GridPart
     entries: tuple[ResultRow, ...]
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(entry.dataset for entry in self.entries))
+        return list(dict.fromkeys(entry.cell.dataset for entry in self.entries))
 
     @property
     def labels(self) -> list[str]:
@@ -102,21 +92,21 @@ class Section:
 
     @property
     def settings(self) -> list[str]:
-        return list(dict.fromkeys(entry.setting for entry in self.entries))
+        return list(dict.fromkeys(entry.cell.setting for entry in self.entries))
 
     def of(self, dataset: str, label: str | None = None, setting: str | None = None) -> list[ResultRow]:
         return [
             entry
             for entry in self.entries
-            if entry.dataset == dataset and label in (None, entry.label) and setting in (None, entry.setting)
+            if entry.cell.dataset == dataset and label in (None, entry.label) and setting in (None, entry.cell.setting)
         ]
 
     def entry(self, dataset: str, label: str, setting: str | None = None) -> ResultRow | None:
         return next(iter(self.of(dataset, label, setting)), None)
 
-    def scored(self, dataset: str, metric: str) -> list[str]:
+    def scored(self, dataset: str) -> list[str]:
         """The settings in which some method has a number on that network."""
-        return [s for s in self.settings if any(entry[metric] for entry in self.of(dataset, setting=s))]
+        return [s for s in self.settings if any(entry["accuracy"] for entry in self.of(dataset, setting=s))]
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,7 @@ class Results:
 
     title: str
     sections: tuple[Section, ...]
-    reported: tuple[dict[str, Any], ...]
+    reported: Sequence[Reported]
     damaged: int = 0
 
     @cached_property
@@ -134,32 +124,14 @@ class Results:
         shown = {r.id: r for s in self.sections for e in s.entries for r in e.records if r is not None}
         return list(shown.values())
 
-    def paper(self, entry: ResultRow, metric: str) -> float | None:
-        """The number that was published for the entry, in percent; all of them are of test classes."""
-        if entry.protocol != PROTOCOLS[0]:
+    def published(self, entry: ResultRow, metric: str) -> float | None:
+        """The number that somebody published for the entry, in percent; all of them are of test classes."""
+        cell = entry.cell
+        if cell.protocol != EPISODES:
             return None
-        key = {"dataset": entry.dataset, "way": entry.way, "shot": entry.shot, "method": entry.label, "metric": metric}
-        return next((r["value"] for r in self.reported if all(r[k] == v for k, v in key.items())), None)
-
-
-# --- the layout: which cells are shown where ----------------------------------------------------------------------
-
-
-def write_layout(directory: Path, grid: Grid, planned: Sequence[PlannedCell]) -> None:
-    ids = iter(planned)
-    parts = []
-    for part in grid.parts:
-        rows = [{"label": row.label, "cells": [_place(next(ids)) for _ in row.cells]} for row in part.rows]
-        parts.append({"kind": part.kind, "title": part.title, "along": part.along, "rows": rows})
-    layout = {"title": grid.title, "parts": parts, "reported": list(grid.reported)}
-    write_text(directory / LAYOUT, json.dumps(layout, ensure_ascii=False, separators=(",", ":")) + "\n")
-
-
-def _place(planned: PlannedCell) -> dict[str, Any]:
-    cell = planned.cell
-    shape: dict[str, Any] = {"way": cell.way, "shot": cell.shot, "query": cell.query}
-    shape |= {"protocol": cell.protocol} if planned.without_base else {}
-    return {"id": planned.id, "dataset": cell.dataset, "method": Path(cell.method).name, **shape}
+        key = (cell.dataset, cell.way, cell.shot, entry.label, metric)
+        numbers = ((n.value, (n.dataset, n.way, n.shot, n.method, n.metric)) for n in self.reported)
+        return next((value for value, other in numbers if other == key), None)
 
 
 def read_results(directory: Path) -> Results:
@@ -169,37 +141,13 @@ def read_results(directory: Path) -> Results:
         raise FewnodeError(f"{directory}: no results of fewnode experiment in it; give what its --out was")
     with readable(path) as file:
         text = file.read(MAX_LAYOUT_BYTES)
-    records, damaged = read_ledger(directory)
     try:
-        layout = json.loads(text)
-        sections = tuple(
-            Section(
-                str(part["kind"]),
-                str(part["title"]),
-                part["along"],
-                tuple(_entry(row, records) for row in part["rows"]),
-            )
-            for part in layout["parts"]
-        )
-        if any(s.kind not in KINDS or s.along not in (None, *SHAPE) for s in sections):
-            raise KeyError
-        reported = tuple({**number, "value": float(number["value"])} for number in layout["reported"])
-        if any(key not in number for number in reported for key in PUBLISHED):
-            raise KeyError
-        return Results(str(layout["title"]), sections, reported, damaged)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        grid = Grid.model_validate_json(text)
+    except ValidationError:
         raise FewnodeError(f"{path}: damaged; fewnode experiment writes it anew, and runs no cell twice") from None
-
-
-def _entry(row: Mapping[str, Any], records: Mapping[str, Record]) -> ResultRow:
-    first = row["cells"][0]
-    shape: dict[str, Any] = {key: int(first[key]) for key in ("way", "shot", "query")}
-    found = tuple(records.get(cell["id"]) for cell in row["cells"])
-    protocol = first.get("protocol", PROTOCOLS[0])
-    if protocol not in PROTOCOLS:
-        raise KeyError
-    names = (str(row["label"]), str(first["dataset"]), str(first["method"]))
-    return ResultRow(*names, **shape, records=found, protocol=protocol)
+    records, damaged = read_ledger(directory)
+    sections = (Section(part, tuple(ResultRow.of(row, records) for row in part.rows)) for part in grid.parts)
+    return Results(grid.title, tuple(sections), grid.reported, damaged)
 
 
 # --- significance -------------------------------------------------------------------------------------------------
@@ -220,19 +168,13 @@ def difference(a: Scores, b: Scores) -> Interval:
 
 
 def _gap(a: Scores, b: Scores) -> tuple[float, float, float]:
-    """The mean of a - b, its standard error, and Welch and Satterthwaite's degrees of freedom.
+    """The mean of a - b, its standard error and degrees of freedom, as `interval` has them for one mean.
 
     Paired over tasks, because some tasks are hard for everyone. Seeds are nested in a method: seed 0 of one has
     nothing to do with seed 0 of another, so each method's variance over its own seeds is added, unpaired.
     """
     gap = a.mean(axis=0) - b.mean(axis=0)
-    terms = [(gap.var(ddof=1) / gap.size, gap.size - 1)]
-    terms += [(s.mean(axis=1).var(ddof=1) / len(s), len(s) - 1) for s in (a, b) if len(s) > 1]
-    variance = sum(v for v, _ in terms)
-    if variance <= 0:
-        return float(gap.mean()), 0.0, 1.0
-    freedom = variance**2 / sum(v**2 / df for v, df in terms if v > 0)
-    return float(gap.mean()), float(np.sqrt(variance)), float(freedom)
+    return float(gap.mean()), *spread(gap, *(scores.mean(axis=1) for scores in (a, b)))
 
 
 def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
@@ -269,32 +211,31 @@ def outcomes(pairs: Sequence[tuple[Scores, Scores]]) -> list[str]:
 class Verdicts:
     """What each entry of a section is beside the best of its column, and how many were compared."""
 
-    marks: Mapping[int, str]
+    marks: Mapping[ResultRow, str]
     comparisons: int
 
     def mark(self, entry: ResultRow) -> str:
         """`best`; `level`: equally good within the margin; `unsure`: cannot tell; `worse`, significantly."""
-        return self.marks.get(id(entry), "")
+        return self.marks.get(entry, "")
 
 
 def compare(section: Section, metric: str = "accuracy") -> Verdicts:
     """Each method against the best of its network and setting; Holm's correction runs over the whole section."""
-    marks: dict[int, str] = {}
+    marks: dict[ResultRow, str] = {}
     pairs = []
     for dataset in section.datasets:
         for setting in section.settings:
             rivals = [e for e in section.of(dataset, setting=setting) if e.scores[metric].size]
             if rivals:
                 first = max(rivals, key=lambda entry: entry.scores[metric].mean())
-                marks |= {id(e): "unsure" for e in rivals} | {id(first): "best"}
+                marks |= dict.fromkeys(rivals, "unsure") | {first: "best"}
                 pairs += [(first, e) for e in rivals if e is not first and comparable(first, e, metric)]
     found = outcomes([(a.scores[metric], b.scores[metric]) for a, b in pairs])
     means = {"different": "worse", "equal": "level", "unsure": "unsure"}
-    marks |= {id(b): means[outcome] for (_, b), outcome in zip(pairs, found, strict=True)}
-    return Verdicts(marks, len(pairs))
+    return Verdicts(marks | {b: means[outcome] for (_, b), outcome in zip(pairs, found, strict=True)}, len(pairs))
 
 
-def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int, tuple[Interval, str]], int]:
+def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[ResultRow, tuple[Interval, str]], int]:
     """An ablation: the difference of each row to the first of its network, and what it shows (`outcomes`)."""
     pairs = []
     for dataset in section.datasets:
@@ -302,7 +243,7 @@ def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[int,
         pairs += [(whole, e) for e in others if comparable(whole, e, metric)]
     found = [(b.scores[metric], a.scores[metric]) for a, b in pairs]
     verdicts = zip([difference(b, a) for b, a in found], outcomes(found), strict=True)
-    return {id(b): verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
+    return {b: verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
 
 
 def comparable(a: ResultRow, b: ResultRow, metric: str) -> bool:
@@ -318,14 +259,13 @@ COLUMNS = ("part", "dataset", "method", "way", "shot", "query", "seeds", "tasks"
 
 def table(results: Results) -> list[list[str]]:
     """A row for each entry that has scores or a reason to have none; no times, so that equal runs are equal bytes."""
-    header = [*COLUMNS, *(f"{metric}{end}" for metric in METRICS for end in ("", "_ci95")), "status", "reason"]
-    rows = [header]
+    rows = [[*COLUMNS, *(f"{metric}{end}" for metric in METRICS for end in ("", "_ci95")), "status", "reason"]]
     for section in results.sections:
-        for entry in section.entries if section.kind != "case" else ():
+        for entry in section.entries if section.part.kind != "case" else ():
             seeds, tasks = entry.scores["accuracy"].shape if entry.scores["accuracy"].size else (0, 0)
-            shape = [entry.way, entry.shot, entry.query, seeds, tasks]
+            shape = [entry.cell.way, entry.cell.shot, entry.cell.query, seeds, tasks]
             found = [entry[metric] for metric in METRICS]
             numbers = [f"{v:.6f}" if f else "" for f in found for v in ((f.mean, f.ci95) if f else (0, 0))]
-            names = [section.title, entry.dataset, entry.label]
+            names = [section.part.title, entry.cell.dataset, entry.label]
             rows.append([*names, *map(str, shape), *numbers, entry.status, entry.reason])
     return rows

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from time import monotonic
 from typing import TypeAlias
 
 import joblib
@@ -17,8 +17,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
-from fewnode.experiment.plan import PlannedCell, TimeEstimate, open_dataset, plan, trainings
-from fewnode.experiment.results import TABLE, read_results, table, write_layout
+from fewnode.experiment.plan import PlannedCell, open_dataset, plan, trainings
+from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
 from fewnode.experiment.work import THREADS, died, work, work_apart
 from fewnode.machine.files import exclusive, write_text
 from fewnode.machine.sheets import csv_text
@@ -47,30 +47,21 @@ class GridProgress:
     def finished(self) -> int:
         return self.done + self.failed + self.impossible
 
-    def count(self, record: Record) -> None:
-        setattr(self, record.status, getattr(self, record.status) + 1)
+    def count(self, status: str) -> None:
+        setattr(self, status, getattr(self, status) + 1)
 
 
-@dataclass(frozen=True)
-class DryRun:
-    """What a run would do: the cells by what is known of them, and an estimate of the time."""
-
-    cells: list[tuple[PlannedCell, str]]
-    seconds: float
-    guessed: int
-    """Trainings whose time is a guess, because nothing like them has been measured."""
-
-
-def dry_run(grid: Grid, out: Path, workers: int, data_dir: Path | None = None, retry: bool = False) -> DryRun:
-    """Look, and run nothing."""
-    planned = {p.id: p for p in plan(grid, data_dir)}
+def states(grid: Grid, out: Path, data_dir: Path | None = None, retry: bool = False) -> list[tuple[PlannedCell, str]]:
+    """What a run would do with each cell, which is `to run`, or how it ended; nothing is run."""
     records = read_ledger(out)[0]
-    groups = trainings(p for p in planned.values() if _is_open(p, records, retry))
-    estimate = TimeEstimate(records)
-    waiting = {p.id for group in groups for p in group}
-    state = {p.id: "to run" if p.id in waiting else _state(p, records) for p in planned.values()}
-    seconds = sum(estimate.expect(group) for group in groups) / workers
-    return DryRun([(p, state[p.id]) for p in planned.values()], seconds, sum(not estimate.knows(g) for g in groups))
+    return [(planned, _state(planned, records, retry)) for planned in plan(grid, data_dir)[1]]
+
+
+def _state(planned: PlannedCell, records: Mapping[str, Record], retry: bool) -> str:
+    if planned.impossible is not None:
+        return "impossible"
+    status = records[planned.id].status if planned.id in records else "impossible"
+    return "to run" if status == "impossible" or (retry and status == "failed") else status
 
 
 def experiment(
@@ -88,124 +79,78 @@ def experiment(
 
     A second run in the same directory is refused while the first one is at it.
     """
-    run = _runner(backend, workers, address, out, say)
-    planned = plan(grid, data_dir)
+    layout, cells = plan(grid, data_dir)
     with exclusive(out):
         records, damaged = read_ledger(out)
-        distinct = {p.id: p for p in planned}.values()
-        groups = trainings(p for p in distinct if _is_open(p, records, retry))
-        estimate = TimeEstimate(records)
-        # seed after seed: whoever stops early has as many of each. The long ones first: none is left over at the end
-        groups.sort(key=lambda group: (group[0].cell.seed, -estimate.expect(group)))
-        progress = replace(_so_far(list(distinct), records, retry), damaged=damaged)
-        write_layout(out, grid, planned)
+        progress, waiting = GridProgress(len(cells), damaged=damaged), list[PlannedCell]()
+        for planned in cells:
+            state = _state(planned, records, retry)
+            if state == "to run":
+                waiting.append(planned)
+            else:
+                progress.count(state)
+                progress.kept += state != "impossible"
+        groups = sorted(trainings(waiting), key=lambda group: group[0].cell.seed)  # who stops early has as many of each
+        write_text(out / LAYOUT, layout.model_dump_json(exclude_defaults=True) + "\n")
         with closing(Ledger(out)) as ledger:
-            for p in distinct:
-                if p.impossible is not None and p.id not in records:
-                    ledger.add(Record(p.id, p.identity, "impossible", reason=p.impossible))
-            _collect(run(groups), groups, workers, estimate, ledger, progress, report)
+            for planned in cells:
+                if planned.impossible is not None and planned.id not in records:
+                    ledger.add(
+                        Record(id=planned.id, cell=planned.identity, status="impossible", reason=planned.impossible)
+                    )
+            if backend == "ray":
+                finished = _on_cluster(groups, workers, address, out, say)
+            else:
+                finished = map(work, groups) if workers == 1 else _in_processes(groups, workers)
+            start, left = monotonic(), len(groups)
+            progress.running = min(workers, left)
+            report(progress)
+            for count, new in enumerate(finished, 1):
+                progress.running = min(workers, left - count)
+                progress.seconds_left = (monotonic() - start) / count * (left - count)
+                for record in new:
+                    ledger.add(record)
+                    progress.count(record.status)
+                    progress.last = record
+                    report(progress)
         write_text(out / TABLE, csv_text(table(read_results(out))))
     return progress
 
 
-def _so_far(planned: Sequence[PlannedCell], records: dict[str, Record], retry: bool) -> GridProgress:
-    """What there is before anything runs."""
-    progress = GridProgress(len(planned))
-    for p in planned:
-        if p.impossible is not None:
-            progress.impossible += 1
-        elif not _is_open(p, records, retry):
-            progress.count(records[p.id])
-            progress.kept += 1
-    return progress
-
-
-def _collect(
-    finished: Iterator[list[Record]],
-    groups: Sequence[Group],
-    workers: int,
-    estimate: TimeEstimate,
-    ledger: Ledger,
-    progress: GridProgress,
-    report: Callable[[GridProgress], None],
-) -> None:
-    left = {group[0].training: group for group in groups}
-    by_id = {p.id: p.training for group in groups for p in group}
-
-    def tell() -> None:
-        progress.running = min(workers, len(left))
-        progress.seconds_left = sum(estimate.expect(group) for group in left.values()) / workers
-        report(progress)
-
-    tell()
-    for records in finished:
-        del left[by_id[records[0].id]]
-        for record in records:
-            ledger.add(record)
-            estimate.learn(record)
-            progress.count(record)
-            progress.last = record
-            tell()
-
-
-def _is_open(planned: PlannedCell, records: dict[str, Record], retry: bool) -> bool:
-    """Whether the cell has still to be run."""
-    record = records.get(planned.id)
-    if planned.impossible is not None:
-        return False
-    return record is None or record.status == "impossible" or (retry and record.status == "failed")
-
-
-def _state(planned: PlannedCell, records: dict[str, Record]) -> str:
-    return "impossible" if planned.impossible is not None else records[planned.id].status
-
-
-def _runner(
-    backend: str, workers: int, address: str | None, out: Path, say: Callable[[str], None]
-) -> Callable[[Sequence[Group]], Iterator[list[Record]]]:
-    """How groups become records: here, in processes, or on a cluster; in whichever order they finish."""
-    if backend == "ray":
-        return partial(_nodes, workers=workers, address=address, out=out, say=say)
-    if workers == 1:
-        return lambda groups: map(work, groups)
-    return partial(_processes, workers=workers)
-
-
-def _nodes(
+def _on_cluster(
     groups: Sequence[Group], workers: int, address: str | None, out: Path, say: Callable[[str], None]
 ) -> Iterator[list[Record]]:
-    """On a cluster. A group whose worker dies goes to another; one that has killed several is failed."""
+    """A group whose worker dies goes to another; one that has killed several is failed.
+
+    Ray as a backend of joblib gives results back when all are there, and ends with the first worker that dies.
+    """
     with connected(address, out, say) as ray:
         by_training = {group[0].training: group for group in groups}
         for training, records in each(ray, work, {name: (group,) for name, group in by_training.items()}, workers):
             yield died(by_training[training]) if isinstance(records, Lost) else records
 
 
-def _processes(groups: Sequence[Group], workers: int) -> Iterator[list[Record]]:
+def _in_processes(groups: Sequence[Group], workers: int) -> Iterator[list[Record]]:
     """A group whose process dies is failed, and costs no other: who was running is then tried alone."""
     open_dataset.cache_clear()  # the processes have their own
     left = {group[0].training: group for group in groups}
     while left:
         try:
-            for training, records in in_pool(dict(left), workers):
-                del left[training]
-                yield records
+            with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=THREADS):
+                pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
+                for training, records in pool(joblib.delayed(_named)(*item) for item in list(left.items())):
+                    del left[training]
+                    yield records
         except TerminatedWorkerError:
             for training in list(left)[:workers]:
-                yield alone(left.pop(training))
-
-
-def in_pool(groups: Mapping[str, Group], workers: int) -> Iterator[tuple[str, list[Record]]]:
-    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=THREADS):
-        pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
-        yield from pool(joblib.delayed(_named)(*item) for item in groups.items())
+                yield _alone(left.pop(training))
 
 
 def _named(training: str, group: Group) -> tuple[str, list[Record]]:
     return training, work_apart(group)
 
 
-def alone(group: Group) -> list[Record]:
+def _alone(group: Group) -> list[Record]:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(work_apart, group).result()

@@ -6,15 +6,13 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import fewnode
@@ -58,21 +56,20 @@ def _end_with_parent() -> None:
 def work(group: Sequence[PlannedCell]) -> list[Record]:
     """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
     torch.set_num_threads(THREADS)
+    records, first, start = list[Record](), group[0], time.perf_counter()
     with threadpool_limits(THREADS):
-        _forget_peak()
-        first, start = group[0], time.perf_counter()
+        with suppress(OSError):  # not on Linux: the peak is then the process's, not that of this training
+            Path("/proc/self/clear_refs").write_text("5")
         try:
             data = open_dataset(first.source)
             start, cpu = time.perf_counter(), time.process_time()
             model = _fit(first, data)
         except Exception as error:
-            spent = time.perf_counter() - start
-            return [_failed(planned, error, spent) for planned in group]
+            return [_failed(planned, error, time.perf_counter() - start) for planned in group]
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        records = []
         for planned in group:
             try:
-                records.append(_finish(planned, model, (seconds, cpu), shared=planned is not first))
+                records.append(_finish(planned, model, data, (seconds, cpu), shared=planned is not first))
             except Exception as error:
                 records.append(_failed(planned, error, seconds))
     return records
@@ -91,16 +88,22 @@ def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
     return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options).fit(data)
 
 
-def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], shared: bool) -> Record:
-    cell, data = planned.cell, open_dataset(planned.source)
-    start, cpu = time.perf_counter(), time.process_time()
+def _finish(planned: PlannedCell, model: Fitted, data: Dataset, fit: tuple[float, float], shared: bool) -> Record:
+    """Scores of all tasks, or the case study. `fit` is seconds, by the clock and of the processor."""
+    cell, start, cpu = planned.cell, time.perf_counter(), time.process_time()
+    found: dict[str, Any]
     if cell.kind == "case" and isinstance(model, Estimator):
-        found: dict[str, Any] = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
+        found = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
     else:
-        found = {
-            "per_task": {metric: scores.round(DIGITS).tolist() for metric, scores in _scores(planned, model, data)}
-        }
-    seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
+        transductive = cell.mode == "transductive"
+        if planned.without_base:
+            sampler = AllClassesSampler(data, cell.shot, cell.pool_seed)
+            result = score_draws(model, data, sampler, cell.tasks, transductive)
+        else:
+            asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
+            asked |= {"transductive": True} if transductive else {}
+            result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
+        found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
     history = getattr(getattr(model, "method_", model), "history_", None)
     provenance = {
         **_versions(),
@@ -110,20 +113,8 @@ def _finish(planned: PlannedCell, model: Fitted, fit: tuple[float, float], share
         "shared_training": shared,
         "episodes": history.done if history else None,
     }
-    return Record(planned.id, planned.identity, "done", seconds=seconds, provenance=provenance, **found)
-
-
-def _scores(planned: PlannedCell, model: Fitted, data: Dataset) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Of each metric, the scores of all tasks."""
-    cell, transductive = planned.cell, planned.cell.mode == "transductive"
-    if planned.without_base:
-        sampler = AllClassesSampler(data, cell.shot, cell.pool_seed)
-        result = score_draws(model, data, sampler, cell.tasks, transductive)
-    else:
-        asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
-        asked |= {"transductive": True} if transductive else {}
-        result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
-    return ((metric, result.per_task[metric][0]) for metric in METRICS)
+    seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
+    return planned.record("done", seconds=seconds, provenance=provenance, **found)
 
 
 def died(group: Sequence[PlannedCell]) -> list[Record]:
@@ -134,18 +125,12 @@ def died(group: Sequence[PlannedCell]) -> list[Record]:
 def _failed(planned: PlannedCell, error: BaseException, seconds: float) -> Record:
     what = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {one_line(error)}"
     spent = {"fit": round(seconds, 3)}
-    return Record(planned.id, planned.identity, "failed", reason=what, seconds=spent, provenance=_versions())
+    return planned.record("failed", reason=what, seconds=spent, provenance=_versions())
 
 
 def _versions() -> dict[str, Any]:
     versions = {"fewnode": fewnode.__version__, "torch": torch.__version__, "python": platform.python_version()}
     return {"versions": versions, "threads": THREADS, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-
-
-def _forget_peak() -> None:
-    """Begin to measure anew: a process outlives its cells, and its peak would be that of the largest of them."""
-    with suppress(OSError):  # not on Linux: the peak is then the process's
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def _peak_mb() -> int:

@@ -35,10 +35,10 @@ from fewnode.represent.kinds import LearnedRelations, kind_views
 from fewnode.represent.mixture import Made, MixedViews
 from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
 from fewnode.represent.projection import AS_IT_IS, within_class_metric
+from fewnode.represent.room import IN_MEMORY, Room
 from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
 from fewnode.represent.tiles import row_ranges
 from fewnode.represent.views import RANKS, all_views, prior, prior_weights
-from fewnode.represent.workspace import Workspace
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 FEW = (1, 3, 5)
@@ -52,8 +52,8 @@ class GPNPlus(RidgeClassifier):
     """
 
     needs_base = False
-    workspace: Workspace | None = None
-    """Files for what is larger than memory; None keeps everything in memory."""
+    room: Room = IN_MEMORY
+    """Files for what is larger than memory."""
     mixed_views: type[MixedViews] = MixedViews
 
     def __init__(
@@ -98,7 +98,7 @@ class GPNPlus(RidgeClassifier):
                 mixture = replace(mixture, fusion=replace(mixture.fusion, metric=metric))
                 for low, high in row_ranges(graph.n):
                     blocks["attributes"][low:high] = unit_rows(blocks["attributes"][low:high] @ metric)
-        self.mixture_ = replace(mixture, workspace=None)
+        self.mixture_ = replace(mixture, room=IN_MEMORY)
         z = mixture.joined(blocks, z)
         self.remember(graph, self._as_value(z))
         del blocks
@@ -161,7 +161,7 @@ class GPNPlus(RidgeClassifier):
         expected = prior_weights(names, kind_views(graph))
         views = all_views(names, kind_views(graph), RANKS if self.sharpen else (AS_IT_IS,))
         every = self.mixed_views(tuple(sources), dict.fromkeys(views, 1.0), self.rank, self.seed)
-        every = replace(every, workspace=self.workspace, relations=LearnedRelations.of(graph, known))
+        every = replace(every, room=self.room, relations=LearnedRelations.of(graph, known))
         if not self.mix:
             return every
         if not practice:
@@ -174,7 +174,7 @@ class GPNPlus(RidgeClassifier):
         return attribute_sources(graph, self.rank, self.seed)
 
     def embed(self, graph: Graph) -> Embedding:
-        return self._as_value(replace(self.mixture_, workspace=self.workspace).embed(graph))
+        return self._as_value(replace(self.mixture_, room=self.room).embed(graph))
 
     def _as_value(self, z: Floats) -> Embedding:
         share = float(np.float32(self.mixture_.structure_share))  # as a file will have it

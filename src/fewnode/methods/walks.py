@@ -35,7 +35,6 @@ class Walks:
 
     p, q: return and in-out parameter of node2vec. walks, length: how many walks begin at each node, and how many
     nodes each has. window, negatives, epochs, lr: of skip-gram. c: inverse strength of the regression's L2 penalty.
-    workers: threads, all cores if None; their number does not change a bit of the result.
     """
 
     _seen: tuple[Graph, Vectors] | None = None
@@ -52,13 +51,12 @@ class Walks:
         epochs: int = 1,
         lr: float = 0.025,
         c: float = 1.0,
-        workers: int | None = None,
         seed: int = 0,
     ) -> None:
         self.p, self.q, self.dimensions = p, q, dimensions
         self.walks, self.length = walks, length
         self.window, self.negatives, self.epochs, self.lr = window, negatives, epochs, lr
-        self.c, self.workers, self.seed = c, workers, seed
+        self.c, self.seed = c, seed
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Walks:
         """Embed the graph; no episode is looked at."""
@@ -77,7 +75,7 @@ class Walks:
     def embed(self, graph: Graph) -> Vectors:
         """Walks over the graph, then skip-gram over the walks."""
         self._check()
-        names = ("dimensions", "walks", "length", "window", "negatives", "epochs", "lr", "seed", "workers")
+        names = ("dimensions", "walks", "length", "window", "negatives", "epochs", "lr", "seed")
         return walk_vectors(graph, self.p, self.q, **{name: getattr(self, name) for name in names})
 
     def _check(self) -> None:
@@ -89,8 +87,6 @@ class Walks:
                 raise FewnodeError(f"{name} is {getattr(self, name)}, expected a number above 0")
         if not 1 / MAX_BIAS <= self.q <= MAX_BIAS:
             raise FewnodeError(f"q is {self.q}, expected {1 / MAX_BIAS:g} to {MAX_BIAS:g}")
-        if self.workers is not None and self.workers < 1:
-            raise FewnodeError(f"workers is {self.workers}, expected at least 1")
 
     def predict_proba(self, graph: Graph, task: Task) -> Probabilities:
         return self.predict_tasks(graph, [task])[0]

@@ -14,7 +14,7 @@ from fewnode.engine.sparse import CSR
 from fewnode.graph import Attributes, is_sparse
 from fewnode.machine import memory
 from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges, tile_ranges
+from fewnode.represent.tiles import Space, TiledMatrix, in_memory, row_ranges, tile_ranges
 from fewnode.vectors import Floats
 
 ROUNDS, EXTRA = 2, 16
@@ -134,7 +134,7 @@ def leading_rows(
     seed: int,
     symmetric: bool = False,
     rounds: int = ROUNDS,
-    room: Room = IN_MEMORY,
+    space: Space = in_memory,
 ) -> TiledMatrix:
     """Rows of U S: the leading singular vectors and values of a square matrix (n x rank).
 
@@ -142,7 +142,7 @@ def leading_rows(
     not `symmetric` is never made.
     """
     m, n = CSR.of(matrix.astype(np.float32, copy=False)), matrix.shape[0]
-    q = TiledMatrix.empty(n, min(rank + EXTRA, n), room)
+    q = space(n, min(rank + EXTRA, n))
     _fill_random(q, seed)
     for _ in range(rounds):
         for tile in q.tiles:
@@ -153,7 +153,7 @@ def leading_rows(
         before = tile.copy()
         m.multiply_into(before, tile)
     by = _leading(_gram(q), rank)
-    return TiledMatrix.made(n, by.shape[1], lambda low, high: q[low:high] @ by, room)
+    return space(n, by.shape[1]).filled(lambda low, high: q[low:high] @ by)
 
 
 def _fill_random(q: TiledMatrix, seed: int) -> None:

@@ -16,13 +16,11 @@ import numpy as np
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.diffusion import Diffusion, Operators, diffused
+from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import (
     KIND_VIEWS,
-    NARROW,
     NOTHING_LEARNED,
     LearnedRelations,
-    is_narrow,
     kind_views,
     narrowed,
     operators_of,
@@ -31,15 +29,13 @@ from fewnode.represent.kinds import (
 )
 from fewnode.represent.practice import PracticeTasks
 from fewnode.represent.projection import ViewFusion, ViewProjection, centred, mean_direction, sampled
+from fewnode.represent.room import IN_MEMORY, Room
 from fewnode.represent.sources import STRUCTURE, AttributeSource
 from fewnode.represent.structure import structure
-from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix, row_ranges
+from fewnode.represent.tiles import TiledMatrix, row_ranges
 from fewnode.represent.views import Place, View, diffusions
-from fewnode.represent.workspace import Workspace
 from fewnode.vectors import Floats, unit_rows
 
-LARGE = 1 << 16
-"""Rows that may need more room than memory has."""
 Made: TypeAlias = dict[str | Place, TiledMatrix]
 """Sources by name, and views of all nodes."""
 
@@ -53,15 +49,10 @@ class MixedViews:
     rank: int = 256
     seed: int = 0
     relations: LearnedRelations = NOTHING_LEARNED
-    workspace: Workspace | None = None
-    """Files for what is larger than memory."""
+    room: Room = IN_MEMORY
     projections: Mapping[Place, ViewProjection] = field(default_factory=dict)
     """Of views of attributes, by source and name."""
     fusion: ViewFusion | None = None
-
-    @property
-    def room(self) -> Room:
-        return IN_MEMORY if self.workspace is None else self.workspace
 
     @property
     def places(self) -> list[Place]:
@@ -101,15 +92,13 @@ class MixedViews:
 
     def source(self, graph: Graph, name: str) -> TiledMatrix:
         """What is diffused: unit rows, from their mean."""
-        if self.workspace is not None:
-            return self.workspace.source(name, lambda: self._made(graph, name))
-        return self._made(graph, name)
+        return self.room.source(name, lambda: self._made(graph, name))
 
     def _made(self, graph: Graph, name: str) -> TiledMatrix:
         if name != STRUCTURE:
-            return self._named(name).tiles(graph.x, self.room)
+            return self._named(name).tiles(graph.x, self.room.tiles)
         read = self.relations.structure(graph)
-        z = structure(read, self.structure_rank, self.seed, thorough=not self.sources, room=self.room)
+        z = structure(read, self.structure_rank, self.seed, thorough=not self.sources, space=self.room.tiles)
         mean = mean_direction(z[sampled(graph.n)])
         for low, high in row_ranges(graph.n):
             z.put(low, centred(z[low:high], mean))
@@ -139,20 +128,31 @@ class MixedViews:
             memory.give_back()  # what the last source took
             if source not in made and (nodes is not None or own.keys() - made.keys()):
                 made[source] = self.source(graph, source)
-            if self.workspace is not None:
-                z = made.pop(source) if nodes is None else made[source]
-                yield from self.workspace.diffused(source, z, own, self.relations, nodes).items()
-            elif nodes is None:
-                yield from _of_all(operators, source, own, made)
-            else:
-                yield from _of_some(operators, source, own, nodes, made)
+            every: dict[Place, TiledMatrix] = {}
+            for group in _by_matrices(own):
+                # those of the structure have few columns and take many steps: they are kept of all nodes
+                whole = nodes is None or (source == STRUCTURE and not next(iter(group.values())).over)
+                found = {place: made.pop(place) for place in group if whole and place in made}
+                if rest := {place: diffusion for place, diffusion in group.items() if place not in found}:
+                    some = None if whole else nodes
+                    found |= self.room.diffused(operators, self.relations, source, made[source], rest, some)
+                if nodes is None:
+                    every |= found
+                    continue
+                if whole:
+                    made.update(found.items())
+                    found = {place: TiledMatrix(nodes.size, [h[nodes]]) for place, h in found.items()}
+                yield from found.items()
+            if nodes is None:
+                made.pop(source, None)
+                yield from ((place, every[place]) for place in own)
 
     # --- learning ---
 
     def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Floats], Floats]:
         """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
         some, width = sampled(graph.n), {side: self._width(side, graph.n) for side in self.sides}
-        z = (self.room if graph.n >= LARGE else IN_MEMORY).empty((graph.n, sum(width.values())))
+        z = self.room.empty((graph.n, sum(width.values())))
         blocks = dict(zip(width, np.split(z, np.cumsum(list(width.values()))[:-1], axis=1), strict=True))
         mixture, made = replace(self, projections={}, fusion=None), {} if made is None else made
         for each in made.keys() - {*self.diffused_sources, *self.places}:
@@ -239,7 +239,7 @@ class MixedViews:
         share = {side: sum(tau for view, tau in self.weight.items() if _side(view.source) == side) for side in blocks}
         n = len(next(iter(blocks.values())))
         width = sum(block.shape[1] for block in blocks.values())
-        z = (self.room if n >= LARGE else IN_MEMORY).empty((n, width)) if z is None else z
+        z = self.room.empty((n, width)) if z is None else z
         for low, high in row_ranges(n):
             parts = [share[side] ** 0.5 * block[low:high] for side, block in blocks.items()]
             z[low:high] = unit_rows(np.concatenate(parts, axis=1))
@@ -270,50 +270,9 @@ def _side(source: str) -> str:
     return STRUCTURE if source == STRUCTURE else "attributes"
 
 
-# --- diffusions of one source ---------------------------------------------------------------------------------------
-
-
-def _of_all(
-    operators: Operators, source: str, own: Mapping[Place, Diffusion], made: Made
-) -> list[tuple[Place, TiledMatrix]]:
-    there = {place: made.pop(place) for place in own if place in made}
-    if missing := {place: diffusion for place, diffusion in own.items() if place not in there}:
-        there |= diffused_tiles(operators, made.pop(source), missing)
-    made.pop(source, None)
-    return [(place, there[place]) for place in own]
-
-
-def _of_some(
-    operators: Operators, source: str, own: Mapping[Place, Diffusion], nodes: Ints, made: Made
-) -> Iterator[tuple[Place, TiledMatrix]]:
-    """Views of some nodes. Those of the structure have few columns and take many steps: they are kept of all nodes."""
-    kept = {place: diffusion for place, diffusion in own.items() if source == STRUCTURE and not diffusion.over}
-    if kept:
-        made.update(diffused_tiles(operators, made[source], kept).items())
-        yield from ((place, TiledMatrix(nodes.size, [tile[nodes] for tile in made[place].tiles])) for place in kept)
-    for group in _by_matrices({place: diffusion for place, diffusion in own.items() if place not in kept}):
-        yield from diffused_tiles(operators, made[source], group, nodes).items()
-
-
 def _by_matrices(wanted: Mapping[Place, Diffusion]) -> list[dict[Place, Diffusion]]:
     """Diffusions over the same matrices share their powers; the others need not be in memory meanwhile."""
     groups: dict[tuple[str, ...], dict[Place, Diffusion]] = {}
     for place, diffusion in wanted.items():
         groups.setdefault(diffusion.matrices, {})[place] = diffusion
     return list(groups.values())
-
-
-def diffused_tiles(
-    operators: Operators, z: TiledMatrix, wanted: Mapping[Place, Diffusion], nodes: Ints | None = None
-) -> dict[Place, TiledMatrix]:
-    """Several diffusions of one source, tile by tile. Most views over kinds of edges are of its first columns alone."""
-    own: dict[Place, list[Floats]] = {place: [] for place in wanted}
-    n, left, low = z.n if nodes is None else nodes.size, list(z.tiles), 0
-    del z  # or no tile of a source that nobody else needs would go before the last is diffused
-    while left:
-        tile = left.pop(0)
-        here = {place: diffusion for place, diffusion in wanted.items() if low < NARROW or not is_narrow(diffusion)}
-        for place, h in diffused(operators, tile, here, nodes).items():
-            own[place].append(h)
-        low += tile.shape[1]
-    return {place: TiledMatrix(n, tiles) for place, tiles in own.items()}

@@ -20,8 +20,9 @@ from fewnode.engine.sparse import inverse_root
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import KIND_VIEWS, operators_of
-from fewnode.represent.mixture import MixedViews, diffused_tiles
+from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
+from fewnode.represent.room import IN_MEMORY
 from fewnode.represent.tiles import TiledMatrix, row_ranges
 from fewnode.represent.views import Place, diffusions
 from fewnode.vectors import Floats
@@ -87,7 +88,7 @@ class StoredViews:
                 own = {place: diffusions(source)[place[1]] for place in mixture.places if place[0] == source}
                 earlier = {(source, BEFORE + name): _a_step_less(d) for (_, name), d in own.items() if d.steps > 1}
                 z = mixture.source(graph, source)
-                found = diffused_tiles(operators, z, {**own, **earlier})
+                found = IN_MEMORY.diffused(operators, mixture.relations, source, z, {**own, **earlier})
                 views |= {place: found[place] for place in own}
                 kept |= {(source, name.removeprefix(BEFORE)): _whole(found[source, name], empty) for _, name in earlier}
                 kept[source] = _whole(z, empty)

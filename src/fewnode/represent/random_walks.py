@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from fewnode.engine.lanes import compiled
 from fewnode.engine.loops import STEP, word
 from fewnode.graph import Graph
-from fewnode.represent.skipgram import Nodes, Vectors, below, cores, each, skip_gram
+from fewnode.represent.skipgram import Nodes, Vectors, below, skip_gram
 
 Floats = NDArray[np.floating[Any]]
 
@@ -30,19 +28,17 @@ def walk_vectors(
     epochs: int = 1,
     lr: float = 0.025,
     seed: int = 0,
-    workers: int | None = None,
 ) -> Vectors:
     """Walks over the graph, then skip-gram over the walks; a vector for each node."""
-    threads = workers or cores()
-    path = random_walks(graph, p, q, walks, length, seed, threads)
-    return skip_gram(path, graph.n, dimensions, window, negatives, epochs, lr, seed, threads)
+    path = random_walks(graph, p, q, walks, length, seed)
+    return skip_gram(path, graph.n, dimensions, window, negatives, epochs, lr, seed)
 
 
-def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int, workers: int = 1) -> Nodes:
+def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int) -> Nodes:
     """`walks` walks from every node, each a row of `length` nodes. A walk that finds no way on ends in -1.
 
-    Walks follow edges from source to target, in proportion to their weights. Each has its own stream of random words,
-    so threads change nothing. Nodes begin in a new random order in each pass over the graph, as DeepWalk has it.
+    Walks follow edges from source to target, in proportion to their weights. Nodes begin in a new random order in each
+    pass over the graph, as DeepWalk has it.
     """
     forward = graph.adj.T.tocsr()  # row v: where v's edges lead
     forward.sort_indices()
@@ -51,14 +47,7 @@ def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed
     start = np.concatenate([rng.permutation(graph.n).astype(np.int32) for _ in range(walks)])
     counter = rng.integers(1 << 63, size=start.size, dtype=np.uint64)
     rows = np.full((start.size, length), -1, np.int32)
-    pieces = [slice(a, b) for a, b in pairwise(np.linspace(0, start.size, 8 * workers + 1).astype(int))]
-
-    def walk_piece(i: int) -> None:
-        own = pieces[i]
-        _walk(forward.indptr, forward.indices, ends, start[own], counter[own], float(p), float(q), rows[own])
-
-    with ThreadPoolExecutor(workers) as pool:
-        each(walk_piece, len(pieces), pool)
+    _walk(forward.indptr, forward.indices, ends, start, counter, float(p), float(q), rows)
     return rows
 
 

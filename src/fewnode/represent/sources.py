@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.represent.directions import Axes
 from fewnode.represent.projection import centred, mean_direction, sampled
-from fewnode.represent.tiles import IN_MEMORY, Room, TiledMatrix
+from fewnode.represent.tiles import Space, TiledMatrix, in_memory
 from fewnode.vectors import Floats
 
 STRUCTURE = "structure"
@@ -33,9 +33,9 @@ class AttributeSource:
         """Unit rows, from the mean. A node without any of these attributes has zeros."""
         return centred(self.axes.read(columns(x, self.start, self.stop)), self.mean)
 
-    def tiles(self, x: Attributes, room: Room = IN_MEMORY) -> TiledMatrix:
+    def tiles(self, x: Attributes, space: Space = in_memory) -> TiledMatrix:
         """The same of all nodes, to be diffused."""
-        return TiledMatrix.made(x.shape[0], self.mean.size, lambda low, high: self.read(x[low:high]), room)
+        return space(x.shape[0], self.mean.size).filled(lambda low, high: self.read(x[low:high]))
 
 
 def attribute_sources(graph: Graph, rank: int, seed: int) -> list[AttributeSource]:

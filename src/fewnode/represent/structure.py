@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fewnode.graph import Graph
 from fewnode.represent.directions import leading_rows
 from fewnode.represent.random_walks import random_walks
-from fewnode.represent.tiles import IN_MEMORY, ROWS, Room, TiledMatrix, row_ranges
+from fewnode.represent.tiles import ROWS, Space, TiledMatrix, in_memory, row_ranges
 
 WALKED = 100_000
 """Nodes up to which walks are counted: they leave some 300 entries a node."""
@@ -19,7 +19,7 @@ ENTRIES = 20_000_000
 """Pairs of nodes that second steps may join at most."""
 
 
-def structure(graph: Graph, rank: int, seed: int, thorough: bool = False, room: Room = IN_MEMORY) -> TiledMatrix:
+def structure(graph: Graph, rank: int, seed: int, thorough: bool = False, space: Space = in_memory) -> TiledMatrix:
     """Coordinates of nodes by whom they are near: leading directions of positive pointwise mutual information.
 
     max(0, log p(i, j) - log p(i) p(j)), where p(i, j) is how often i and j are near each other: what walk embeddings
@@ -30,8 +30,8 @@ def structure(graph: Graph, rank: int, seed: int, thorough: bool = False, room: 
         near = walked(graph, seed)
         row, column = (np.asarray(near.sum(axis=axis), np.float64) for axis in (1, 0))
         ppmi = _informative([near], row, column, near.nnz)
-        return leading_rows(ppmi, rank, seed, symmetric=True, room=room)
-    return leading_rows(two_step_information(graph), rank, seed, room=room)
+        return leading_rows(ppmi, rank, seed, symmetric=True, space=space)
+    return leading_rows(two_step_information(graph), rank, seed, space=space)
 
 
 def two_step_information(graph: Graph, entries: int = ENTRIES) -> sp.csr_array:

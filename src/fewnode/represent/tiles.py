@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ WIDTHS = {1 << 15: 64, 1 << 16: 32, 1 << 18: 16, 1 << 19: 8}
 """Columns of a tile for up to so many rows: 8 MB that a cache can be expected to hold, 16 at most."""
 ROWS = 1 << 12
 """Rows that are read at a time. Always the same ones: a product of few rows may round otherwise than one of many."""
+Space: TypeAlias = Callable[[int, int], "TiledMatrix"]
+"""Gives room for a matrix of so many rows and columns."""
 
 
 def tile_ranges(n: int, width: int, widest: int | None = None) -> list[tuple[int, int]]:
@@ -38,27 +40,9 @@ def row_ranges(n: int, rows: int | None = None) -> Iterator[tuple[int, int]]:
         memory.keep()
 
 
-class Room(Protocol):
-    """Where tall matrices are while they are worked on."""
-
-    @property
-    def widest(self) -> int | None:
-        """Columns of a tile that there is room for; None if it is all the same."""
-
-    def empty(self, shape: tuple[int, int]) -> Floats:
-        """A matrix to be filled."""
-
-
-class InMemory:
-    """Memory is the room."""
-
-    widest: int | None = None
-
-    def empty(self, shape: tuple[int, int]) -> Floats:
-        return np.empty(shape, np.float32)
-
-
-IN_MEMORY = InMemory()
+def in_memory(n: int, width: int) -> TiledMatrix:
+    """Room for a matrix of n rows."""
+    return TiledMatrix(n, [np.empty((n, high - low), np.float32) for low, high in tile_ranges(n, width)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +51,6 @@ class TiledMatrix:
 
     n: int
     tiles: Sequence[Floats]
-
-    @classmethod
-    def empty(cls, n: int, width: int, room: Room) -> TiledMatrix:
-        return cls(n, [room.empty((n, high - low)) for low, high in tile_ranges(n, width, room.widest)])
-
-    @classmethod
-    def made(cls, n: int, width: int, rows: Callable[[int, int], Floats], room: Room = IN_MEMORY) -> TiledMatrix:
-        """From a function that gives rows from and to."""
-        made = cls.empty(n, width, room)
-        for low, high in row_ranges(n):
-            made.put(low, rows(low, high))
-        return made
 
     @property
     def width(self) -> int:
@@ -89,6 +61,12 @@ class TiledMatrix:
         if not parts:
             return np.zeros((np.arange(self.n)[rows].size, 0), np.float32)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def filled(self, rows: Callable[[int, int], Floats]) -> Self:
+        """Itself, after a function that gives rows from and to has filled it."""
+        for low, high in row_ranges(self.n):
+            self.put(low, rows(low, high))
+        return self
 
     def put(self, low: int, rows: Floats) -> None:
         """Write rows from `low` on."""

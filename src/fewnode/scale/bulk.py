@@ -27,7 +27,7 @@ from fewnode.nodes import Nodes
 from fewnode.predict.embedding_cache import recall
 from fewnode.predict.labelling import claimable
 from fewnode.predict.predictions import Answerer, Predictions
-from fewnode.represent.workspace import Runner, Workspace, clear_blocks, cut, finish, here
+from fewnode.represent.room import Room, Runner, clear_folder, finish, here
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -50,45 +50,25 @@ class Bulk:
     rejected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rows: int = ROWS
     limit: int | None = None
-    n: int = 0
     work: Path = Path()
 
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        return cut(self.n, self.rows)
 
-
-@dataclass(frozen=True)
-class Answers:
+def write_answers(path: Path, bulk: Bulk, low: int, high: int) -> None:
     """Rows of the table of predictions."""
-
-    bulk: Bulk
-
-    @property
-    def keys(self) -> list[tuple[int, ...]]:
-        return [(r,) for r in range(len(self.bulk.ranges))]
-
-    def path(self, key: tuple[int, ...]) -> Path:
-        return self.bulk.work / "answers" / f"{key[0]:06d}.csv"
-
-    def make(self, key: tuple[int, ...]) -> None:
-        low, high = self.bulk.ranges[key[0]]
-        answer = _answer(self, low + np.flatnonzero(claimable(_opened(self.bulk)[1], self.bulk.support)[low:high]))
-        text = answer.to_csv() if low == 0 else answer.to_csv().partition("\n")[2]
-        with atomic_write(self.path(key)) as file:
-            file.write(text.encode())
+    own = low + np.flatnonzero(claimable(_opened(bulk)[1], bulk.support)[low:high])
+    text = _answer(bulk, own).to_csv()
+    with atomic_write(path) as file:
+        file.write((text if low == 0 else text.partition("\n")[2]).encode())
 
 
-def _answer(stage: Answers, nodes: Sequence[int] | Ints) -> Predictions:
-    bulk = stage.bulk
-    found = _answerer(stage).predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
+def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Predictions:
+    found = _answerer(bulk).predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
     return found.with_reasons() if bulk.explain else found
 
 
 @lru_cache(maxsize=1)
-def _answerer(stage: Answers) -> Answerer:
+def _answerer(bulk: Bulk) -> Answerer:
     """Once in a process: what share of the network is in the classes is the same for all blocks."""
-    bulk = stage.bulk
     model, data = _opened(bulk)
     method = model.method_
     if not method.remembers(data.graph) and not recall(model, data):
@@ -118,18 +98,19 @@ def classify(
     asked = _asked(bulk, model, data)
     asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
-    bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data), n=data.graph.n)
+    bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data))
     with exclusive(work):
         if bulk.work.exists() and not resume:
             raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
         _embed(bulk, model, data, runner, report)
-        answers = Answers(bulk)
-        finish(answers, runner, partial(report, "nodes"))
+        ranges = [(low, min(low + bulk.rows, data.graph.n)) for low in range(0, data.graph.n, bulk.rows)]
+        pieces = {bulk.work / "answers" / f"{low:012d}.csv": (bulk, low, high) for low, high in ranges}
+        finish(write_answers, pieces, runner, partial(report, "nodes"))
         with atomic_write(out) as file:
-            for key in answers.keys:
-                file.write(answers.path(key).read_bytes())
-        found = _answer(answers, bulk.support)
-    clear_blocks(work)
+            for path in pieces:
+                file.write(path.read_bytes())
+        found = _answer(bulk, bulk.support)
+    clear_folder(work)
     return found
 
 
@@ -147,9 +128,9 @@ def _embed(
     folder = bulk.work / "views"
     if not known and isinstance(model.method_, GPNPlus):
         settings = model.all_settings()
-        model.method_.workspace = Workspace.of(data.graph, folder, settings, bulk.limit, runner, report)
+        model.method_.room = Room.of(data.graph, folder, settings, bulk.limit, runner, report)
     write_safetensors(_own_embedding(bulk), as_arrays(model.embedded(data.graph)))
-    clear_blocks(folder)
+    clear_folder(folder)
 
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import fewnode
 from fewnode.errors import FewnodeError
 from fewnode.machine import memory
 from fewnode.machine.files import missing, remove_empty
-from fewnode.represent.workspace import Runner, Stage
+from fewnode.represent.room import Pieces, Runner
 
 PATIENCE = 28.0
 """Seconds within which a cluster and all of its nodes have answered, or one of them is said not to."""
@@ -214,21 +212,19 @@ def _original(error: Any) -> Exception:
 
 
 def block_runner(ray: Any, workers: int, limit: int | None) -> Runner:
-    """Blocks of a stage made by the workers of a cluster, each within `limit` bytes."""
+    """Files made by the workers of a cluster, each within `limit` bytes."""
 
-    def run(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
-        for key, result in each(ray, _make, {key: (stage, key, limit) for key in keys}, workers):
+    def run(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
+        jobs = {path: (make, path, arguments, limit) for path, arguments in pieces.items()}
+        for path, result in each(ray, _make, jobs, workers):
             if isinstance(result, Lost):
-                raise FewnodeError(
-                    f"block {stage.path(key).name} has killed {RETRIES + 1} workers; --resume tries again"
-                )
+                raise FewnodeError(f"block {path.name} has killed {RETRIES + 1} workers; --resume tries again")
             done()
 
     return run
 
 
-def _make(stage: Stage, key: tuple[int, ...], limit: int | None) -> None:
-    torch.set_num_threads(1)
+def _make(make: Callable[..., None], path: Path, arguments: tuple[Any, ...], limit: int | None) -> None:
     memory.keep_within(limit)
-    stage.make(key)
+    make(path, *arguments)
     memory.keep()

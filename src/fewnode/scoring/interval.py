@@ -33,12 +33,21 @@ def interval(scores: NDArray[np.float64]) -> Interval:
 
     Tasks and seeds are both samples, so both variances count; with one repeat this is the t interval over tasks.
     """
-    repeats, tasks = scores.shape
-    variance = 0.0 if tasks > 1 else nan  # of one task nobody knows how far others are from it
-    for count, means in ((tasks, scores.mean(axis=0)), (repeats, scores.mean(axis=1))):
-        if count > 1:
-            variance += stdtrit(count - 1, 0.975) ** 2 * means.var(ddof=1) / count
-    return Interval(float(scores.mean()), float(np.sqrt(variance)))
+    error, freedom = spread(scores.mean(axis=0), scores.mean(axis=1))
+    known = scores.shape[1] > 1  # of one task nobody knows how far others are from it
+    return Interval(float(scores.mean()), float(stdtrit(freedom, 0.975) * error) if known else nan)
+
+
+def spread(*samples: NDArray[np.float64]) -> tuple[float, float]:
+    """The standard error of a sum of independent means, and Welch and Satterthwaite's degrees of freedom.
+
+    A sample of one says nothing of its variance, and counts as if it had none.
+    """
+    terms = [(sample.var(ddof=1) / sample.size, sample.size - 1) for sample in samples if sample.size > 1]
+    variance = sum(term for term, _ in terms)
+    if variance <= 0:
+        return 0.0, 1.0
+    return float(np.sqrt(variance)), float(variance**2 / sum(term**2 / free for term, free in terms))
 
 
 def wilson(right: int, asked: int) -> tuple[float, float]:

@@ -9,8 +9,8 @@ import fewnode
 from fewnode.class_labels import UNKNOWN
 from fewnode.classes.description import MAX_LENGTH
 from fewnode.errors import FewnodeError
+from fewnode.experiment.names import written
 from fewnode.recognition.calibration import MODES
-from fewnode.report.names import written
 from fewnode.serve.bodies import CLASSES, NODES, SHOTS
 from fewnode.serve.dialogue_bodies import Wanted
 from fewnode.serve.examples import examples

@@ -96,7 +96,7 @@ class ServedNetwork:
     @cached_property
     def _embedded(self) -> EmbeddedNetwork | None:
         method, graph = self.model.method_, self.data.graph
-        if not isinstance(method, GPNPlus) or self.model.features is not None or method.workspace is not None:
+        if not isinstance(method, GPNPlus) or self.model.features is not None or method.room.folder is not None:
             return None
         if not can_be_updated(method.mixture_):
             return None

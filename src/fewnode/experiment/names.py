@@ -22,10 +22,8 @@ METHODS = {
 }
 METRICS = {"accuracy": "accuracy", "macro_f1": "macro-F1", "weighted_f1": "weighted F1"}
 
-ACCENT, WARM, GREY = "#3b82c9", "#d9673f", "#8a929c"
+BLUE, WARM, GREY = "#3b82c9", "#d9673f", "#8a929c"
 """One colour for the paper's method, one for ours, and grey for what they are measured against."""
-CLASSES = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-"""Paul Tol's bright scheme."""
 
 
 def written(label: str) -> str:
@@ -34,4 +32,5 @@ def written(label: str) -> str:
 
 
 def colour(label: str) -> str:
-    return {"gpn": ACCENT, "gpn-plus": WARM}.get(label, GREY)
+    """What the method is drawn in."""
+    return {"gpn": BLUE, "gpn-plus": WARM}.get(label, GREY)

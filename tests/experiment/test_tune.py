@@ -20,10 +20,10 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.evaluation import score
+from fewnode.experiment import tune as tuning
+from fewnode.experiment.tune import POOL_SEED, tune
 from fewnode.methods.defaults import Range, options, space
 from fewnode.methods.table import METHODS, class_of
-from fewnode.protocols import tune as tuning
-from fewnode.protocols.tune import POOL_SEED, tune
 from fewnode.storage.io import save_dataset
 
 SMALL: dict[str, Any] = {"shape": (3, 3, None), "trials": 4, "tasks": 20}

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent import mixture, tiles, workspace
+from fewnode.represent import room as rooms
+from fewnode.represent import tiles
 from fewnode.represent.kinds import KIND_VIEWS
-from fewnode.represent.workspace import Stage, Workspace, here
+from fewnode.represent.room import IN_MEMORY, Pieces, Room, here
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 
@@ -39,9 +39,9 @@ def samplers(data: Dataset, base: bool) -> tuple[EpisodeSampler, EpisodeSampler]
     return EpisodeSampler(data, "train", 3, 1, 1), EpisodeSampler(data, "valid", 2, 1, 1)
 
 
-def fitted(data: Dataset, base: bool, room: Workspace | None = None) -> GPNPlus:
+def fitted(data: Dataset, base: bool, room: Room = IN_MEMORY) -> GPNPlus:
     method = GPNPlus(rank=48)
-    method.workspace = room
+    method.room = room
     return method.fit(data.graph, *samplers(data, base))
 
 
@@ -50,18 +50,17 @@ def test_from_disk_to_disk_it_is_the_same_to_the_last_bit(
     data: Dataset, base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "ROWS", 64)
-    monkeypatch.setattr(mixture, "LARGE", 1)
+    monkeypatch.setattr(rooms, "LARGE", 1)
     plain = fitted(data, base)
     # as if memory were so small that a tile has eight columns
-    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 8)
-    assert room is not None
-    assert room.widest == 8
+    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 8)
+    assert room.tiles(data.graph.n, 20).tiles[0].shape == (data.graph.n, 8)
     tiled = fitted(data, base, room)
     assert tiled.mixture_.weight == plain.mixture_.weight
     assert np.array_equal(tiled.embed(data.graph).z, plain.embed(data.graph).z)
-    assert all(torch.equal(tensor, plain.state()[name]) for name, tensor in tiled.state().items())
+    assert all(np.array_equal(tensor, plain.state()[name]) for name, tensor in tiled.state().items())
     again = GPNPlus(rank=48).restore(data.graph.n_features, plain.state())
-    again.workspace = replace(room, folder=tmp_path / "others")
+    again.room = replace(room, folder=tmp_path / "others")
     assert np.array_equal(again.embed(data.graph).z, plain.embed(data.graph).z)
 
 
@@ -70,7 +69,7 @@ def test_weights_kinds_and_directions_are_read_from_disk_too(signal: str, tmp_pa
     save_dataset(planted_edges(signal), tmp_path / "data")
     data = load_dataset(tmp_path / "data")
     plain = fitted(data, base=True)
-    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 8)
+    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 8)
     assert any(view.name in KIND_VIEWS for view in plain.mixture_.weight)
     tiled = fitted(data, base=True, room=room)
     assert tiled.mixture_.relations == plain.mixture_.relations
@@ -81,21 +80,20 @@ def test_weights_kinds_and_directions_are_read_from_disk_too(signal: str, tmp_pa
 
 
 def test_a_killed_fit_goes_on_with_the_tiles_that_are_missing(data: Dataset, tmp_path: Path) -> None:
-    made: list[str] = []
+    made: list[Path] = []
 
-    def dying(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
-        for key in keys:
+    def dying(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
+        for path, arguments in pieces.items():
             if len(made) == 3:
                 raise KeyboardInterrupt
-            made.append(str(stage.path(key)))
-            stage.make(key)
+            made.append(path)
+            make(path, *arguments)
 
-    def counting(stage: Stage, keys: Sequence[tuple[int, ...]], done: Callable[[], None]) -> None:
-        made.extend(str(stage.path(key)) for key in keys)
-        here(stage, keys, done)
+    def counting(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
+        made.extend(pieces)
+        here(make, pieces, done)
 
-    room = Workspace.of(data.graph, tmp_path / "views", {}, 3 * 4 * workspace.AT_ONCE * data.graph.n * 16, dying)
-    assert room is not None
+    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 16, dying)
     with pytest.raises(KeyboardInterrupt):
         fitted(data, True, room)
     finished = fitted(data, True, replace(room, runner=counting))
@@ -104,13 +102,12 @@ def test_a_killed_fit_goes_on_with_the_tiles_that_are_missing(data: Dataset, tmp
 
 
 def test_nothing_is_left_of_views_once_they_are_z(data: Dataset, tmp_path: Path) -> None:
-    room = Workspace.of(data.graph, tmp_path / "views", {}, 1 << 30)
-    assert room is not None
+    room = Room.of(data.graph, tmp_path / "views", {}, 1 << 30)
     fitted(data, True, room)
     assert room.folder.exists()
     room.clear()
     assert not (tmp_path / "views").exists()
 
 
-def test_a_network_without_a_directory_has_no_workspace(planted: Dataset, tmp_path: Path) -> None:
-    assert Workspace.of(planted.graph, tmp_path, {}, 1 << 30) is None
+def test_a_network_without_a_directory_stays_in_memory(planted: Dataset, tmp_path: Path) -> None:
+    assert Room.of(planted.graph, tmp_path, {}, 1 << 30) == IN_MEMORY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,9 +10,8 @@ import numpy as np
 import pytest
 
 from fewnode.errors import FewnodeError
+from fewnode.experiment.report import in_latex, in_markdown, render, write_report
 from fewnode.experiment.results import Results, read_results
-from fewnode.report.grid import write_report
-from fewnode.report.tables import in_latex, in_markdown, render
 from synthetic import case_part, noisy, part, write
 
 MEANS = {"gpn": 0.70, "pn": 0.50, "sgc": 0.699}
@@ -157,7 +155,7 @@ def test_an_unfinished_grid_is_reported_as_far_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"similarity": []}, {"classes": 3}, {"map": {}}, {"beta": [1]}])
 def test_a_strangers_case_study(tmp_path: Path, change: dict[str, object]) -> None:
     layout, records = case_part(("mine",), ("gpn",), list("abcde"))
-    bad = [replace(record, case={**(record.case or {}), **change}) for record in records]
+    bad = [record.model_copy(update={"case": {**(record.case or {}), **change}}) for record in records]
     with pytest.raises(FewnodeError, match="the case study of mine is not what"):
         page(read_results(write(tmp_path, [(layout, bad)])), tmp_path / "r.html")
 

@@ -1,0 +1,196 @@
+"""Figures as SVG text that takes its colours from the page around it, so that light and dark both work."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fewnode.experiment.names import BLUE, GREY, colour, written
+from fewnode.experiment.results import ResultRow, Section
+from fewnode.train import Point
+
+INK = "#010203"
+"""Stands for the page's own text colour; no other thing is drawn in it."""
+PARTS = {"train": "#4477aa", "valid": "#ccbb44", "test": "#ee6677"}
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+"""Paul Tol's bright scheme: distinct to colour-blind eyes, on white and on black."""
+STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "fewnode", "font.family": "sans-serif", "font.size": 10}
+"""Text as text, and the same bytes for the same figure."""
+SIZE = (4.2, 3.0)
+AXIS = {"way": "N: classes a task", "shot": "K: support nodes a class", "query": "M: queries a class in training"}
+
+_NUMBERED = re.compile(r' id="[A-Za-z.]+\w*_\d+"')
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an <svg> element without a fixed size; text stays text, black becomes the page's colour.
+
+    The numbers that matplotlib gives its parts are left out: on one page they would clash.
+    """
+    buffer = io.StringIO()
+    metadata = {"Date": None, "Creator": None}
+    with rc_context(STYLE):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata, bbox_inches="tight")
+    text = buffer.getvalue()
+    return _NUMBERED.sub("", text[text.index("<svg") :]).replace(INK, "currentColor")
+
+
+def axes(size: tuple[float, float] = SIZE, **labels: Any) -> tuple[Figure, Any]:
+    """An empty figure in the house style. `labels` are matplotlib's own, such as `xlabel`."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=size)
+        ax = figure.add_subplot()
+    ax.set(**labels)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(INK)
+    ax.tick_params(colors=INK, labelcolor=INK)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_color(INK)
+    return figure, ax
+
+
+def legend(ax: Any) -> None:
+    """Beside the axes. A dollar in a name is a dollar, not the beginning of a formula."""
+    texts = ax.legend(
+        frameon=False, labelcolor=INK, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    ).get_texts()
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def sweep_curve(section: Section, dataset: str) -> Figure | None:
+    """Accuracy along the axis of a sweep, with bands of 95 %."""
+    along = section.part.along or "way"
+    figure, ax = axes(xlabel=AXIS[along], ylabel="accuracy, %")
+    ticks: set[int] = set()
+    for number, label in enumerate(section.labels):
+        points = [(getattr(e.cell, along), e["accuracy"]) for e in section.of(dataset, label)]
+        curve = sorted((x, 100 * found.mean, 100 * found.ci95) for x, found in points if found)
+        if not curve:
+            continue
+        x, mean, band = (np.array(column) for column in zip(*curve, strict=True))
+        strong, ticks = colour(label) != GREY, ticks | {x for x, _, _ in curve}
+        style: Any = {"lw": 2, "marker": "o"} if strong else {"lw": 1.3, "marker": "s^DvPX"[number % 6], "ls": "--"}
+        ax.plot(x, mean, color=colour(label), ms=4, label=written(label), **style)
+        ax.fill_between(
+            x, *((mean + side * band).clip(0, 100) for side in (-1, 1)), color=colour(label), alpha=0.16, lw=0
+        )
+    if not ticks:
+        return None
+    ax.set_xticks(sorted(ticks))
+    legend(ax)
+    return figure
+
+
+def accuracy_against_seconds(entries: Sequence[ResultRow]) -> Figure | None:
+    """What a method is worth against what it costs: mean over settings, seconds to train once."""
+    figure, ax = axes(xlabel="processor seconds to train", ylabel="accuracy, %", xscale="log")
+    scored = [entry for entry in entries if entry["accuracy"]]
+    for label in dict.fromkeys(entry.label for entry in scored):
+        own = [entry for entry in scored if entry.label == label]
+        accuracy = np.mean([100 * entry.scores["accuracy"].mean() for entry in own])
+        point = max(float(np.mean([entry.seconds or 0.0 for entry in own])), 0.01), float(accuracy)
+        ax.plot(*point, "o", ms=7 if colour(label) != GREY else 5, color=colour(label))
+        style: Any = {"color": INK, "fontsize": 8.5, "va": "center", "parse_math": False}
+        ax.annotate(written(label), point, (6, 0), textcoords="offset points", **style)
+    ax.margins(x=0.22, y=0.12)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
+    return figure if scored else None
+
+
+# --- the case study -----------------------------------------------------------------------------------------------
+
+
+def similarity_matrix(case: Mapping[str, Any]) -> Figure:
+    """Negative Euclidean distance of support (rows) and query nodes (columns), a K x M block a pair of classes."""
+    matrix, classes = np.array(case["similarity"]), [_short(name) for name in case["classes"]]
+    figure, ax = axes((3.6, 3.6), xlabel="query nodes", ylabel="support nodes")
+    low, high = np.percentile(matrix, [5, 100])  # one far-away node would wash out the rest
+    ax.imshow(matrix, cmap="Blues", vmin=low, vmax=high, interpolation="none", aspect="equal")
+    rows, columns = (side // len(classes) for side in matrix.shape)
+    for c in range(1, len(classes)):
+        ax.axhline(c * rows - 0.5, color="white", lw=1.5)
+        ax.axvline(c * columns - 0.5, color="white", lw=1.5)
+    ax.set_xticks([(c + 0.5) * columns - 0.5 for c in range(len(classes))], classes, rotation=30, ha="right")
+    ax.set_yticks([(c + 0.5) * rows - 0.5 for c in range(len(classes))], classes)
+    for text in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_parse_math(False)
+    ax.tick_params(length=0, labelsize=8)
+    ax.spines[:].set_visible(False)
+    return figure
+
+
+def embedding_map(case: Mapping[str, Any]) -> Figure:
+    """Two principal axes of the embedding: nodes of the task's classes, its support nodes and its prototypes."""
+    found, classes = case["map"], case["classes"]
+    share = [f"{100 * part:.0f} %" for part in found["share"]]
+    labels = {"xlabel": f"first axis, {share[0]} of the variance", "ylabel": f"second axis, {share[-1]}"}
+    figure, ax = axes((SIZE[0], 3.4), **labels, xticks=[], yticks=[])
+    cloud, support, prototypes = (
+        np.array(found[name], np.float64).reshape(-1, 2) for name in ("cloud", "support", "prototypes")
+    )
+    shots, cloud_y = len(support) // len(classes), np.array(found["cloud_y"])
+    for c, name in enumerate(classes):
+        ink = COLOURS[c % len(COLOURS)]
+        ax.plot(*cloud[cloud_y == c].T, "o", ms=3, color=ink, alpha=0.45, mew=0, label=_short(name))
+        ax.plot(*support[c * shots : (c + 1) * shots].T, "o", ms=7, mfc="none", mec=ink, mew=1.6)
+        ax.plot(*prototypes[c], "*", ms=15, color=ink, mec=INK, mew=0.8)
+    points = np.concatenate([cloud, support, prototypes])
+    for side, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
+        low, high = np.percentile(points[:, side], [1, 99])  # one far-away node would hide all the others
+        margin = 0.08 * (high - low) or 1.0
+        set_limits(low - margin, high + margin)
+    legend(ax)
+    return figure
+
+
+def beta_against_degree(case: Mapping[str, Any]) -> Figure:
+    """How much the valuator lets a support node weigh, by how many neighbours it has."""
+    degree, beta = np.array(case["beta"]["degree"]), np.array(case["beta"]["beta"])
+    figure, ax = axes(xscale="log", xlabel="degree + 1", ylabel="β")
+    ax.axhline(case["beta"]["even"], color=GREY, lw=1, ls="--")
+    ax.plot(degree + 1, beta, "o", ms=3.5, color=BLUE, alpha=0.5, mew=0)
+    ax.xaxis.set_major_formatter("{x:g}")
+    return figure
+
+
+def long_tail(sizes: Mapping[str, Sequence[int]], size: tuple[float, float] = SIZE) -> Figure:
+    """Labelled nodes a class, largest first, coloured by what the class is for: the paper's Figure 1."""
+    figure, ax = axes(size, xlabel="classes, by size", ylabel="labelled nodes", yscale="log")
+    flat = sorted(((count, part) for part in PARTS for count in sizes.get(part, [])), reverse=True)
+    for part, ink in PARTS.items():
+        inside = [(place, count) for place, (count, own) in enumerate(flat) if own == part]
+        if inside:
+            ax.bar(*zip(*inside, strict=True), width=0.85, color=ink, label=f"{part} classes")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(frameon=False, labelcolor=INK, fontsize=8)
+    return figure
+
+
+def _short(name: str, most: int = 16) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def training_curve(points: Sequence[Point]) -> Figure:
+    """Loss and validation accuracy against the episode, with the point whose weights were kept."""
+    figure, ax = axes((7.0, 3.0), xlabel="episode", ylabel="loss")
+    episode, best = [point.episode for point in points], max(points, key=lambda point: point.accuracy)
+    ax.plot(episode, [point.loss for point in points], color=PARTS["train"], label="training loss")
+    ax.set_ylim(0, None)
+    right = ax.twinx()
+    right.plot(episode, [100 * point.accuracy for point in points], color=PARTS["test"], label="validation accuracy")
+    right.plot(best.episode, 100 * best.accuracy, "o", color=PARTS["test"], label=f"kept: episode {best.episode}")
+    right.set_ylabel("accuracy, %", color=INK)
+    right.tick_params(colors=INK, labelcolor=INK)
+    right.spines[:].set_visible(False)
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, labelcolor=INK)
+    return figure
