@@ -17,7 +17,6 @@ import pytest
 
 from fewnode.datasets import import_dataset
 from fewnode.errors import FewnodeError
-from fewnode.formats.stream import import_stream
 from fewnode.machine.files import exclusive
 from fewnode.tables.read import read_tables
 
@@ -104,7 +103,7 @@ def test_a_hostile_npz_is_refused_in_one_line(tmp_path: Path, name: str, in_piec
     ATTACKS[name](path)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(FewnodeError) as refused:
-        import_stream(path, tmp_path / "d", 1 << 30) if in_pieces else import_dataset(path)
+        import_dataset(path, room=tmp_path if in_pieces else None)
     assert str(refused.value).isprintable()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 200 << 10
 
