@@ -41,8 +41,8 @@ def test_products_of_any_width_are_scipys(width: int, dtype: type, index: type) 
     given = (starts, stops, matrix.indices.astype(index), matrix.data)
     wide = rng.standard_normal((80, width + 5)).astype(dtype)
     dense, chosen, tolerance = wide[:, 2 : width + 2], matrix[rows], 1e-4 if dtype == np.float32 else 1e-12
-    assert np.allclose(loops.multiply(*given, dense[:50]), chosen @ dense[:50], atol=tolerance)
-    assert np.allclose(loops.multiply_transposed(*given, dense, 50), chosen.T @ dense, atol=tolerance)
+    assert np.allclose(CSR(*given, (80, 50)).multiply(dense[:50]), chosen @ dense[:50], atol=tolerance)
+    assert np.allclose(CSR(*given, (80, 50)).multiply_transposed(dense), chosen.T @ dense, atol=tolerance)
     vector = np.ascontiguousarray(dense[:, 0])
     assert np.allclose(loops.dots(*given, vector[:50]), chosen @ vector[:50], atol=tolerance)
     assert np.allclose(loops.spread(*given, vector, 50)[:, 0], chosen.T @ vector, atol=tolerance)
@@ -53,7 +53,7 @@ def test_a_very_wide_product_has_the_bits_of_the_narrow_one(monkeypatch: pytest.
     rng = np.random.default_rng(0)
     matrix = sp.random_array((900, 20), density=0.5, rng=rng, format="csr", dtype=np.float32)
     dense = rng.standard_normal((20, 600)).astype(np.float32)
-    expected = loops.multiply(matrix.indptr[:-1], matrix.indptr[1:], matrix.indices, matrix.data, dense)
+    expected = np.concatenate([CSR.of(matrix).multiply(part.copy()) for part in np.split(dense, 3, axis=1)], axis=1)
     assert np.array_equal(CSR.of(matrix).multiply(dense), expected)
     monkeypatch.setattr(loops, "FAR", 100)
     few = CSR.of(matrix).rows(np.array([4, 899, 4]))
@@ -72,9 +72,9 @@ def test_a_wide_transposed_product_has_the_bits_of_the_narrow_one() -> None:
 
 def test_a_product_with_columns_that_lie_apart_is_refused() -> None:
     eye = sp.eye_array(40, format="csr", dtype=np.float32)
-    for multiply, rest in ((loops.multiply, ()), (loops.multiply_transposed, (40,))):
+    for multiply in (CSR.of(eye).multiply, CSR.of(eye).multiply_transposed):
         with pytest.raises(ValueError, match="side by side"):
-            multiply(eye.indptr[:-1], eye.indptr[1:], eye.indices, eye.data, np.ones((40, 40), np.float32).T, *rest)
+            multiply(np.ones((40, 40), np.float32).T)
 
 
 @given(st.integers(1, 200), st.integers(0, 10**6))

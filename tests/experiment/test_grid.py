@@ -101,7 +101,7 @@ KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, qu
         ("tasks = 7", "tasks = 1", "[[compare]] 1: tasks is 1: Input should be greater"),
         ("tasks = 7", "tasks = 2147483648", "[[compare]] 1: tasks is 2147483648: Input should be less"),
         ("tasks = 7", "pool_seed = -1", "[[compare]] 1: pool_seed is -1: Input should be greater"),
-        ("tasks = 7", "seeds = 0", "[[compare]] 1: seeds is 0: expected 1 to 1,000,000 seeds"),
+        ("tasks = 7", "seeds = 0", "[[compare]] 1: seeds is 0: expected 1 to 100,000 seeds"),
         ("tasks = 7", "seeds = [-1]", "[[compare]] 1: seeds.0 is -1: Input should be greater"),
         ('datasets = ["b", "a"]\n', "", "[[compare]] 1: datasets is missing"),
         ('["b", "a"]', '["b", ""]', "[defaults]: datasets.1 is '': String should have at least 1 character"),
@@ -223,8 +223,8 @@ def test_a_file_that_is_not_there_is_named(grid_file: Write) -> None:
 
 def test_too_many_cells_are_counted_before_they_are_made(grid_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts have 20 and 4: exactly so many are still welcome."""
-    path = grid_file(GOOD.replace("seeds = 2", "seeds = 1000000"))
-    with pytest.raises(FewnodeError, match=r"\[\[compare\]\] 1: more than 1,000,000 cells$"):
+    path = grid_file(GOOD.replace("seeds = 2", "seeds = 100000"))
+    with pytest.raises(FewnodeError, match=r"\[\[compare\]\] 1: more than 100,000 cells$"):
         read_grid(path)
     path.write_text(GOOD)
     for most, place in ((24, None), (23, "sweep"), (20, "sweep"), (19, "compare")):

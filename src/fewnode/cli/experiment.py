@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -161,51 +162,36 @@ def _show_states(planned: list[tuple[PlannedCell, str]], as_json: bool) -> None:
 def _progress(quiet: bool) -> Iterator[Report]:
     """Cells done, running and failed, and the time left: a bar, or a line a cell where there is no terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda progress: _line(progress, quiet)
+        yield lambda progress: note(_line(progress), quiet)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress
 
-    columns = (
-        BarColumn(bar_width=None),
-        TextColumn("{task.completed}/{task.total} cells  {task.fields[status]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        bar = bars.add_task("cells", total=None, status="reading the networks")
+    with Progress(console=Console(stderr=True)) as bars:
+        bar = bars.add_task("reading the networks", total=None)
 
         def draw(progress: GridProgress) -> None:
             if progress.last is not None and progress.last.status == "failed":
                 bars.console.print(visible(_result(progress.last)), markup=False, highlight=False)
-            bars.update(bar, completed=progress.finished, total=progress.total, status=_status(progress))
+            bars.update(bar, completed=progress.finished, total=progress.total, description=_status(progress))
 
         yield draw
 
 
-def _line(progress: GridProgress, quiet: bool) -> None:
+def _line(progress: GridProgress) -> str:
     if progress.last is None:
         damaged = f", {progress.damaged} damaged lines run again" if progress.damaged else ""
-        note(f"{progress.total} cells, {progress.kept} finished before{damaged}", quiet)
-        return
-    note(f"{progress.finished}/{progress.total}  {_result(progress.last)}  ({_status(progress)})", quiet)
+        return f"{progress.total} cells, {progress.kept} finished before{damaged}"
+    return f"{progress.finished}/{progress.total}  {_result(progress.last)}  ({_status(progress)})"
 
 
 def _result(record: Record) -> str:
-    cell = record.name
     if record.status != "done":
-        return f"{cell}: {record.status}: {record.reason}"
-    spent = f"{sum(record.seconds.values()):.1f} s"
-    if not record.per_task:
-        return f"{cell}: {spent}"
-    return f"{cell}: {100 * record.scores['accuracy'].mean():.1f} %, {spent}"
+        return f"{record.name}: {record.status}: {record.reason}"
+    accuracy = f"{100 * record.scores['accuracy'].mean():.1f} %, " if record.per_task else ""
+    return f"{record.name}: {accuracy}{sum(record.seconds.values()):.1f} s"
 
 
 def _status(progress: GridProgress) -> str:
-    left = f"about {_time(progress.seconds_left)} left"
+    left = f"about {timedelta(seconds=round(progress.seconds_left))} left"
     return f"{progress.running} running, {progress.failed} failed, {progress.impossible} impossible, {left}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

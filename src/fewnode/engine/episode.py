@@ -18,7 +18,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from fewnode.engine.lanes import compiled, inlined
-from fewnode.engine.loops import Sparse, hashed, multiply, multiply_transposed
+from fewnode.engine.loops import Sparse, add_transposed, hashed, multiply
 
 Array = NDArray[Any]
 EncoderHops = tuple[Sparse | None, Sparse | None]
@@ -35,16 +35,9 @@ SAFE = 40
 
 def convolve(hop: Sparse | None, hw: Array, bias: Array) -> Array:
     """One layer, from the product of its input and its weight: ReLU(hop (H W) + b), or of an MLP ReLU(H W + b)."""
-    return rectify(hw if hop is None else multiply(*hop, hw), bias)  # type: ignore[no-any-return]
-
-
-@compiled
-def rectify(h: Array, bias: Array) -> Array:
-    """ReLU(h + b), in the same memory."""
-    for i in range(h.shape[0]):
-        for c in range(h.shape[1]):
-            h[i, c] = max(h[i, c] + bias[c], h.dtype.type(0))
-    return h
+    h = hw if hop is None else multiply(*hop, hw, np.empty((hop[0].size, hw.shape[1]), hw.dtype))
+    h += bias
+    return np.maximum(h, 0, out=h)
 
 
 @compiled
@@ -59,34 +52,6 @@ def drop(h: Array, nodes: Array, rate: float, seed: int, layer: int) -> None:
             h[i, c] = h[i, c] * scale if kept else h.dtype.type(0)
 
 
-@compiled
-def matmul(h: Array, weight: Array) -> Array:
-    """h @ weight, where h has many zeros and both are small."""
-    out = np.zeros((h.shape[0], weight.shape[1]), h.dtype)
-    for i in range(h.shape[0]):
-        for j in range(h.shape[1]):
-            if h[i, j] != 0:
-                for c in range(weight.shape[1]):
-                    out[i, c] += h[i, j] * weight[j, c]
-    return out
-
-
-@compiled
-def matmul_gradient(h: Array, weight: Array, gradient: Array, scale: float) -> tuple[Array, Array]:
-    """The derivatives of `matmul` by h, before ReLU and dropout, and by weight: where those gave 0, it is 0."""
-    by_h, by_weight = np.zeros(h.shape, h.dtype), np.zeros(weight.shape, h.dtype)
-    for i in range(h.shape[0]):
-        for j in range(h.shape[1]):
-            if h[i, j] > 0:
-                total = h.dtype.type(0)
-                for c in range(weight.shape[1]):
-                    total += gradient[i, c] * weight[j, c]
-                for c in range(weight.shape[1]):  # apart: a sum in a loop that writes may be rounded in two ways
-                    by_weight[j, c] += h[i, j] * gradient[i, c]
-                by_h[i, j] = total * scale
-    return by_h, by_weight
-
-
 def encode(
     hw: Array, hops: EncoderHops, bias: Sequence[Array], weight: Array, nodes: Array, rate: float, seed: int
 ) -> tuple[Array, Array]:
@@ -94,7 +59,7 @@ def encode(
     h = convolve(hops[0], hw, bias[0])
     if rate > 0:
         drop(h, nodes, rate, seed, 1)
-    return convolve(hops[1], matmul(h, weight), bias[1]), h
+    return convolve(hops[1], h @ weight, bias[1]), h
 
 
 def encode_gradient(
@@ -103,13 +68,18 @@ def encode_gradient(
     """The derivatives by hw, which has so many rows, by the first bias, by the second weight and by its bias."""
     by_z *= z > 0
     by_second = spread_back(hops[1], by_z, h.shape[0])
-    by_h, by_weight = matmul_gradient(h, weight, by_second, 1 / (1 - rate))
-    return spread_back(hops[0], by_h, rows), by_h.sum(axis=0), by_weight, by_z.sum(axis=0)
+    by_h = by_second @ weight.T
+    by_h *= (h > 0) * h.dtype.type(1 / (1 - rate))  # where ReLU or dropout gave 0, it is 0
+    return spread_back(hops[0], by_h, rows), by_h.sum(axis=0), h.T @ by_second, by_z.sum(axis=0)
 
 
 def spread_back(hop: Sparse | None, gradient: Array, rows: int) -> Array:
     """The derivative of a layer by the rows that its hop leaves from."""
-    return gradient if hop is None else multiply_transposed(*hop, gradient, rows)
+    if hop is None:
+        return gradient
+    out = np.zeros((rows, gradient.shape[1]), gradient.dtype)
+    add_transposed(*hop, gradient, out)
+    return out
 
 
 # --- the node valuator (4.3) --------------------------------------------------------------------------------------
@@ -157,16 +127,6 @@ def squashed(x: Array, bias: float) -> Array:
     for i in range(x.size):
         x[i] = one - two / (power(two * (x[i] + bias)) + one)
     return x
-
-
-@compiled
-def squashed_gradient(s: Array, by: Array) -> Array:
-    """The derivatives of `squashed` by x, in the memory of those by its result, and by the bias."""
-    by_bias = np.zeros(1, s.dtype)
-    for i in range(s.size):
-        by[i] *= 1 - s[i] * s[i]
-        by_bias[0] += by[i]
-    return by_bias
 
 
 @inlined
@@ -244,31 +204,14 @@ def aggregate_gradient(
     return by_s, by_a
 
 
-@compiled
-def weigh(scores: Array, degree: Array, eps: float) -> tuple[Array, Array]:
-    """Eqs. (9)-(10): s̃ = sigmoid(C s) with the centrality C = log(deg + ε), and C."""
-    importance, centrality = np.zeros(scores.size, scores.dtype), np.zeros(scores.size, scores.dtype)
-    for i in range(importance.size):
-        centrality[i] = np.log(degree[i] + eps)
-        importance[i] = 1 / (1 + np.exp(-centrality[i] * scores[i]))
-    return importance, centrality
-
-
-@compiled
-def weigh_gradient(importance: Array, centrality: Array, by: Array) -> None:
-    """The derivative of `weigh` by the scores, in the memory of that by the importance."""
-    for i in range(by.size):
-        by[i] *= centrality[i] * importance[i] * (1 - importance[i])
-
-
 def value(raw: Array, bias: Array, hops: ScoreHops, a: Array, degree: Array, eps: float) -> tuple[Array, Scores]:
     """s̃ of some nodes: Eqs. (6)-(10), from X w of those that they see; and what `value_gradient` needs."""
     far, own_far, near, own_near = hops
     s_0 = squashed(raw, bias[0])
     first = aggregate(*far[:3], s_0[own_far], s_0, a[0])
     second = aggregate(*near[:3], first[0][own_near], first[0], a[1])
-    importance, centrality = weigh(second[0], degree, eps)
-    return importance, (s_0, first, second, centrality)
+    centrality = np.log(degree + degree.dtype.type(eps))
+    return 1 / (1 + np.exp(-centrality * second[0])), (s_0, first, second, centrality)
 
 
 def value_gradient(
@@ -277,10 +220,11 @@ def value_gradient(
     """The derivatives by X w, by the bias and by a, from those by the importance."""
     s_0, first, second, centrality = scores
     far, own_far, near, own_near = hops
-    weigh_gradient(importance, centrality, by)
+    by = by * centrality * importance * (1 - importance)
     by_1, by_near = aggregate_gradient(*near[:3], own_near, first[0], a[1], *second, by)
     by_0, by_far = aggregate_gradient(*far[:3], own_far, s_0, a[0], *first, by_1)
-    return by_0, squashed_gradient(s_0, by_0), np.stack([by_far, by_near])
+    by_0 *= 1 - s_0 * s_0
+    return by_0, by_0.sum(keepdims=True), np.stack([by_far, by_near])
 
 
 # --- few-shot classification (4.4) --------------------------------------------------------------------------------

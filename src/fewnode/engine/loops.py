@@ -38,31 +38,21 @@ def need_rows(dense: Array) -> None:
 
 
 @compiled
-def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array) -> Array:
-    """sparse @ dense."""
-    need_rows(dense)
-    n = start.size
-    out = np.empty((n, dense.shape[1]), dense.dtype)
-    for i in range(n):
-        later = min(i + AHEAD, n - 1)
-        fetch(indices, values, start[later], stop[later])
-        gather(start[i], stop[i], indices, values, dense, out, i)
-    return out
-
-
-@compiled
-def multiply_into(start: Array, stop: Array, indices: Array, values: Array, dense: Array, out: Array) -> None:
+def multiply(start: Array, stop: Array, indices: Array, values: Array, dense: Array, out: Array) -> Array:
     """out = sparse @ dense; a dense row that no cache holds is asked for `AHEAD` entries before it is added."""
     need_rows(dense)
     need_rows(out)
-    stride, last, far = dense.strides[0] // dense.itemsize, indices.size - 1, dense.size > FAR
+    stride, final, far = dense.strides[0] // dense.itemsize, indices.size - 1, dense.size > FAR
     for i in range(start.size):
+        later = min(i + AHEAD, start.size - 1)
+        fetch(indices, values, start[later], stop[later])
         if far:
             for e in range(start[i], stop[i]):
-                row = np.int64(indices[min(e + AHEAD, last)]) * stride
+                row = np.int64(indices[min(e + AHEAD, final)]) * stride
                 for column in range(0, dense.shape[1], LINE):
                     prefetch(dense, row + column)
         gather(start[i], stop[i], indices, values, dense, out, i)
+    return out
 
 
 @compiled
@@ -89,20 +79,9 @@ def add_transposed(start: Array, stop: Array, indices: Array, values: Array, den
     need_rows(dense)
     need_rows(out)
     for i in range(start.size):
-        scatter(start[i], stop[i], indices, values, dense, out, i)
-
-
-@compiled
-def multiply_transposed(start: Array, stop: Array, indices: Array, values: Array, dense: Array, columns: int) -> Array:
-    """sparse.T @ dense, where the sparse matrix has so many columns."""
-    need_rows(dense)
-    n = start.size
-    out = np.zeros((columns, dense.shape[1]), dense.dtype)
-    for i in range(n):
-        later = min(i + AHEAD, n - 1)
+        later = min(i + AHEAD, start.size - 1)
         fetch(indices, values, start[later], stop[later])
         scatter(start[i], stop[i], indices, values, dense, out, i)
-    return out
 
 
 @compiled

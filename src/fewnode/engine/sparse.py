@@ -67,23 +67,21 @@ class CSR:
         return sp.csr_array((values, indices, indptr), shape=self.shape)
 
     def multiply(self, dense: NDArray[Any]) -> NDArray[Any]:
-        """self @ dense, without a gradient."""
+        """self @ dense."""
         if dense.shape[1] == 1:
             return loops.dots(*self.arrays, np.ascontiguousarray(dense[:, 0]))[:, None]  # type: ignore[no-any-return]
-        step = dense.shape[1]
+        step, out = dense.shape[1], np.empty((self.shape[0], dense.shape[1]), dense.dtype)
         if step >= 2 * WIDE and int((self.stop - self.start).sum()) >= OFTEN * dense.shape[0]:
             step = PANEL
-        elif dense.size <= loops.FAR:
-            return loops.multiply(*self.arrays, dense)  # type: ignore[no-any-return]
-        out = np.empty((self.shape[0], dense.shape[1]), dense.dtype)
-        for first in range(0, dense.shape[1], step):
+        for first in range(0, dense.shape[1], max(1, step)):
             part = slice(first, first + step)
-            self.multiply_into(np.ascontiguousarray(dense[:, part]), out[:, part])
+            panel = dense if step == dense.shape[1] else np.ascontiguousarray(dense[:, part])
+            self.multiply_into(panel, out[:, part])
         return out
 
     def multiply_into(self, dense: NDArray[Any], out: NDArray[Any]) -> None:
         """out = self @ dense. Blocks of columns have the bits of the whole, whatever their width."""
-        loops.multiply_into(*self.arrays, dense, out)
+        loops.multiply(*self.arrays, dense, out)
 
     def multiply_transposed(self, dense: NDArray[Any]) -> NDArray[Any]:
         """self.T @ dense, without a gradient."""
@@ -91,7 +89,9 @@ class CSR:
             return loops.spread(*self.arrays, np.ascontiguousarray(dense[:, 0]), self.shape[1])  # type: ignore[no-any-return]
         if dense.shape[1] >= WIDE:
             return CSR.of(self.scipy.T.tocsr()).multiply(dense)
-        return loops.multiply_transposed(*self.arrays, dense, self.shape[1])  # type: ignore[no-any-return]
+        out = np.zeros((self.shape[1], dense.shape[1]), dense.dtype)
+        loops.add_transposed(*self.arrays, dense, out)
+        return out
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:

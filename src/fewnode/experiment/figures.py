@@ -93,13 +93,13 @@ def accuracy_against_seconds(entries: Sequence[ResultRow]) -> Figure | None:
     """What a method is worth against what it costs: mean over settings, seconds to train once."""
     figure, ax = axes(xlabel="processor seconds to train", ylabel="accuracy, %", xscale="log")
     scored = [entry for entry in entries if entry["accuracy"]]
-    for label in dict.fromkeys(entry.label for entry in scored):
+    for place, label in enumerate(dict.fromkeys(entry.label for entry in scored)):
         own = [entry for entry in scored if entry.label == label]
         accuracy = np.mean([100 * entry.scores["accuracy"].mean() for entry in own])
         point = max(float(np.mean([entry.seconds or 0.0 for entry in own])), 0.01), float(accuracy)
         ax.plot(*point, "o", ms=7 if colour(label) != GREY else 5, color=colour(label))
         style: Any = {"color": INK, "fontsize": 8.5, "va": "center", "parse_math": False}
-        ax.annotate(written(label), point, (6, 0), textcoords="offset points", **style)
+        ax.annotate(written(label), point, (6, 7 * (-1) ** place), textcoords="offset points", **style)
     ax.margins(x=0.22, y=0.12)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")

@@ -24,7 +24,7 @@ SHAPE = ("way", "shot", "query")
 EPISODES = "episodes"
 DRAWS = 30
 """Of the protocol all-classes, unless `tasks` says otherwise."""
-MAX_CELLS = 1_000_000
+MAX_CELLS = 100_000
 MAX_BYTES = 1 << 18
 
 
