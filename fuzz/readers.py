@@ -215,7 +215,7 @@ WRITTEN: dict[str, tuple[dict[str, Any], bytes]] = {
     ),
     "v.jsonl": (
         {"decimal": ".", "missing": ""},
-        b'{"id": "a", "v": [0.5, null], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
+        b'{"id": "a", "v": [0.5, 7], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
     ),
     "v.parquet": ({}, _parquet({"id": ["a", "b"], "v": [[0.5, 2.0], [3.0, 4.0]], "f": [7.0, 2.0**53]})),
     "d.csv": ({}, b"id,seen,day\na,2024-01-31,1.2.2023\nb,2024-02-01 10:00,13.2.2023\n"),
