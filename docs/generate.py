@@ -20,8 +20,8 @@ import pictures
 from fewnode.cli import app
 from fewnode.experiment.figures import STYLE, svg
 from fewnode.machine.files import write_text
-from fewnode.serve.app import Service
-from fewnode.serve.auth import Rules
+from fewnode.service.access import Rules
+from fewnode.service.http import Service
 
 
 def everything(made):

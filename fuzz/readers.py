@@ -37,16 +37,13 @@ from fewnode.paper import BUILDERS
 from fewnode.paper.linked_texts import DUMPS
 from fewnode.paper.records import BadRecordError
 from fewnode.scoring.pools import read_pool, save_pool
-from fewnode.serve.state import State, Verdict
-from fewnode.serve.store import Store
+from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
+from fewnode.service.log import Log, time_of
 from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
 from fewnode.train import History, Point
-
-DATA = "0" * 64
-"""The hash of the dataset that the service's state is of."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +215,7 @@ WRITTEN: dict[str, tuple[dict[str, Any], bytes]] = {
     ),
     "v.jsonl": (
         {"decimal": ".", "missing": ""},
-        b'{"id": "a", "v": [0.5, null], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
+        b'{"id": "a", "v": [0.5, 7], "b": NaN}\n{"id": "b", "v": [1, 2e3], "b": "1,234"}\n',
     ),
     "v.parquet": ({}, _parquet({"id": ["a", "b"], "v": [[0.5, 2.0], [3.0, 4.0]], "f": [7.0, 2.0**53]})),
     "d.csv": ({}, b"id,seen,day\na,2024-01-31,1.2.2023\nb,2024-02-01 10:00,13.2.2023\n"),
@@ -348,22 +345,27 @@ def _checkpoint(folder: Path, at: At) -> Reader:
 def _read_state(path: Path) -> None:
     for end in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + end).unlink(missing_ok=True)
-    with closing(Store(path, DATA)) as store:
-        store.read()
+    with closing(Log(path)) as log:
+        log.open()
+    for aside in path.parent.glob(f"{path.name}.unusable-*"):
+        aside.unlink()
 
 
 def _state(path: Path) -> bytes:
-    """The file of a service with classes, a description, an attached node, a removed one and an edge."""
-    state = State(
-        {"vpn": ("n1", "n2")}, {"new": {"row": {"a": 1.5, "b": "c"}}}, frozenset({"n9"}), {("n1", "new"): True}
-    )
-    with closing(Store(path, DATA)) as store:
-        store.read()
-        store.commit(state, {"attach": [{"node": "new"}]})
-        state = state.with_class("mail", ("n3",), "send and filter e-mail")
-        store.commit(state, {"put class": "mail"})
-        answered = state.with_verdict("vpn", "n5", Verdict(False, True, "Ann", "2026-01-31T12:00:00.000+00:00"))
-        store.commit(answered.with_label("n6", "mail"), {"label": {"node": "n6", "class": "mail"}}, "Ann")
+    """The file of a service with classes, a description, an attached node and an answer."""
+    answer = {"node": "n5", "class": "vpn", "verdict": "no"}
+    changes = [
+        ClassChange(name="vpn", support=["n1", "n2"]),
+        AttachChange(nodes=[NewNode(node="new", row={"a": 1.5, "b": "c"}, edges=["n1"])]),
+        ClassChange(name="mail", support=["n3"], description="send and filter e-mail"),
+        AnswerChange.model_validate({"answers": [answer], "check": True, "id": "0123-abcd"}),
+    ]
+    with closing(Log(path)) as log:
+        log.open()
+        for change in changes:
+            state = log.state.copied()
+            state.apply(change, "Ann", time_of())
+            log.append(state, change, "Ann", time_of())
     return path.read_bytes()
 
 

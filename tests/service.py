@@ -21,10 +21,10 @@ from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator, load_model
-from fewnode.serve.app import Service
-from fewnode.serve.auth import rules
-from fewnode.serve.session import Session
-from fewnode.serve.store import Store
+from fewnode.service.access import rules
+from fewnode.service.desk import Desk
+from fewnode.service.http import Service
+from fewnode.service.log import Log
 from fewnode.storage.io import load_dataset, save_dataset
 from sizes import until
 
@@ -84,7 +84,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["fewnode.cli", "fewnode.estimator", "fewnode.serve.server", "fewnode.serve.session"])
+FORKS.set_forkserver_preload(["fewnode.cli", "fewnode.estimator", "fewnode.service.server", "fewnode.service.desk"])
 
 
 def _command(arguments: list[str], environment: dict[str, str], *streams: Connection) -> None:
@@ -188,10 +188,10 @@ class InProcess:
     ) -> None:
         """`service`: one that was used before, since its routes take longer to make than everything else."""
         self.model, self.data = model, data
-        self.store = Store(state, data.sha256)
+        self.log, self.loop = Log(state), asyncio.Runner()
         self.service = service or Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
         try:
-            self.service.open(Session(model, data, self.store))
+            self.service.open(Desk(lambda: (self.model, self.data, True), self.log))
         except BaseException:
             self.close()
             raise
@@ -208,7 +208,7 @@ class InProcess:
 
     def send(self, method: str, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> Answer:
         """A request as it comes, in parts; after them the client says nothing more."""
-        return asyncio.run(self.exchange(method, path, headers, parts))
+        return self.loop.run(self.exchange(method, path, headers, parts))
 
     async def exchange(self, method: str, path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes]) -> Answer:
         sent: list[Any] = []
@@ -242,8 +242,8 @@ class InProcess:
         return Answer(sent[0]["status"], start, b"".join(message["body"] for message in sent[1:]))
 
     def close(self) -> None:
-        self.service.admission.close()
-        self.store.close()
+        self.log.close()
+        self.loop.close()
 
 
 class Local(InProcess):

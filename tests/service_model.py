@@ -40,18 +40,14 @@ class Meaning:
 @dataclass(frozen=True)
 class Condition:
     if_match: str | None = None
-    if_none_match: str | None = None
 
-    def check(self, version: str, exists: bool) -> None:
-        matches = {None: True, "*": exists}.get(self.if_match, self.if_match == version)
-        unmatched = {None: True, "*": not exists}.get(self.if_none_match, self.if_none_match != version)
-        if not (matches and unmatched):
+    def check(self, version: str) -> None:
+        if self.if_match not in (None, "*", version):
             raise Refused(412)
 
     @property
     def headers(self) -> dict[str, str]:
-        given = {"If_Match": self.if_match, "If_None_Match": self.if_none_match}
-        return {name: tag if tag == "*" else f'"{tag}"' for name, tag in given.items() if tag is not None}
+        return {} if self.if_match is None else {"If_Match": "*" if self.if_match == "*" else f'"{self.if_match}"'}
 
 
 @dataclass(frozen=True)
@@ -60,16 +56,12 @@ class Model:
     edges: frozenset[Edge]
     directed: bool
     numbered: bool
-    base: Mapping[str, Node]
-    """Nodes of the dataset that were never deleted: their label stays where a new row has none."""
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     """Words that a description may have; none if descriptions cannot be read at all."""
     verdicts: Mapping[tuple[str, str], tuple[bool, bool]] = field(default_factory=dict)
     """Of a class and a node: yes or no, and whether it was asked as a check."""
-    labels: Mapping[str, str | None] = field(default_factory=dict)
-    """Labels that were corrected."""
     open_set: bool = False
     """Whether the model can tell what is in none of the classes."""
 
@@ -129,44 +121,31 @@ class Model:
 
     def answer(self, answers: Sequence[tuple[str, str, str | None]], check: bool) -> Model:
         """Nodes, classes and what was said, one after the other; all or none."""
-        then, seen = self, set()
+        then, seen = self, dict[tuple[str, str], str | None]()
         for given, name, said in answers:
             node = self.there(given)
             if name not in self.classes:
                 raise Refused(404)
             if (name, node) in seen:
                 raise Refused(422)
-            seen.add((name, node))
+            seen[name, node] = said
+        for (name, node), said in seen.items():
             then = then._answered(node, name, said, check)
         if any(not then.classes[name] and name not in then.descriptions for name, _ in seen):
+            raise Refused(409)
+        given_twice = [node for nodes in then.classes.values() for node in nodes]
+        if len(set(given_twice)) < len(given_twice):
             raise Refused(409)
         return then
 
     def _answered(self, node: str, name: str, said: str | None, check: bool) -> Model:
         if said is not None and self.verdicts.get((name, node)) == (said == "yes", check):
             return self
-        if said == "yes" and any(node in nodes for other, nodes in self.classes.items() if other != name):
-            raise Refused(409)
         rest = [each for each in self.classes[name] if each != node]
         support = self.classes[name] if node in self.classes[name] else [*rest, node]
         then = self._with_support(name, support if said == "yes" else rest, self.descriptions)
         verdicts = {key: verdict for key, verdict in then.verdicts.items() if key != (name, node)}
         return replace(then, verdicts={**verdicts, **({} if said is None else {(name, node): (said == "yes", check)})})
-
-    def put_label(self, given: str, label: str | None) -> Model:
-        name = self.there(given, 404)
-        rest = {node: own for node, own in self.labels.items() if node != name}
-        return replace(self, labels=rest if self.nodes[name].label == label else {**rest, name: label})
-
-    def label(self, name: str) -> str | None:
-        return self.labels.get(name, self.nodes[name].label)
-
-    def back_to(self, before: Model, dataset: Sequence[str]) -> Model:
-        """As it was before. A node that had gone comes last, but for nodes of the dataset, which have their places."""
-        own = [name for name in dataset if name in before.base]
-        kept = [name for name in self.nodes if name in before.nodes]
-        attached = [name for name in dict.fromkeys([*kept, *before.nodes]) if name not in before.base]
-        return replace(before, nodes={name: before.nodes[name] for name in [*own, *attached]})
 
     def attach(self, new: Sequence[tuple[str, Meaning | None, Sequence[str]]], classify: bool) -> Model:
         nodes = dict(self.nodes)
@@ -177,44 +156,6 @@ class Model:
         then = replace(self, nodes=nodes)
         edges = [then._edges(name, ends) for name, _, ends in new]
         return replace(then, edges=self.edges.union(*edges))._classified(classify)
-
-    def put_node(
-        self, name: str, content: Meaning | None, says: bool, ends: Sequence[str] | None, classify: bool
-    ) -> Model:
-        """`says`: whether the request has content at all; None if the dataset cannot take it."""
-        name = self.form(name)
-        if says and content is None:
-            raise Refused(422)
-        then = self
-        if says and content is not None:
-            kept = self.base[name].label if name in self.base else None
-            node = Node(content.x, content.label or kept, content.same_as)
-            then = replace(then, nodes={**self.nodes, name: node})
-        if ends is not None:
-            into = {edge for edge in self.edges if edge[1] == name or (name in edge and not self.directed)}
-            then = replace(then, edges=(self.edges - into) | self._edges(name, ends))
-        return then._classified(classify)
-
-    def delete_node(self, given: str) -> Model:
-        name = self.there(given, 404)
-        if any(name in support for support in self.classes.values()):
-            raise Refused(409)
-        if len(self.nodes) == 1:
-            raise Refused(422)
-        return replace(
-            self,
-            nodes={other: node for other, node in self.nodes.items() if other != name},
-            base={other: node for other, node in self.base.items() if other != name},
-            edges=frozenset(edge for edge in self.edges if name not in edge),
-            verdicts={key: verdict for key, verdict in self.verdicts.items() if key[1] != name},
-            labels={other: label for other, label in self.labels.items() if other != name},
-        )
-
-    def change_edges(self, add: Sequence[Edge], remove: Sequence[Edge]) -> Model:
-        come, go = ({self.edge(self.there(s), self.there(t)) for s, t in given} for given in (add, remove))
-        if any(source == target for source, target in come | go) or come & go:
-            raise Refused(422)
-        return replace(self, edges=(self.edges | come) - go)
 
     def _edges(self, name: str, ends: Sequence[str]) -> set[Edge]:
         name, found = self.form(name), {self.there(end) for end in ends}

@@ -53,7 +53,7 @@ def network(
     model.fit(data)
     own = {data.node_name(i): Node(row, data.class_names[data.y[i]]) for i, row in enumerate(rows(data))}
     numbered, directed = data.node_names is None, data.graph.directed
-    start = Model(own, frozenset(edges(data, directed)), directed, numbered, own, known=known, open_set=bool(known))
+    start = Model(own, frozenset(edges(data, directed)), directed, numbered, known=known, open_set=bool(known))
     return Network(data, model, start, names, new, contents)
 
 

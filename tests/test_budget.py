@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from layout import SOURCE, ceilings, committed, homes, lowered, matching, measured, sources, stated
+from layout import (
+    ROOT,
+    SOURCE,
+    ceilings,
+    committed,
+    homes,
+    lowered,
+    matching,
+    measured,
+    sources,
+    stated,
+    strict_files,
+    tracked,
+)
 
 LAYOUT = stated()
 
@@ -68,11 +83,33 @@ def test_a_name_that_leads_nowhere_is_refused() -> None:
 
 
 def test_wrong_lines_are_looked_for_where_every_branch_is_covered() -> None:
-    """mutmut reads its list from nowhere else, so it stands twice; and twice the same."""
-    import tomllib
-
-    from layout import ROOT, strict_files
-
     mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
     assert sorted(mutated["only_mutate"]) == [f"src/fewnode/{name}" for name in strict_files(LAYOUT)]
-    assert [name for name in mutated["pytest_add_cli_args_test_selection"] if not (ROOT / name).exists()] == []
+
+
+GATES = ("pyproject.toml", "Makefile", ".ci/run", "tests/conftest.py", "SECURITY.md", "CONTRIBUTING.md")
+
+
+def test_a_file_that_is_named_exists() -> None:
+    """A gate whose file has moved gates nothing: in lists of tests, exceptions of linters, and promises."""
+    path = r"(?<![\w./-])(?:src|tests|benchmarks|docs|fuzz|deploy)/(?!_)[\w./*-]*[\w*]"
+    named = set()
+    for gate in GATES:
+        text = (ROOT / gate).read_text()
+        short = [f"tests/**/{name}" for name in re.findall(r"`(test_\w+\.py)`", text)]
+        named |= {(gate, name) for name in [*re.findall(path, text), *short]}
+    assert [pair for pair in sorted(named) if not any(ROOT.glob(pair[1]))] == []
+
+
+def test_a_name_of_the_package_that_is_written_down_leads_somewhere() -> None:
+    texts = [*sources(), *(str(page) for page in tracked("*.md", "docs/*.md", "docs/**/*.md"))]
+    gone = []
+    for text in texts:
+        for name in re.findall(r"`(fewnode(?:\.\w+)+)", (SOURCE / text).read_text()):
+            module, rest = SOURCE, name.split(".")[1:]
+            while rest and (module / rest[0]).is_dir():
+                module /= rest.pop(0)
+            file = module / f"{rest[0]}.py" if rest and (module / f"{rest[0]}.py").exists() else module / "__init__.py"
+            if rest and file.stem != rest[0] and not re.search(rf"\b{rest[0]}\b", file.read_text()):
+                gone.append(f"{text}: {name}")
+    assert gone == []

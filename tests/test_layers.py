@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import LONGEST_FILE, SOURCE, stated
+from layout import SOURCE, stated
 
 LAYERS = [set(layer) for layer in stated()["layers"]["order"]]
 LAZY = {("graph", "engine")}
@@ -48,6 +48,8 @@ def test_every_part_has_a_layer_and_every_layer_is_of_parts() -> None:
     named = [name for layer in LAYERS for name in layer]
     assert len(named) == len(set(named))
     assert set(named) == {part(path) for path in MODULES}
+    for importer, name in LAZY:
+        assert name in imported(ast.parse((SOURCE / f"{importer}.py").read_text())), "no exception is needed any more"
 
 
 def test_only_the_engine_imports_numba() -> None:
@@ -63,16 +65,11 @@ def test_the_core_is_read_in_one_sitting() -> None:
     assert sum(lines(SOURCE / f"{name}.py") for name in ("graph", "episodes", "gpn", "train", "evaluation")) <= 1000
 
 
-def test_no_file_is_long() -> None:
-    assert not {str(p.relative_to(SOURCE)) for p in MODULES if lines(p) > LONGEST_FILE}
-
-
 RESEARCH = sorted((SOURCE.parents[1] / "research").glob("*.py"))
 
 
 def test_a_method_of_ones_own_is_short_and_knows_only_what_the_package_exports() -> None:
     assert max(map(lines, RESEARCH)) <= 120
-    assert sum(map(lines, RESEARCH)) <= 1200
     private = re.compile(r"^\s*(?:from fewnode|import fewnode\.)", re.MULTILINE)
     assert [path.name for path in RESEARCH if private.search(path.read_text())] == []
 

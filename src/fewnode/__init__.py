@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from fewnode.adjacency import Relation
     from fewnode.classes.definitions import Class
     from fewnode.classes.description import describe
-    from fewnode.client import Client
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from fewnode.predict.predictions import Predictions, recognise
     from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.scikit import FewNodeClassifier, NodeEmbedding
+    from fewnode.service.client import Client
     from fewnode.tables.edges import EdgeTable
     from fewnode.tables.extend import extend
     from fewnode.tables.read import read_tables
@@ -33,7 +33,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "fewnode.scikit": ["FewNodeClassifier", "NodeEmbedding"],
-    "fewnode.client": ["Client"],
+    "fewnode.service.client": ["Client"],
     "fewnode.datasets": ["load"],
     "fewnode.tables.edges": ["EdgeTable"],
     "fewnode.tables.extend": ["extend"],

@@ -66,10 +66,9 @@ class Embedding:
 
 def survey(z: Floats) -> Survey:
     """Look at the whole network once, from z of all its nodes."""
-    n = z.shape[0]
-    sample, landmarks = drawn(n, SAMPLE), memory.taken(z, drawn(n, LANDMARKS))
+    sample, landmarks = drawn(z.shape[0], SAMPLE), memory.taken(z, drawn(z.shape[0], LANDMARKS))
     sample_z = memory.taken(z, sample)
-    return Survey(n, landmarks, sample, sample_z, crowding(sample_z, landmarks))
+    return Survey(z.shape[0], landmarks, sample, sample_z, crowding(sample_z, landmarks))
 
 
 def drawn(n: int, count: int) -> Ints:
@@ -79,6 +78,7 @@ def drawn(n: int, count: int) -> Ints:
     return np.sort(np.argpartition(np.random.default_rng(0).random(n), count)[:count])
 
 
+@np.errstate(invalid="ignore", over="ignore")  # what is not finite is refused where it would be an answer
 def crowding(z: Floats, landmarks: Floats) -> Floats:
     """How close nodes lie around each row of z: ten times the cosine with the tenth nearest landmark."""
     unit = unit_rows(landmarks).T
@@ -90,10 +90,10 @@ def crowding(z: Floats, landmarks: Floats) -> Floats:
     return np.concatenate(parts)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def unit_rows(z: Floats) -> Floats:
     """Rows of length 1; a row of zeros stays one."""
-    unit: Floats = z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None]
-    return unit
+    return np.asarray(z / np.maximum(np.sqrt(np.einsum("...d,...d->...", z, z)), 1e-12)[..., None])
 
 
 def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:

@@ -125,8 +125,6 @@ def test_small_and_large_classes_and_lonely_products_go_until_nothing_changes(
     assert "Last-1" not in data.node_id
     write(tmp_path / CLOTHING, small)
     assert "99 records, but no class has 100 to 1000 linked nodes" in refusal("amazon-clothing")
-    write(tmp_path / CLOTHING, [])
-    assert "0 records, but no class" in refusal("amazon-clothing")
 
 
 def test_a_product_without_description_or_category_is_no_node_and_no_damage(tmp_path: Path, build: Build) -> None:
@@ -365,6 +363,7 @@ def test_a_graph_that_is_cut_or_no_graph_is_refused(tmp_path: Path, refusal: Ref
     ("files", "message"),
     [
         ({"id_map": {**ROWS, IDS[0]: 1}}, "are not 0 to 491, each once"),
+        ({"id_map": {}}, "the rows of 0 nodes"),
         ({"id_map": {**ROWS, IDS[0]: 4_000_000_000}}, "id_map.json: t3_0: Input should be less than"),
         ({"id_map": {**ROWS, IDS[0]: -1}}, "id_map.json: t3_0: Input should be greater than"),
         ({"id_map": [1]}, "expected an object of numbers from 0"),

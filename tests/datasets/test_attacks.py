@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import resource
 import zipfile
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fewnode.datasets import import_dataset
 from fewnode.errors import FewnodeError
-from fewnode.formats.stream import import_stream
 from fewnode.machine.files import exclusive
+from fewnode.tables.read import read_tables
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])
 PLAIN: dict[str, Any] = {"edge_index": EDGES, "y": np.array([0, 1, 1, -1])}
@@ -100,7 +103,7 @@ def test_a_hostile_npz_is_refused_in_one_line(tmp_path: Path, name: str, in_piec
     ATTACKS[name](path)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(FewnodeError) as refused:
-        import_stream(path, tmp_path / "d", 1 << 30) if in_pieces else import_dataset(path)
+        import_dataset(path, room=tmp_path if in_pieces else None)
     assert str(refused.value).isprintable()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 200 << 10
 
@@ -125,3 +128,64 @@ def test_a_lock_that_is_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(FewnodeError, match="symbolic link"), exclusive(tmp_path / "d"):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def gzip_bomb(path: Path) -> Path:
+    with gzip.open(path, "wb") as file:
+        file.write(b"id,label\n" if ".csv" in path.name else b"")
+        for _ in range(100):
+            file.write(b"a," + b"x" * (1 << 20) + b"\n" if ".csv" in path.name else b'{"id": "a"}\n' * 90_000)
+    return path
+
+
+def long_line(path: Path) -> Path:
+    path.write_bytes(b"id,label\na," + b"x" * (40 << 20) + b"\n")
+    return path
+
+
+def one_text_told_often(path: Path) -> Path:
+    told = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int32)), pa.array(["x" * 2**20]))
+    pq.write_table(pa.table({"id": told}), path)
+    return path
+
+
+def rows_of_nothing(path: Path) -> Path:
+    pq.write_table(pa.table({"id": pa.array(np.zeros(50_000_000, np.int8))}), path)
+    return path
+
+
+def many_columns(path: Path) -> Path:
+    path.write_text(",".join(f"c{i}" for i in range(100_000)) + "\n")
+    return path
+
+
+TABLES: dict[str, Callable[[Path], Path]] = {
+    "bomb.csv.gz": gzip_bomb,
+    "bomb.jsonl.gz": gzip_bomb,
+    "long.csv": long_line,
+    "often.parquet": one_text_told_often,
+    "nothing.parquet": rows_of_nothing,
+    "columns.csv": many_columns,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_hostile_table_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    path = TABLES[name](tmp_path / name)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(FewnodeError) as refused:
+        read_tables(path, {"s": ["a"], "t": ["a"]})
+    assert str(refused.value).isprintable()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 300 << 10
+
+
+def test_nesting_without_end_is_not_used(tmp_path: Path) -> None:
+    cells: pa.Array = pa.array(["x", "y"])
+    for _ in range(50):
+        cells = pa.StructArray.from_arrays([cells], ["deeper"])
+    pq.write_table(pa.table({"id": ["a", "b"], "deep": cells}), tmp_path / "n.parquet")
+    data = read_tables(tmp_path / "n.parquet", {"s": ["a"], "t": ["b"]})
+    assert data.info["columns"]["deep"] == "not used"
+    (tmp_path / "deep.gml").write_text("graph [ " + "x [ " * 100_000)
+    with pytest.raises(FewnodeError, match="not readable as GML"):
+        import_dataset(tmp_path / "deep.gml")

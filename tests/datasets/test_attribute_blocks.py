@@ -16,7 +16,6 @@ from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.formats.stream import import_stream
 from fewnode.graph import Graph
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.extend import extend
@@ -129,7 +128,7 @@ def test_blocks_go_to_pyg_and_back() -> None:
 def test_an_npz_file_read_whole_or_in_pieces(tmp_path: Path, x: np.ndarray[Any, Any]) -> None:
     path = tmp_path / "n.npz"
     np.savez(path, edge_index=np.array([[0, 1], [1, 2]]), y=np.zeros(3, int), x=x)
-    whole, pieces = read_dataset_npz(path), import_stream(path, tmp_path / "d", 1 << 20)
+    whole, pieces = read_dataset_npz(path), read_dataset_npz(path, room=tmp_path)
     assert whole.graph.blocks == pieces.graph.blocks == ((Block("vector", 0, 3, "x"),) if (x < 0).any() else ())
     assert whole.sha256 == pieces.sha256
 

@@ -16,7 +16,6 @@ from fewnode.dataset import ClassSplit
 from fewnode.datasets import import_dataset, load
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.formats.stream import import_stream
 from fewnode.storage.packing import checked_csr
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -51,9 +50,7 @@ def write(path: Path, arrays: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("more", [{}, parts("x", X) | {"x": None}, {"node_names": np.array(list("wxyz")), "x": None}])
 def test_without_labels_all_are_unknown(tmp_path: Path, more: dict[str, Any], memory: bool) -> None:
     path = write(tmp_path / "net.npz", {"edge_index": own()["edge_index"], "x": X.toarray()} | more)
-    if memory and "node_names" in more:
-        return
-    data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+    data = read_dataset_npz(path, room=tmp_path if memory else None)
     assert data.y.tolist() == [-1] * 4
     assert data.split == ClassSplit((), (), ())
     assert data.graph.n_edges == 2
@@ -64,7 +61,7 @@ def test_without_labels_all_are_unknown(tmp_path: Path, more: dict[str, Any], me
 @pytest.mark.parametrize("memory", [False, True])
 def test_a_part_of_the_split_that_is_not_there_is_empty(tmp_path: Path, memory: bool) -> None:
     path = write(tmp_path / "net.npz", own(test_classes=np.array([0]), vocab=np.array(["u", "v", "w"])))
-    data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+    data = read_dataset_npz(path, room=tmp_path if memory else None)
     assert data.split == ClassSplit((), (), (0,))
     assert data.feature_names == ("u", "v", "w")
 
@@ -73,11 +70,11 @@ def test_a_part_of_the_split_that_is_not_there_is_empty(tmp_path: Path, memory: 
 def test_arrays_that_are_not_used_are_named(tmp_path: Path, memory: bool) -> None:
     path = write(tmp_path / "net.npz", own(colour=np.ones(4), shape=np.ones(2)))
     with pytest.warns(UnusedInput, match=r"not used: .*net.npz: colour, shape"):
-        data = import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+        data = read_dataset_npz(path, room=tmp_path if memory else None)
     assert data.info["unused"] == ["colour", "shape"]
     both = write(tmp_path / "both.npz", own(**parts("x", X), x=X.toarray()))
     with pytest.raises(FewnodeError, match=r"both\.npz: attributes are there twice, as 'x' and as 'x_indptr'"):
-        import_stream(both, tmp_path / "b", 1 << 20) if memory else read_dataset_npz(both)
+        read_dataset_npz(both, room=tmp_path if memory else None)
 
 
 def test_our_layout_by_hand(tmp_path: Path) -> None:
@@ -127,7 +124,7 @@ class Trap:
 def test_an_array_of_python_objects_is_refused_by_name(tmp_path: Path, name: str, memory: bool) -> None:
     path = write(tmp_path / "net.npz", own() | {name: np.array([Trap(), Trap()], dtype=object)})
     with pytest.raises(FewnodeError, match=rf"net\.npz: array '{name}'"):
-        import_stream(path, tmp_path / "d", 1 << 20) if memory else read_dataset_npz(path)
+        read_dataset_npz(path, room=tmp_path if memory else None)
 
 
 def test_pickled_names_of_a_published_file_are_left_out_and_never_loaded(tmp_path: Path) -> None:
@@ -268,3 +265,21 @@ def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
         archive.writestr("y.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     with pytest.raises(FewnodeError, match=r"not a readable \.npz file"):
         read_dataset_npz(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, None])
+def test_what_stays_in_the_file_is_the_same_network(tmp_path: Path, directed: bool, write: Any, kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    edges = rng.integers(0, 50, (2, 300))  # repetitions and self-loops among them
+    x = parts("x", sp.random_array((50, 7), density=0.2, format="csr", rng=rng)) if kind is None else {}
+    x |= {} if kind is None else {"x": rng.normal(size=(50, 7)).astype(kind)}
+    write(tmp_path / "net.npz", edge_index=edges, y=rng.integers(-1, 4, 50), **x)
+    plain = read_dataset_npz(tmp_path / "net.npz", directed=directed)
+    mapped = read_dataset_npz(tmp_path / "net.npz", directed=directed, room=tmp_path)
+    assert (mapped.sha256, mapped.info, mapped.split) == (plain.sha256, plain.info, plain.split)
+    wrong = {"edge_index": np.array([[0, 1], [2, 50]]), "y": np.zeros(50, int)}
+    write(tmp_path / "wrong.npz", **wrong)
+    with pytest.raises(FewnodeError, match="node 50 is out of range"):
+        read_dataset_npz(tmp_path / "wrong.npz", room=tmp_path)

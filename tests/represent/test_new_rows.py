@@ -12,7 +12,6 @@ from fewnode.represent.mixture import MixedViews
 from fewnode.represent.new_rows import Neighbourhood, StoredViews, can_be_updated
 from fewnode.represent.sources import attribute_sources
 from fewnode.represent.views import View
-from fewnode.serve.overlay import Change, EmbeddedNetwork, Overlay
 
 SHORT = ("itself", "two steps", "neighbours' neighbours")
 
@@ -38,36 +37,6 @@ def test_a_row_is_made_from_those_around_it(planted: Dataset) -> None:
     for name in kept:
         if name[1] in SHORT or isinstance(name, str):
             assert np.allclose(kept[name], stored.kept[name], atol=1e-5)
-
-
-@pytest.mark.parametrize("views", [SHORT, (*SHORT, "near", "far")])
-def test_a_node_that_was_taken_out_and_attached_again(planted: Dataset, views: tuple[str, ...]) -> None:
-    """Two steps reach what changes: such a row is exact where the neighbours of its neighbours kept their edges."""
-    whole = planted.graph
-    first = whole.n - 1
-    part = Graph(whole.adj[:first][:, :first], whole.x[:first])
-    mix = mixture(part, views)
-    overlay = Overlay(EmbeddedNetwork(part, mix.embed(part), StoredViews.of(mix, part, empty)))
-    near = whole.adj[[first]].indices.tolist()
-    arcs = [(first, other) for other in near] + [(other, first) for other in near]
-    after = overlay.changed(Change([], {first: whole.x[[first]]}, arcs, []))
-    made, expected = after.rows([first]), mix.embed(whole)[[first]]
-    assert (made * expected).sum() > (0.9999 if views == SHORT else 0.99)
-    assert after.drift > 0
-    assert not overlay.nodes, "an overlay is never changed"
-
-
-def test_a_node_that_goes_leaves_its_neighbours_as_if_it_had_never_been(planted: Dataset) -> None:
-    graph = planted.graph
-    mix = mixture(graph, SHORT)
-    overlay = Overlay(EmbeddedNetwork(graph, mix.embed(graph), StoredViews.of(mix, graph, empty)))
-    after = overlay.changed(Change([5], {}, [], []))
-    rest = np.delete(np.arange(graph.n), 5)
-    expected = mix.embed(Graph(graph.adj[rest][:, rest], graph.x[rest]))
-    near = graph.adj[[5]].indices.tolist()
-    places = [int(np.flatnonzero(rest == node)[0]) for node in near]
-    assert (after.rows(near) * expected[places]).sum(axis=1).min() > 0.995
-    assert all(5 not in after.near(node) for node in near)
 
 
 def test_views_over_kinds_of_edges_need_all_nodes() -> None:

@@ -7,21 +7,18 @@ import gzip
 import io
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from fewnode.classes.definitions import read_support
 from fewnode.dataset import Dataset
 from fewnode.estimator import load_model
 from fewnode.graph import Graph
 from fewnode.predict.predictions import NONE, Predictions
-from fewnode.serve.app import PACKED
-from fewnode.serve.claims import counterparts, share, wilson
+from fewnode.service.http import PACKED
 from graphs import predictions_of
 from service import Local, save_run
 
@@ -105,21 +102,6 @@ def test_a_node_is_shown_with_its_words_and_neighbours(local: Local, planted: Da
     assert local.ask("/api/nodes/nobody").status == 404
 
 
-def test_the_map_has_every_node_or_a_sample(local: Local, planted: Dataset) -> None:
-    whole = local.ask("/api/map").json
-    assert whole["shown"] == whole["total"] == planted.graph.n == len(whole["x"]) == len(whole["y"])
-    assert [whole["class_names"][c] for c in whole["class"]] == [
-        planted.class_names[planted.y[planted.node(name)]] for name in whole["nodes"]
-    ]
-    assert local.ask("/api/map?limit=7").json["shown"] == 7
-    local.ask("/api/classes/one", {"support": ["node-7"]}, "PUT")
-    place = whole["nodes"].index("node-7")
-    only = local.ask("/api/classes/one").json
-    own = [whole["x"][place], whole["y"][place]]
-    assert only["support"] == [{"node": "node-7", "beta": 1.0, "position": pytest.approx(own, abs=1e-3)}]
-    assert only["position"] == pytest.approx(own, abs=1e-3)
-
-
 def test_a_long_answer_is_packed_for_those_who_can_unpack(local: Local) -> None:
     plain = local.ask("/openapi.json")
     packed = local.ask("/openapi.json", Accept_Encoding="gzip")
@@ -127,17 +109,6 @@ def test_a_long_answer_is_packed_for_those_who_can_unpack(local: Local) -> None:
     assert packed.headers["content-encoding"] == "gzip"
     assert gzip.decompress(packed.body) == plain.body
     assert "content-encoding" not in local.ask("/api/model", Accept_Encoding="gzip").headers
-
-
-def test_suggestions_are_new_nodes(local: Local) -> None:
-    body = {"count": 3, "support": SUPPORT, "exclude": ["node-8"]}
-    found = local.ask("/api/suggest", body).json["nodes"]
-    names = [node["node"] for node in found]
-    assert len(names) == 3
-    assert not set(names) & {"node-8", *SUPPORT["first"]}
-    assert all(node["class"] in SUPPORT and "stands for" in node["why"] for node in found)
-    again = local.ask("/api/suggest", {**body, "exclude": names}).json["nodes"]
-    assert not set(names) & {node["node"] for node in again}
 
 
 def register(local: Local, classes: dict[str, list[str]]) -> None:
@@ -157,82 +128,37 @@ def table(local: Local, **how: Any) -> list[dict[str, str]]:
 @pytest.mark.parametrize("how", [{}, {"closed_set": True}, {"threshold": 0.9}, {"mode": "transductive"}])
 def test_what_is_claimed_is_checked_by_every_known_label(local: Local, planted: Dataset, how: dict[str, Any]) -> None:
     """A claimed node that the data knows as something else is wrong, though nobody named that something else."""
-    assert local.ask("/api/progress", {}).status == 422
     called = {"mine": "class k", "class x": "class l"}
     register(local, {name: of_class(planted, kind)[:3] for name, kind in called.items()})
-    found = local.ask("/api/progress", how).json
+    found = local.ask(f"/api/trust?{urlencode(how)}").json["classes"]
     given = {node for kind in called.values() for node in of_class(planted, kind)[:3]}
     rows = [row for row in table(local, **how) if row["node"] not in given]
     truth = {row["node"]: planted.class_names[planted.y[planted.node(row["node"])]] for row in rows}
-    right = claimed = 0
     for name, kind in called.items():
         own = [row["node"] for row in rows if row["label"] == name]
-        good = sum(truth[node] == kind for node in own)
-        each = found["per_class"][name]
-        assert (each["compared_with"], each["claimed"], each["checked"]) == (kind, len(own), len(own))
-        assert each["precision"] == share(good, len(own))
-        assert (each["precision"] is None) == (len(own) < 10)
-        assert (each["recall"]["right"], each["recall"]["nodes"], each["members"]) == (good, 21, 21)
-        right, claimed = right + good, claimed + len(own)
-    assert (found["claimed"], found["checked"]) == (claimed, claimed)
-    assert found["precision"] == share(right, claimed)
-    assert found["recall"]["value"] == right / 42
-    if "closed_set" in how:
-        assert claimed == planted.graph.n - 6
-        assert found["precision"]["value"] < 0.15, "of 354 forced nodes, 42 at most can be right"
+        good, known = sum(truth[node] == kind for node in own), found[name]["known"]
+        assert (known["compared_with"], found[name]["claimed"]) == (kind, len(own) + 3)
+        assert (known["precision"] is None) == (len(own) < 10)
+        if known["precision"]:
+            assert (known["precision"]["value"], known["precision"]["n"]) == (good / len(own), len(own))
+        assert (known["recall"]["value"], known["recall"]["n"]) == (good / 21, 21)
 
 
-def test_what_somebody_tells_counts_more_than_the_data(local: Local, planted: Dataset) -> None:
-    register(local, {name: of_class(planted, name)[:3] for name in ("class k", "class l")})
-    before = local.ask("/api/progress", {"closed_set": True}).json
-    wrong = {"class l": of_class(planted, "class k")[3:], "another": of_class(planted, "class l")[3:]}
-    after = local.ask("/api/progress", {"truth": wrong, "closed_set": True}).json
-    assert after["checked"] == before["checked"]
-    assert after["precision"]["right"] < before["precision"]["right"]
-    assert after["per_class"]["class k"]["members"] == 0
-    assert after["per_class"]["class k"]["recall"] is None
-    assert after["per_class"]["class l"]["members"] == 21
-    assert local.ask("/api/progress", {"truth": {"class k": ["nobody"]}}).status == 422
-
-
-def test_nothing_is_said_of_fewer_than_ten(planted: Dataset, tmp_path: Path) -> None:
+def test_what_the_data_calls_a_class(planted: Dataset, tmp_path: Path) -> None:
+    """Where most examples have no label the name speaks; of fewer than ten nodes nothing is said."""
     y = planted.y.copy()
     y[np.flatnonzero(y == planted.class_names.index("class k"))[:15]] = -1
     local = Local(save_run(replace(planted, y=y), tmp_path, "propagation"), tmp_path / "state.sqlite")
-    hidden = of_class(planted, "class k")
-    register(local, {"new": hidden[:3], "class l": of_class(planted, "class l")[:14]})
-    found = local.ask("/api/progress", {"closed_set": True}).json["per_class"]
-    assert (found["new"]["compared_with"], found["new"]["precision"], found["new"]["checked"]) == (None, None, 0)
-    assert found["class l"]["recall"]["nodes"] == 10
-    register(local, {"new": hidden[:16], "class l": of_class(planted, "class l")[:15]})
-    found = local.ask("/api/progress", {"closed_set": True}).json["per_class"]
-    assert (found["new"]["compared_with"], found["new"]["recall"], found["new"]["members"]) == ("class k", None, 8)
-    assert (found["class l"]["recall"], found["class l"]["members"]) == (None, 9)
+    hidden, members = of_class(planted, "class k"), of_class(planted, "class l")
+    register(local, {"new": hidden[:3], "one": members[:3], "two": members[3:6]})
+    found = local.ask("/api/trust?closed_set=true").json["classes"]
+    assert found["new"]["known"] is None
+    assert [found[name]["known"]["compared_with"] for name in ("one", "two")] == ["class l", "class l"]
+    assert [found[name]["known"]["recall"] for name in ("one", "two")] == [None, None], "they share its members"
+    register(local, {"new": hidden[:16]})
+    known = local.ask("/api/trust?closed_set=true").json["classes"]["new"]["known"]
+    assert (known["compared_with"], known["recall"]) == ("class k", None)
     local.close()
-
-
-@pytest.mark.parametrize(
-    ("labels", "name", "expected"),
-    [([0, 0, 1], "mine", 0), ([0, 1], "mine", -1), ([0, 1], "b", 1), ([0, 0, 1], "b", 0), ([-1, -1, 2], "b", 2)],
-)
-def test_what_the_data_calls_a_class(labels: list[int], name: str, expected: int) -> None:
-    data = SimpleNamespace(y=np.array(labels), class_names=("a", "b", "c"))
-    assert counterparts(data, [name], [(node, name) for node in range(len(labels))]) == [expected]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("right", "nodes"), [(0, 10), (10, 10), (39, 100), (180, 212)])
-def test_wilsons_interval(right: int, nodes: int) -> None:
-    expected = stats.binomtest(right, nodes).proportion_ci(method="wilson")
-    assert wilson(right, nodes) == pytest.approx((expected.low, expected.high))
-
-
-def test_two_classes_within_one_of_the_data(local: Local, planted: Dataset) -> None:
-    """Together they find its members; what one of them alone should find, nobody knows."""
-    members = of_class(planted, "class k")
-    register(local, {"one": members[:3], "two": members[3:6]})
-    found = local.ask("/api/progress", {"closed_set": True}).json
-    assert [found["per_class"][name]["recall"] for name in ("one", "two")] == [None, None]
-    assert found["recall"] == {**found["recall"], "right": 18, "nodes": 18}
 
 
 def test_a_new_node_is_classified_as_if_it_had_always_been_there(local: Local, run_dir: Path, planted: Dataset) -> None:
@@ -323,11 +249,10 @@ def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted:
     for path, more in (
         ("/api/classify", {"nodes": NODES, "mode": "transductive"}),
         ("/api/classify", {"nodes": NODES, "threshold": 0.7}),
-        ("/api/suggest", {}),
     ):
         refused = local.ask(path, {"support": SUPPORT, **more})
         assert (refused.status, "sgc" in refused.json["error"]) == (422, True)
-    assert local.ask("/api/map").status == 422
+    assert local.ask("/api/map.bin").status == 422
     assert local.ask("/api/classes/one", {"support": ["node-7"]}, "PUT").json["position"] is None
     assert local.ask("/api/nodes/node-7").json["position"] is None
     local.close()

@@ -8,18 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fewnode.naming import plain
-from fewnode.serve.bodies import (
-    Attach,
-    Body,
-    ChangeEdges,
-    Classify,
-    EdgeBody,
-    MeasureProgress,
-    NewNode,
-    PutClass,
-    PutNode,
-    Suggest,
-)
+from fewnode.service.bodies import Attach, Body, Classify, GivenAnswers, NewNode, NextQuestion, PutClass
 from service import Local
 
 
@@ -49,7 +38,7 @@ def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> 
 def test_the_limits_are_told(local: Local) -> None:
     assert local.ask("/api/model").json["limits"] == {
         "classes": 200,
-        "shots": 1_000,
+        "examples": 10_000,
         "nodes": 10_000,
         "description": 10_000,
     }
@@ -62,28 +51,24 @@ def many(count: int) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "most", "least"),
     [
-        (lambda n: PutClass(support=many(n)), 1_000, 1),
+        (lambda n: PutClass(support=many(n)), 10_000, 1),
         (lambda n: PutClass(support=["x" * n]), 800, 1),
         (lambda n: PutClass(description="x" * n), 10_000, 0),
         (lambda n: Classify(all=True, descriptions=dict.fromkeys(many(n), "x")), 200, 1),
-        (lambda n: Suggest(descriptions={"a": "x" * n}), 10_000, 0),
         (lambda n: Classify(nodes=many(n)), 10_000, 1),
         (lambda n: Classify(all=True, limit=n), 10_000, 1),
         (lambda n: Classify(all=True, support={name: ["x"] for name in many(n)}), 200, 1),
         (lambda n: Classify(all=True, support={"x" * n: ["x"]}), 200, 1),
-        (lambda n: Suggest(count=n), 100, 1),
-        (lambda n: Suggest(exclude=many(n)), 10_000, 0),
+        (lambda n: NextQuestion(count=n), 100, 1),
+        (lambda n: NextQuestion(exclude=many(n)), 10_000, 0),
+        (lambda n: GivenAnswers(answers=[{"node": "x", "class": "c", "verdict": "yes"}], id="x" * n), 64, 8),
         (lambda n: NewNode(node="x" * n), 200, 1),
         (lambda n: NewNode(node="x", attributes=dict.fromkeys(many(n), 1.0)), 1_000, 0),
         (lambda n: NewNode(node="x", row=dict.fromkeys(many(n), "cell")), 1_000, 0),
         (lambda n: NewNode(node="x", row={"x" * n: 1}), 800, 1),
         (lambda n: NewNode(node="x", row={"x": [1.0] * n}), 10_000, 0),
         (lambda n: NewNode(node="x", edges=many(n)), 1_000, 0),
-        (lambda n: PutNode(edges=many(n)), 1_000, 0),
-        (lambda n: ChangeEdges(add=[EdgeBody(source="a", target="b")] * n), 10_000, 0),
-        (lambda n: ChangeEdges(remove=[EdgeBody(source="a", target="b")] * n), 10_000, 0),
         (lambda n: Attach(nodes=[NewNode(node=name) for name in many(n)]), 1_000, 1),
-        (lambda n: MeasureProgress(truth={name: [] for name in many(n)}), 200, 0),
     ],
 )
 def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
@@ -98,8 +83,7 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     judging = {"mode": None, "closed_set": False, "threshold": None}
     usual = {"all": False, "support": None, "descriptions": None, "limit": 50, "explain": True, **judging}
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
-    suggest = {"count": 10, "support": None, "descriptions": None, "exclude": [], "known": False}
-    assert Suggest().model_dump() == suggest
+    assert NextQuestion().model_dump() == {"label": None, "count": 5, "exclude": [], "order": "doubt", **judging}
     assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None, "by": None}
     assert PutClass(description="").model_dump() == {"support": [], "description": "", "by": None}
     assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
@@ -108,10 +92,6 @@ def test_what_is_not_said_has_its_usual_value() -> None:
         "by": None,
         **judging,
     }
-    put = {"row": None, "attributes": None, "edges": None, "classify": True, "by": None}
-    assert PutNode().model_dump() == {**put, **judging}
-    assert ChangeEdges().model_dump() == {"add": [], "remove": [], "by": None}
-    assert MeasureProgress().model_dump() == {"truth": {}, **judging}
 
 
 @pytest.mark.parametrize("given", [{}, {"nodes": ["x"], "all": True}])
@@ -143,7 +123,7 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
         (NewNode, {"node": "x", "row": {"a": {"b": 1}}}),
         (NewNode, {"node": "x", "row": {"a": ["b"]}}),
         (NewNode, {"node": "x", "row": {"a": 1}, "attributes": {"a": 1}}),
-        (ChangeEdges, {"add": [["a", "b"]]}),
+        (NewNode, {"node": "x", "edges": [["a", "b"]]}),
         (NewNode, {"node": "x", "attributes": {"a": float("inf")}}),
         (NewNode, {"node": "x", "attributes": {"a": float("nan")}}),
     ],
@@ -153,6 +133,6 @@ def test_nothing_is_guessed(kind: type[Body], given: dict[str, Any]) -> None:
         kind(**given)
 
 
-@pytest.mark.parametrize("kind", [PutClass, Classify, Suggest, Attach, PutNode, ChangeEdges, MeasureProgress])
+@pytest.mark.parametrize("kind", [PutClass, Classify, NextQuestion, Attach, GivenAnswers])
 def test_the_example_in_the_documentation_is_a_good_one(kind: type[Body]) -> None:
     assert kind.model_validate(kind.model_json_schema()["example"])

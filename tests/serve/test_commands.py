@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,9 +18,11 @@ from threading import Thread
 import pytest
 
 import fewnode
-from fewnode.client import Client, Edge, NewEdge, NewNode, ServiceError
 from fewnode.dataset import Dataset
-from service import TOKEN, Local, Running, anew, save_run, serving
+from fewnode.service.bodies import NewEdge, NewNode
+from fewnode.service.client import Client, ServiceError
+from fewnode.storage.io import save_dataset
+from service import TOKEN, Local, Running, anew, opened, save_run, serving, started
 
 PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]
 GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
@@ -58,53 +61,50 @@ def client(server: Running) -> Iterator[Client]:
 
 def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     assert client.ready()
-    assert client.model()["data"]["nodes"] == packages.graph.n
-    assert [node.name for node in client.search("openv")] == ["openvpn"]
+    assert client.model().data.nodes == packages.graph.n
+    assert [node.node for node in client.search("openv")] == ["openvpn"]
     about = client.node("openvpn")
     assert (about.degree, len(about.words) > 0) == (packages.graph.degree[0], True)
     first = client.put_class("vpn/<b>", ["openvpn", "wireguard-tools"])
     second = client.put_class("mail", ["postfix", "exim4"], version=first.version)
-    assert sum(beta or 0 for beta in second.beta.values()) == pytest.approx(1)
+    assert sum(each.beta or 0 for each in second.support) == pytest.approx(1)
     with pytest.raises(ServiceError, match="read GET /api/classes again") as moved:
         client.delete_class("mail", version=first.version)
     assert moved.value.status == 412
     tunnels = client.put_class("tunnels", description="a tunnel of 2026")
-    assert (tunnels.beta, tunnels.description, tunnels.description_beta) == ({}, "a tunnel of 2026", 1)
+    assert (tunnels.support, tunnels.description, tunnels.description_beta) == ([], "a tunnel of 2026", 1)
     assert tunnels.remarks[-1] == "numbers in a description are not used: 2026"
     asked = client.classify(["openvpn"], descriptions={"tunnels": "vpn"}).results[0]
-    assert asked.nearest == [(None, "tunnels")]
+    assert [(near.node, near.label) for near in asked.nearest] == [(None, "tunnels")]
     assert asked.shared is not None
-    assert client.suggest(1, descriptions={"tunnels": "vpn"})[0].label == "tunnels"
-    assert client.classes_csv() == "class,description\ntunnels,a tunnel of 2026\n"
-    second = replace(second, version=client.delete_class("tunnels"))
+    assert client.export("classes.csv").decode() == "class,description\ntunnels,a tunnel of 2026\n"
+    gone = client.delete_class("tunnels")
     answer = client.classify(["strongswan"], mode="transductive", threshold=0.3)
-    assert answer.version == second.version == client.classes()[0].version
-    assert set(answer.results[0].probabilities) == {"vpn/<b>", "mail"}
+    assert (answer.version, answer.classes) == (gone.version, ["mail", "vpn/<b>"])
     assert 0 <= (answer.results[0].member or 0) <= 1
     assert len(answer.results[0].nearest) == 3
     assert sum(client.classify(limit=2, closed_set=True).counts.values()) == packages.graph.n
-    assert len(client.suggest(3)) == 3
-    new = client.attach([NewNode("new-vpn", attributes={"vpn": 1}, edges=["openvpn"])], threshold=0.1)
+    assert len(client.next(count=3)) == 3
+    assert client.next("mail", count=1, order="likeliest")[0].label == "mail"
+    kept = client.answer("mail", yes=["dovecot-core"], no=["libc6"], by="Ann")
+    assert kept.undo
+    assert client.journal(limit=1)[0].by == "Ann"
+    assert "libc6" in client.why("dovecot-core", "mail").model_dump_json()
+    assert client.undo().what == "Undone: 2 answers for mail: 1 yes, 1 no."
+    assert client.redo().redo is False
+    assert client.trust("mail")["mail"].members.value > 0
+    assert client.claims("mail", filter={"unanswered": True}).total >= 0
+    new = client.attach([NewNode(node="new-vpn", attributes={"vpn": 1}, edges=["openvpn"])], threshold=0.1)
     assert new.results[0].node == "new-vpn"
     with pytest.raises(ServiceError, match="already"):
-        client.attach([NewNode("new-vpn")])
+        client.attach([{"node": "new-vpn"}])
     with pytest.raises(ServiceError, match="was not imported from tables"):
-        client.put_node("new-vpn", row={"words": "vpn"})
-    again = client.put_node("new-vpn", attributes={"vpn": 2}, edges=["openvpn", "libc6"], version=new.version)
-    assert (again.results[0].node, client.node("new-vpn").degree) == ("new-vpn", 2)
-    client.change_edges(add=[("new-vpn", "openssl")], remove=[("libc6", "new-vpn")])
-    assert set(client.node("new-vpn").neighbours) == {"openvpn", "openssl"}
+        client.attach([NewNode(node="newer-vpn", row={"words": "vpn"})])
     with pytest.raises(ServiceError, match="neither weights nor kinds of edges"):
-        client.change_edges(add=[Edge("new-vpn", "libc6", kind="Depends")])
-    with pytest.raises(ServiceError, match="neither weights nor kinds of edges"):
-        client.attach([NewNode("newer-vpn", attributes={"vpn": 1}, edges=["libc6", NewEdge("openvpn", weight=2)])])
-    client.put_node("old-vpn", edges=["new-vpn"])
-    assert client.delete_node("old-vpn") == client.classes()[0].version
-    checked = client.progress({"mail": ["strongswan"], "web": ["openssl"]}, closed_set=True)
-    assert checked.overall.claimed == packages.graph.n + 1 - 4
-    assert checked.overall.precision == checked.per_class["mail"].recall is None, "fewer than ten can be checked"
-    assert client.support_csv().startswith("node,class\nopenvpn,vpn/<b>\n")
-    assert len(client.labels_csv().splitlines()) == 2 + packages.graph.n
+        client.attach([NewNode(node="newer-vpn", edges=["libc6", NewEdge(node="openvpn", weight=2)])])
+    assert [node.node for node in client.read_list("node\nnew-vpn\nnobody\n").nodes] == ["new-vpn"]
+    assert client.export("support.csv").startswith(b"node,class,answer\nopenvpn,vpn/<b>,yes\n")
+    assert len(client.export("labels.csv").splitlines()) == 2 + packages.graph.n
     with pytest.raises(ServiceError, match="no class 'web'"):
         client.delete_class("web")
 
@@ -140,10 +140,13 @@ def scripted(answers: list[tuple[int, str]]) -> Iterator[str]:
 
 def test_the_client_outlives_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("fewnode.client.wire.time.sleep", waited.append)
-    with scripted([(200, '{"a":1}'), (429, "{}"), (200, '{"a":2}')]) as url, fewnode.Client(url) as impatient:
-        assert impatient.model() == {"a": 1}
-        assert impatient.model() == {"a": 2}, "the service had closed the connection, and was busy once"
+    monkeypatch.setattr("fewnode.service.client.time.sleep", waited.append)
+    told = ['{"names":["a"]}', '{"names":["b"]}']
+    with scripted([(200, told[0]), (429, "{}"), (200, told[1])]) as url, fewnode.Client(url) as impatient:
+        assert impatient.export("a.json").decode() == told[0]
+        assert impatient.export("a.json").decode() == told[1], (
+            "the service had closed the connection, and was busy once"
+        )
     assert waited == [2]
     with pytest.raises(fewnode.FewnodeError, match="link that fewnode serve printed"):
         fewnode.Client("ftp://x")
@@ -184,7 +187,7 @@ def test_the_examples_of_the_api_are_what_it_takes(server: Running, client: Clie
                 answer = server.ask(address, example, method.upper())
                 assert answer.status == 200, (path, answer.json)
                 tried += 1
-    assert tried == 14
+    assert tried == 10
 
 
 def test_a_kill_loses_no_class(server: Running, client: Client, run: Path) -> None:
@@ -195,6 +198,21 @@ def test_a_kill_loses_no_class(server: Running, client: Client, run: Path) -> No
     assert after.ask("/api/classes").json["version"] == version
     after.close()
     client.classes = list  # type: ignore[method-assign,assignment]
+
+
+def test_answers_are_kept_beside_the_dataset(
+    packages: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the service is started from; the place is told."""
+    save_dataset(packages, tmp_path / "mine")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    command = [sys.executable, "-m", "fewnode", "serve", "--data", "../mine", "--port", "0", "--token", TOKEN]
+    with started(opened(command)) as running:
+        assert running.stop() == 0
+        assert f"kept in {tmp_path}/mine.state.sqlite" in running.process.stderr.read()  # type: ignore[union-attr]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tmp_path / "mine.state.sqlite").exists()
 
 
 Call = Callable[..., tuple[int, str]]
@@ -226,7 +244,7 @@ def test_what_cannot_be_served_is_said_in_a_line(call: Call, run: Path, tmp_path
     assert (code, "at least 16" in told) == (2, True)
     (tmp_path / "directory").mkdir()
     code, told = call("--run", run, "--port", 0, "--state", tmp_path / "directory")
-    assert (code, "not a regular file" in told) == (2, True)
+    assert (code, "is no file" in told) == (2, True)
 
 
 def test_a_state_that_cannot_be_used_is_set_aside_in_a_line(run: Path, tmp_path: Path) -> None:
@@ -236,14 +254,12 @@ def test_a_state_that_cannot_be_used_is_set_aside_in_a_line(run: Path, tmp_path:
         assert running.stop() == 0
         assert running.process.stderr is not None
         told = running.process.stderr.read()
-    assert told == (
-        f"{tmp_path}/state.sqlite: not the state of a service, or its beginning is damaged. "
-        "It is now state.sqlite.unusable-1, and the service starts without it\n"
-    )
+    assert told.startswith(f"{tmp_path}/state.sqlite: ")
+    assert told.endswith("It is now state.sqlite.unusable-1, and the service starts without it\n")
 
 
 def test_a_missing_extra_is_named(call: Call, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in __import__("sys").modules if name.startswith("fewnode.serve")]:
+    for name in [name for name in __import__("sys").modules if name.startswith("fewnode.service")]:
         monkeypatch.delitem(__import__("sys").modules, name)
     monkeypatch.setitem(__import__("sys").modules, "orjson", None)
     code, told = call("--run", run, "--port", 0)

@@ -12,11 +12,9 @@ import pytest
 
 from fewnode.classes.definitions import Class, Definitions
 from fewnode.classes.description import MAX_LENGTH
-from fewnode.client.answers import registered_class
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
 from fewnode.predict.predictions import Answerer
-from fewnode.serve import app
 from service import InProcess, Local
 from service_networks import MEMBERS, texts
 
@@ -73,8 +71,8 @@ def test_a_sentence_alone_is_a_class(texts_service: InProcess) -> None:
     assert all(each["node"].startswith("mail-") for each in answer["results"])
     assert answer["description_beta"] == {"letters": pytest.approx(1)}
     assert answer["beta"] == {}
-    assert texts_service.ask("/api/suggest", {"count": 1}).json["nodes"][0]["node"].startswith("mail-")
-    assert texts_service.ask("/api/progress", {}).json["per_class"]["letters"]["claimed"] == answer["counts"]["letters"]
+    trust = texts_service.ask("/api/trust").json["classes"]
+    assert trust["letters"]["claimed"] == answer["counts"]["letters"]
 
 
 def test_what_was_not_understood_is_told_every_time(start: Start) -> None:
@@ -161,8 +159,6 @@ def test_a_restart_and_changes_of_the_network_keep_it(start: Start) -> None:
     attached = service.ask("/api/nodes", new).json
     assert attached["results"][0]["class"] == "vpn"
     assert attached["results"][0]["shared"]["own"]
-    assert service.ask("/api/nodes/font-1", method="DELETE").status == 200
-    assert service.ask("/api/nodes/mail-1", method="DELETE").status == 409
     said = {each["name"]: each["description"] for each in service.ask("/api/classes").json["classes"]}
     assert said == {"mail": "filter spam", "vpn": "encrypted tunnel"}
     assert service.ask("/api/classes/vpn", method="DELETE").status == 200
@@ -194,23 +190,23 @@ def test_answers_are_those_of_predict(texts_service: InProcess, model: Estimator
     inline["descriptions"]["vpn"] = "encrypted tunnel"
     again = texts_service.ask("/api/classify", {**asked, **inline}).json
     assert again["results"] == found["results"]
-    suggested = [texts_service.ask("/api/suggest", {"count": 3, **body}).json["nodes"] for body in ({}, inline)]
-    assert suggested[0] == suggested[1]
 
 
 def test_why_names_words_and_whose(texts_service: InProcess) -> None:
     """Own words, words of a neighbour, and which description is nearest, however many there are."""
     for name, said in {"mail": "filter spam", "vpn": "encrypted tunnel", "game": "play chess"}.items():
         put(texts_service, name, description=said)
-    network = texts_service.service.session.now.network
+
+    def words_of(node: str) -> set[str]:
+        return {each["word"] for each in texts_service.ask(f"/api/nodes/{node}").json["words"]}
+
     found = texts_service.ask("/api/classify", {"nodes": [f"game-{i}" for i in range(MEMBERS)]}).json["results"]
     neighbours = 0
     for each in found:
         assert each["nearest"][0] == {"node": None, "class": "game"}
-        words = {word["word"] for word in network.about(network.data.node(each["node"]))["words"]}
-        assert set(each["shared"]["own"]) == words & {"play", "chess", "game"}
+        assert set(each["shared"]["own"]) == words_of(each["node"]) & {"play", "chess", "game"}
         for near in each["shared"]["near"]:
-            assert near["word"] in {w["word"] for w in network.about(network.data.node(near["node"]))["words"]}
+            assert near["word"] in words_of(near["node"])
             neighbours += 1
     assert neighbours > 0
     quick = texts_service.ask("/api/classify", {"nodes": ["game-1"], "explain": False}).json["results"][0]
@@ -231,8 +227,7 @@ def test_why_names_words_and_whose(texts_service: InProcess) -> None:
     ],
 )
 def test_descriptions_of_a_request_are_checked(texts_service: InProcess, body: dict[str, Any]) -> None:
-    for path, more in (("/api/classify", {"nodes": ["mail-1"]}), ("/api/suggest", {"count": 1})):
-        assert texts_service.ask(path, {**more, **body}).status == 422
+    assert texts_service.ask("/api/classify", {"nodes": ["mail-1"], **body}).status == 422
 
 
 def test_tables_go_back_into_predict(texts_service: InProcess, data: Dataset, tmp_path: Path) -> None:
@@ -269,29 +264,3 @@ def test_a_node_called_like_a_description_is_a_node(texts_service: InProcess) ->
     assert set(found["beta"]["vpn"]) == {"(description)"}
     assert set(found["description_beta"]) == {"vpn"}
     assert texts_service.ask("/api/classes/vpn").json["support"][0]["node"] == "(description)"
-
-
-def test_the_client_reads_what_the_service_says(texts_service: InProcess) -> None:
-    found = registered_class(put(texts_service, "mail", description="filter 7 spams"))
-    assert (found.beta, found.description) == ({}, "filter 7 spams")
-    assert found.remarks == ["numbers in a description are not used: 7"]
-
-
-def test_a_new_description_keeps_nobody_waiting(texts_service: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is compared with every node, so it goes to the thread; one that is registered has been compared already."""
-    aside: list[Any] = []
-    admission = texts_service.service.admission
-    usual = admission.aside
-
-    async def noted(work: Any, *args: Any) -> Any:
-        aside.append(work)
-        return await usual(work, *args)
-
-    monkeypatch.setattr(admission, "aside", noted)
-    monkeypatch.setattr(app, "AT_ONCE", 10)
-    put(texts_service, "mail", description="filter spam")
-    assert len(aside) == 1
-    assert texts_service.ask("/api/classify", {"nodes": ["mail-1"]}).status == 200
-    assert len(aside) == 1
-    assert texts_service.ask("/api/classify", {"nodes": ["mail-1"], "descriptions": {"a": "mail"}}).status == 200
-    assert len(aside) == 2

@@ -1,4 +1,4 @@
-"""Nodes and edges that come, change and go over HTTP: what the service then knows is what a new import would give."""
+"""Nodes that come over HTTP: what the service then knows is what a new import would give."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def start(run_dir: Path, table_run: Path, tmp_path: Path) -> Iterator[Start]:
 
 
 def data_of(local: Local) -> Dataset:
-    return local.service.session.now.network.data
+    return local.service.now.network.data
 
 
 def same(one: Dataset, other: Dataset) -> None:
@@ -188,96 +188,6 @@ def test_each_dataset_takes_nodes_in_its_own_way(start: Start) -> None:
     assert local.ask("/api/nodes/new").status == 404
 
 
-def test_a_node_is_replaced(start: Start, tables: Dataset) -> None:
-    """One that was attached, and one of the dataset: its row, its edges, or both; what is left out stays."""
-    local = start()
-    local.ask("/api/nodes", {"nodes": [{"node": "new", "row": {"balance": 1}, "edges": ["A1", "A2"]}]})
-    for name in ("new", "A5"):
-        around = local.ask(f"/api/nodes/{name}").json["neighbours_total"]
-        answer = local.ask(f"/api/nodes/{name}", {"row": ROW}, "PUT")
-        assert (answer.status, answer.json["missing"]) == (200, {})
-        assert local.ask(f"/api/nodes/{name}").json["neighbours_total"] == around > 1
-        assert local.ask(f"/api/nodes/{name}", {"edges": ["A7", "A8"]}, "PUT").status == 200
-        about = local.ask(f"/api/nodes/{name}").json
-        assert sorted(near["node"] for near in about["neighbours"]) == ["A7", "A8"]
-    assert local.ask("/api/nodes/A5").json["class"] == "mine", "its class stays unless the row says another"
-    local.ask("/api/nodes/A5", {"row": {**ROW, "kind": "farm"}}, "PUT")
-    data = data_of(local)
-    same(data, data_of(start()))
-    assert data.class_names[data.y[data.node("A5")]] == "farm"
-    assert np.array_equal(data.graph.x[[data.node("new")]].toarray(), data.graph.x[[data.node("A5")]].toarray())
-    assert data.graph.n == tables.graph.n + 1
-
-
-def test_true_is_not_1(start: Start) -> None:
-    """To Python they are equal: the change was answered for, and not made."""
-    local = start()
-    first = local.ask("/api/nodes/new", {"row": {"kind": True, "country": True}}, "PUT").json
-    second = local.ask("/api/nodes/new", {"row": {"kind": 1, "country": 1}}, "PUT").json
-    assert first["version"] != second["version"]
-    assert local.ask("/api/nodes/new").json["class"] == "1"
-    assert start().ask("/api/nodes/new").json["class"] == "1"
-
-
-def test_a_node_that_is_not_there_is_attached_by_put(start: Start) -> None:
-    local = start()
-    assert local.ask("/api/nodes/new", {"row": ROW, "edges": ["A1"]}, "PUT").status == 200
-    assert local.ask("/api/nodes/new").json["degree"] == 1
-    assert local.ask("/api/nodes/a%09b", {"row": ROW}, "PUT").status == 422
-
-
-def test_a_node_is_deleted(start: Start, tables: Dataset) -> None:
-    local = start()
-    local.ask("/api/nodes", {"nodes": [{"node": "new", "row": ROW, "edges": ["A1"]}]})
-    local.ask("/api/classes/mine", {"support": ["new", "A1"]}, "PUT")
-    for name in ("new", "A1"):
-        refused = local.ask(f"/api/nodes/{name}", method="DELETE")
-        assert (refused.status, refused.json["error"]) == (409, f"node '{name}' is a support node of class 'mine'")
-    local.ask("/api/classes/mine", {"support": ["A2"]}, "PUT")
-    for name in ("new", "A1"):
-        assert local.ask(f"/api/nodes/{name}", method="DELETE").status == 200
-        assert local.ask(f"/api/nodes/{name}").status == 404
-        assert local.ask(f"/api/nodes/{name}", method="DELETE").status == 404
-    assert local.ask("/api/classify", {"nodes": ["A1"]}).status == 422
-    rest = [i for i, name in enumerate(tables.node_names or ()) if name != "A1"]
-    names = tuple(tables.node_name(i) for i in rest)
-    graph = Graph(tables.graph.adj[rest][:, rest], tables.graph.x[rest])
-    expected = replace(tables, graph=graph, y=tables.y[rest], node_names=names)
-    same(data_of(local), expected)
-    local = start()
-    same(data_of(local), expected)
-    local.ask("/api/nodes", {"nodes": [{"node": "A1", "edges": ["A2"]}]})
-    assert local.ask("/api/nodes/A1").json["degree"] == 1, "it comes back as a new node, without its old edges"
-    assert start().ask("/api/nodes/A1").json["degree"] == 1
-    assert local.ask("/api/model").json["data"] == {**local.ask("/api/model").json["data"], "nodes": 200, "attached": 1}
-
-
-def test_edges_come_and_go(start: Start, tables: Dataset) -> None:
-    local = start()
-    first = tables.node_name(int(tables.graph.adj[[0]].indices[0]))
-    new = next(name for name in tables.node_names or () if not tables.graph.adj[0, tables.node(name)] and name != "A0")
-    edges = {"add": [{"source": new, "target": "A0"}, {"source": "A0", "target": first}]}
-    answer = local.ask("/api/edges", {**edges, "remove": []}).json
-    assert (answer["added"], answer["removed"], len(answer["unchanged"])) == (1, 0, 1)
-    answer = local.ask("/api/edges", {"remove": [{"source": first, "target": "A0"}]}).json
-    assert (answer["added"], answer["removed"], answer["unchanged"]) == (0, 1, [])
-    data = data_of(local)
-    assert (data.graph.adj[0, data.node(new)], data.graph.adj[data.node(first), 0]) == (1, 0)
-    assert (data.graph.adj != data.graph.adj.T).nnz == 0
-    same(data, data_of(start()))
-    local = start()
-    back = {"add": [{"source": "A0", "target": first}], "remove": [{"source": "A0", "target": new}]}
-    assert local.ask("/api/edges", back).status == 200
-    same(data_of(local), tables)
-    assert local.store.read().edges == {}
-    for bad in (
-        {"add": [{"source": "A0", "target": "A0"}]},
-        {"add": [{"source": "A0", "target": "?"}]},
-        {**back, "remove": back["add"]},
-    ):
-        assert local.ask("/api/edges", bad).status == 422, bad
-
-
 def test_edges_of_a_directed_network_have_a_direction(planted: Dataset, tmp_path: Path) -> None:
     index = planted.graph.edge_index()[:, ::2]
     graph = Graph.from_edges(index, planted.graph.n, planted.graph.x, directed=True)
@@ -286,12 +196,24 @@ def test_edges_of_a_directed_network_have_a_direction(planted: Dataset, tmp_path
     data = data_of(local)
     one, new, newer = data.node("node-1"), data.node("new"), data.node("newer")
     assert (data.graph.adj[new, one], data.graph.adj[one, new], data.graph.adj[newer, new]) == (1, 0, 1)
-    local.ask("/api/nodes/new", {"edges": ["node-2"]}, "PUT")
-    adj = data_of(local).graph.adj
-    assert (adj[new, one], adj[new, data.node("node-2")], adj[newer, new]) == (0, 1, 1), "those that lead from it stay"
-    local.ask("/api/edges", {"remove": [{"source": "new", "target": "newer"}]})
-    assert data_of(local).graph.adj[newer, new] == 0
     local.close()
+
+
+def test_new_nodes_come_one_after_the_other(start: Start) -> None:
+    """Each may name those that came before; a class that the data does not have is one for all later ones."""
+    local = start()
+    for i in range(3):
+        row = {**ROW, "kind": "castle"}
+        edges = ["A3", *([f"new {i - 1}"] if i else [])]
+        assert local.ask("/api/nodes", {"nodes": [{"node": f"new {i}", "row": row, "edges": edges}]}).status == 200
+    assert local.ask("/api/nodes/new 2").json["class"] == "castle"
+    assert {each["node"] for each in local.ask("/api/nodes/new 1").json["neighbours"]} == {"A3", "new 0", "new 2"}
+    before = data_of(local)
+    assert local.ask("/api/undo", {}).status == 200
+    assert local.ask("/api/nodes/new 2").status == 404
+    assert local.ask("/api/redo", {}).status == 200
+    same(before, data_of(local))
+    same(before, data_of(start()))
 
 
 def test_what_cannot_be_answered_is_not_attached(planted: Dataset, tmp_path: Path) -> None:
@@ -313,5 +235,5 @@ def test_a_stranger_among_attached_nodes_is_told(start: Start) -> None:
     again = local.ask("/api/classify", {"nodes": ["new"]}).json
     assert answer["results"] == again["results"]
     assert 0 <= answer["results"][0]["member"] <= 1
-    forced = local.ask("/api/nodes/new", {"closed_set": True}, "PUT").json
+    forced = local.ask("/api/classify", {"nodes": ["new"], "closed_set": True}).json
     assert forced["results"][0]["class"] == "port"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import resource
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +14,11 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.engine.compiled import Compiled
 from fewnode.errors import FewnodeError
+from fewnode.estimator import Estimator
 from fewnode.methods.gpn import GPN
-from fewnode.serve import network
-from fewnode.serve.state import State
-from fewnode.serve.store import Store
-from service import Local, save_run
+from fewnode.service import network
+from service import InProcess, Local, save_run
+from sizes import until
 
 Start = Callable[[], Local]
 
@@ -42,7 +39,7 @@ def start(run_dir: Path, tmp_path: Path) -> Iterator[Start]:
         old.close()
 
 
-def put(local: Local, name: str, *nodes: str, **headers: str) -> tuple[int, str]:
+def put(local: InProcess, name: str, *nodes: str, **headers: str) -> tuple[int, str]:
     answer = local.ask(f"/api/classes/{name}", {"support": list(nodes)}, "PUT", **headers)
     return answer.status, answer.json.get("version", answer.json.get("error"))
 
@@ -83,39 +80,6 @@ def test_a_node_is_in_one_class(local: Local) -> None:
     assert put(local, "..", "node-5")[0] == 422
     assert put(local, "a" * 201, "node-5")[0] == 422
     assert [c["name"] for c in local.ask("/api/classes").json["classes"]] == ["a"]
-
-
-def test_there_are_at_most_200_classes(start: Start) -> None:
-    local = start()
-    path, data = local.store.path, local.data.sha256
-    local.close()
-    forge(path, data, State({f"c{i}": (f"node-{i}",) for i in range(200)}))
-    local = start()
-    status, told = put(local, "one more", "node-201")
-    assert (status, told) == (422, "there are 200 classes already, which is the limit")
-    assert put(local, "c7", "node-201")[0] == 200
-
-
-def test_a_condition_is_kept(local: Local) -> None:
-    everything = {"If_Match": "*"}
-    assert put(local, "a", "node-1", **everything) == (
-        412,
-        "there is no class 'a', and If-Match: * changes only what is there",
-    )
-    assert local.ask("/api/classes").json["classes"] == []
-    version = put(local, "a", "node-1", If_None_Match="*")[1]
-    assert put(local, "a", "node-2", If_None_Match="*")[0] == 412
-    assert put(local, "a", "node-2", If_None_Match=f'"{version}"')[0] == 412
-    assert put(local, "a", "node-2", If_Match=f'"1-00000000", "{version}"')[0] == 200
-    assert put(local, "a", "node-3", **everything)[0] == 200
-    assert local.ask("/api/classes/b", method="DELETE", **everything).status == 412
-    assert local.ask("/api/classes/a", method="DELETE", If_None_Match="*").status == 412
-    assert local.ask("/api/classes/a", method="DELETE", **everything).status == 200
-    new = {"attributes": {}}
-    assert local.ask("/api/nodes/new", new, "PUT", **everything).status == 412
-    assert local.ask("/api/nodes/new", method="DELETE", **everything).status == 412
-    assert local.ask("/api/nodes/new", new, "PUT", If_None_Match="*").status == 200
-    assert local.ask("/api/nodes/new", new, "PUT", If_None_Match="*").status == 412
 
 
 @pytest.mark.parametrize(
@@ -163,6 +127,51 @@ def numbered(planted: Dataset, tmp_path: Path) -> Iterator[Start]:
         old.close()
 
 
+def test_what_the_dataset_no_longer_has_is_named(planted: Dataset, tmp_path: Path) -> None:
+    """Classes and answers are kept by name over a reload, and over a start with a dataset that was imported anew."""
+    model = Estimator("propagation", way=3, shot=3, steps=1).fit(planted)
+    local = InProcess(model, planted, tmp_path / "state.sqlite")
+    assert put(local, "a", "node-1", "node-2")[0] == 200
+    assert put(local, "b", "node-3")[0] == 200
+    new = {"nodes": [{"node": "new", "edges": ["node-2", "node-4"]}], "classify": False}
+    assert local.ask("/api/nodes", new).status == 200
+    version = local.ask("/api/classes").json["version"]
+    names = tuple({"node-2": "renamed", "node-3": "lost"}.get(name, name) for name in planted.node_names or ())
+    local.data = replace(planted, node_names=names)
+    assert local.ask("/api/reload", {}).json["running"]
+    until(lambda: not local.ask("/api/model").json["reload"]["running"])
+    found = local.ask("/api/model").json
+    assert (found["reload"]["gone"], found["reload"]["gone_total"]) == (["node-2", "node-3"], 2)
+    assert found["version"] != version
+    assert local.ask("/api/nodes/renamed").status == 200
+    assert [each["node"] for each in local.ask("/api/nodes/new").json["neighbours"]] == ["node-4"]
+    one, other = local.ask("/api/classes").json["classes"]
+    assert [each["node"] for each in one["support"]] == ["node-1", "node-2"], "the log has it still"
+    assert one["remarks"] == ["1 of its nodes are not in the dataset"]
+    assert "it claims nothing" in other["remarks"][-1]
+    assert put(local, "c", "lost")[0] == 200
+    assert local.ask("/api/classify", {"nodes": ["node-9"]}).json["classes"] == ["a", "c"]
+    local.close()
+    again = InProcess(model, local.data, tmp_path / "state.sqlite")
+    assert again.ask("/api/model").json["reload"]["gone"] == ["node-2", "node-3"]
+    assert again.ask("/api/classify", {"nodes": ["node-9"]}).json["classes"] == ["a", "c"]
+    again.close()
+    back = InProcess(model, planted, tmp_path / "state.sqlite")
+    assert back.ask("/api/classify", {"nodes": ["node-9"]}).json["classes"] == ["a", "b"]
+    back.close()
+
+
+def test_a_dataset_that_cannot_be_read_again_leaves_the_old_one(local: Local) -> None:
+    def broken() -> None:
+        raise FewnodeError("d: no such dataset")
+
+    local.service.desk.load = broken  # type: ignore[assignment]
+    local.ask("/api/reload", {})
+    until(lambda: not local.ask("/api/model").json["reload"]["running"])
+    assert local.ask("/api/model").json["reload"]["error"] == "d: no such dataset"
+    assert put(local, "a", "node-1")[0] == 200
+
+
 def test_a_number_has_one_form(numbered: Start) -> None:
     """1 and 01 were two nodes: refused, kept all the same, and from then on nothing could be answered."""
     local = numbered()
@@ -195,7 +204,6 @@ def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytes
     monkeypatch.undo()
     assert local.ask("/api/classes").json["version"] == version
     assert local.ask("/api/nodes/new").status == 404
-    assert local.store.read().version == version
 
 
 def test_attached_nodes_survive(start: Start) -> None:
@@ -218,99 +226,23 @@ def test_a_disk_that_fails_changes_nothing(local: Local) -> None:
     try:
         answer = local.ask("/api/classes/b", {"support": ["node-2"]}, "PUT")
         assert (answer.status, "could not be kept" in answer.json["error"]) == (507, True)
-        assert str(local.store.path) not in answer.json["error"]
+        assert str(local.log.path) not in answer.json["error"]
         assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 507
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert local.ask("/api/classes").json["version"] == version
     assert local.ask("/api/nodes/new").status == 404
-    assert local.store.read().version == version
     assert put(local, "b", "node-2")[0] == 200
 
 
-def forge(path: Path, data: str, state: State) -> None:
-    """A file that is right in every checksum."""
-    path.unlink()
-    with closing(Store(path, data)) as store:
-        store.read()
-        store.commit(state, {})
-
-
-NOBODY = "not there"
-FORGED = {
-    "an unknown support node": State({"a": (NOBODY,)}),
-    "a node in two classes": State({"a": ("node-1",), "b": ("node-1",)}),
-    "a class of a removed node": State({"a": ("node-1",)}, removed=frozenset({"node-1"})),
-    "a removed node that never was": State(removed=frozenset({NOBODY})),
-    "nothing left": State(removed=frozenset(f"node-{i}" for i in range(360))),
-    "an edge to nobody": State(edges={("node-1", NOBODY): True}),
-    "no edge to nobody": State(edges={(NOBODY, "node-1"): False}),
-    "an unknown attribute": State(nodes={"new": {"attributes": {"no such": 1.0}}}),
-    "an infinite attribute": State(nodes={"new": {"attributes": {"0": 1e39}}}),
-    "a row where there are no columns": State(nodes={"new": {"row": {"a": 1}}}),
-}
-
-
-@pytest.mark.parametrize("state", FORGED.values(), ids=FORGED.keys())
-def test_a_state_that_nothing_can_be_made_of_is_set_aside(
-    start: Start, state: State, caplog: pytest.LogCaptureFixture
-) -> None:
-    local = start()
-    path, data = local.store.path, local.data.sha256
-    local.close()
-    forge(path, data, state)
-    kept = path.read_bytes()
-    local = start()
-    assert local.ask("/api/classes").json["classes"] == []
-    assert path.with_name("state.sqlite.unusable-1").read_bytes() == kept
-    told = caplog.messages[-1]
-    assert told.startswith(f"{path}: ")
-    assert told.endswith(". It is now state.sqlite.unusable-1, and the service starts without it")
-    assert put(local, "a", "node-1")[0] == 200
-    assert [each["name"] for each in start().ask("/api/classes").json["classes"]] == ["a"]
-
-
-@pytest.mark.parametrize("blob", [b"", b"{}", b"SQLite format 3\0" + bytes(5000)])
+@pytest.mark.parametrize("blob", [b"{}", b"SQLite format 3\0" + bytes(5000)])
 def test_a_file_of_something_else_is_set_aside(
     start: Start, tmp_path: Path, blob: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "state.sqlite").write_bytes(blob)
     assert put(start(), "a", "node-1")[0] == 200
     assert (tmp_path / "state.sqlite.unusable-1").read_bytes() == blob
-    assert "not the state of a service" in caplog.text
-
-
-def test_a_state_of_another_dataset_is_set_aside(
-    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with closing(Store(tmp_path / "state.sqlite", "0" * 64)) as other:
-        other.read()
-        other.commit(State({"a": ("node-1",)}, {"new": {"attributes": {}}}), {})
-    local = start()
-    assert local.ask("/api/classes").json["classes"] == []
-    assert local.ask("/api/model").json["data"]["attached"] == 0
-    assert "of another dataset. It is now state.sqlite.unusable-1" in caplog.text
-    with pytest.raises(FewnodeError, match="another service keeps"):
-        Store(tmp_path / "state.sqlite", local.data.sha256)
-
-
-def test_every_change_is_in_the_journal(local: Local) -> None:
-    put(local, "a", "node-1")
-    local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"3": 1}, "edges": ["node-1"]}]})
-    local.ask("/api/nodes/new", {"edges": ["node-2"]}, "PUT")
-    local.ask("/api/edges", {"remove": [{"source": "new", "target": "node-2"}]})
-    local.ask("/api/nodes/new", method="DELETE")
-    local.ask("/api/classes/a", method="DELETE")
-    with closing(sqlite3.connect(local.store.path)) as database:
-        found = [json.loads(row[0]) for row in database.execute("SELECT change FROM journal ORDER BY number")]
-    assert found == [
-        {"put class": {"name": "a", "support": ["node-1"]}},
-        {"attach": [{"node": "new", "attributes": {"3": 1.0}, "edges": ["node-1"]}]},
-        {"put node": {"node": "new", "edges": ["node-2"]}},
-        {"edges": {"add": [], "remove": [["new", "node-2"]]}},
-        {"delete node": "new"},
-        {"delete class": "a"},
-    ]
+    assert "the service starts without it" in caplog.text
 
 
 def test_an_embedding_that_takes_long_is_computed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

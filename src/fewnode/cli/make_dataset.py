@@ -131,15 +131,12 @@ def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: An
     if unused := [_option(field) for field in unused if field in given]:
         where = f"where {source} has a class split of its own and no --split replaces it"
         raise FewnodeError(f"{', '.join(unused)}: not used {where}; leave it out")
-    if limit := keep_memory(spec.memory):
-        from fewnode.formats.stream import import_stream
-
-        if not isinstance(spec.directed, bool) or spec.weight_scale:
-            raise FewnodeError("with --memory edges have neither weights nor kinds; --directed is about all")
-        if split is not None:
-            raise FewnodeError("with --memory the class split is that of the file, or 50/20/30")
-        return import_stream(source, out, limit, seed=spec.seed, directed=spec.directed, name=spec.name)
-    data = import_dataset(source, seed=spec.seed, directed=spec.directed, name=spec.name, scale=spec.weight_scale)
+    room = out if keep_memory(spec.memory) else None
+    if room is not None and not source.name.lower().endswith(".npz"):
+        raise FewnodeError(f"{source}: --memory imports .npz files and tables, not this one")
+    data = import_dataset(
+        source, seed=spec.seed, directed=spec.directed, name=spec.name, scale=spec.weight_scale, room=room
+    )
     if split is None:
         return data
     return replace(data, split=choose_split(data.y, data.class_names, split, spec.seed, spec.min_nodes))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
 
-STATE = "state.sqlite"
-
 
 def serve(
     run: Path = Run,
@@ -27,7 +25,7 @@ def serve(
     host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
     token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
     state: Path = typer.Option(
-        None, "--state", help="Where changes are kept; default: RUN/state.sqlite, or D.state.sqlite here."
+        None, "--state", help="Where changes are kept; default: in the run, or beside the dataset."
     ),
     transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
     data: str = OtherData,
@@ -50,37 +48,37 @@ def serve(
     Without a service: `fewnode predict` and `fewnode suggest`.
     """
     try:
-        from fewnode.serve.app import Service
-        from fewnode.serve.auth import rules
-        from fewnode.serve.server import bind
-        from fewnode.serve.server import run as run_server
+        from fewnode.service.access import rules
+        from fewnode.service.http import Service
+        from fewnode.service.server import bind
+        from fewnode.service.server import run as run_server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
-    from fewnode.recognition.calibration import MODES
-    from fewnode.serve.session import Session
-    from fewnode.serve.store import Store
+    from fewnode.service.desk import Desk
+    from fewnode.service.log import Log, usual_place
+    from fewnode.service.moment import MODES
 
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
     set_threads(threads)
     with bind(host, port) as listener:
         port = listener.getsockname()[1]
-        dataset, model = _opened(run, data, method, quiet)
-        with closing(
-            Store(state or (run / STATE if run else Path(f"{dataset.name}.{STATE}")), dataset.sha256)
-        ) as store:
+        opened = _opened(run, data, method, quiet)
+        place = state or usual_place(run, data, opened[0].name)
+        with closing(Log(place)) as log:
             service = Service(rules(token or secrets.token_hex(24), host, port))
             shown = f"[{host}]" if ":" in host else host
             typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
-            note(f"{dataset.name}: {dataset.graph}; loading", quiet)
-            run_server(
-                service,
-                listener,
-                lambda: Session(model(), dataset, store, MODES[transductive], trained=run is not None),
-                lambda what: note(what, quiet),
-            )
+            note(f"{opened[0].name}: {opened[0].graph}; loading. Classes and answers are kept in {place}", quiet)
+            first = [opened]
+
+            def load() -> tuple[Estimator, Dataset, bool]:
+                dataset, model = first.pop() if first else _opened(run, data, method, quiet)
+                return model(), dataset, run is not None
+
+            run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
 
 
 def _opened(

@@ -51,12 +51,13 @@ def import_dataset(
     directed: Directed = False,
     name: str | None = None,
     scale: str | None = None,
+    room: Path | None = None,
 ) -> Dataset:
     """A dataset from an .npz, GraphML or GML file, or from a folder of files as the paper's authors publish them.
 
     `fractions` and `seed` deal the classes where the file does not. `name` says which network of a folder is meant;
     that of a file takes it as its name. `directed` is true, false, or names of relations; `scale` says how weights are
-    scaled (`none` or `log`).
+    scaled (`none` or `log`). With `room`, a folder on a disk, a network of an .npz file may be larger than memory.
     """
     if path.name.removesuffix(".gz").endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise FewnodeError(
@@ -75,5 +76,5 @@ def import_dataset(
                 f"{path}: published files have neither weights nor kinds of edges; all are directed or none"
             )
         return read_published(path, name, fractions, seed, directed)
-    data = read_dataset_npz(path, fractions, seed, directed, scale)
+    data = read_dataset_npz(path, fractions, seed, directed, scale, room)
     return replace(data, name=name) if name else data

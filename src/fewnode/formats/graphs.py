@@ -25,8 +25,10 @@ from fewnode.tables.files import NamedTable
 from fewnode.tables.plain import TEXT, PlainText, open_bytes
 from fewnode.tables.read import read_tables
 
-MAX_BYTES = 1 << 26
+MAX_BYTES = 1 << 25
 """Of a file: all of it is held as Python objects, which takes twenty times the room."""
+MAX_ELEMENTS = 1 << 20
+"""Nodes, edges and what they carry, of which each becomes an object or two."""
 MAX_DEFAULTS = 1 << 26
 """Characters that defaults add to all nodes or edges together."""
 MAX_DEPTH = 64
@@ -145,6 +147,9 @@ def _checked_xml(path: Path) -> tuple[bytes, int]:
         name = tag.rpartition(" ")[2]
         depth[0] += 1
         counts[name] += 1
+        counts["elements"] += 1
+        if counts["elements"] > MAX_ELEMENTS:
+            raise fault(f"over {MAX_ELEMENTS:,} elements; save it as tables of nodes and edges")
         if depth[0] > MAX_DEPTH:
             raise fault(f"elements within elements, over {MAX_DEPTH} deep")
         if depth[0] == 1 and name != "graphml":

@@ -28,9 +28,11 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.edges.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Ints
+from fewnode.machine import memory
 from fewnode.machine.files import one_line, readable
 from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.packing import checked_csr
+from fewnode.tables.compact import compact_graph
 
 FREE_INFLATION = 64 << 20
 MAX_INFLATION = 100
@@ -58,16 +60,17 @@ def is_bomb(inflated: int, packed: int) -> bool:
     return inflated > max(FREE_INFLATION, MAX_INFLATION * packed)
 
 
-def read_npz(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path, wanted: Collection[str], mapped: bool = False) -> dict[str, NDArray[Any]]:
     """Those of the `wanted` arrays that an .npz file has as numbers or strings.
 
     Sizes are checked before anything is inflated. Arrays of Python objects are never loaded. They are refused, but for
-    names in the layout of the gnn-benchmark collection, whose own files hold some.
+    names in the layout of the gnn-benchmark collection, whose own files hold some. `mapped` arrays stay in the file, if
+    it is not compressed.
     """
     try:
         with open_archive(path, wanted) as archive:
             members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in wanted]
-            arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m) for m in members}
+            arrays = {m.filename.removesuffix(".npy"): _read_npy(path, archive, m, mapped) for m in members}
             needed = set(arrays) - (_NAMES if "adj_indptr" in arrays else set())
             for name in arrays:
                 if arrays[name] is None and name in needed:
@@ -112,7 +115,7 @@ def _need_short_directory(path: Path, file: BufferedReader, size: int) -> None:
     file.seek(0)
 
 
-def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | None:
+def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mapped: bool) -> NDArray[Any] | None:
     where = f"{path}: array {member.filename!r}"
     with archive.open(member) as file:
         head = io.BytesIO(file.read(1 << 16))
@@ -122,6 +125,11 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
         size = need_plain_shape(where, shape, dtype)
         if size != member.file_size - head.tell():
             raise FewnodeError(f"{where} claims {size} bytes, but stores {member.file_size - head.tell()}")
+        if mapped and member.compress_type == zipfile.ZIP_STORED and size:
+            whole = memory.map_file(path)
+            lengths = whole[member.header_offset + 26 : member.header_offset + 30].copy().view("<u2")
+            start = member.header_offset + 30 + int(lengths.sum()) + head.tell()
+            return whole[start : start + size].view(dtype).reshape(shape, order=order)
         blob = head.read() + file.read()
     if len(blob) != size:
         raise FewnodeError(f"{where} is cut short")
@@ -134,16 +142,18 @@ def read_dataset_npz(
     seed: int = 0,
     directed: Directed = False,
     scale: str | None = None,
+    room: Path | None = None,
 ) -> Dataset:
     """A network in either layout; which one, its arrays tell.
 
     A file without a class split gets a random one from `fractions` and `seed`. `directed` and `scale` are as in
-    `read_relations`.
+    `read_relations`. With `room`, a folder for what does not fit, large arrays stay in the file and are read in pieces.
     """
-    arrays = read_npz(path, _KNOWN)
+    arrays = read_npz(path, _KNOWN, mapped=room is not None)
     try:
-        y, rows, x = _benchmark_graph(arrays) if "adj_indptr" in arrays else _own_graph(arrays)
-        graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale)
+        y, rows, x = _benchmark_graph(arrays, room) if "adj_indptr" in arrays else _own_graph(arrays, room)
+        makes: dict[str, Any] = {} if room is None else {"from_edges": compact_graph}
+        graph, facts = read_relations(rows, y.size, x, directed=directed, scale=scale, **makes)
         if not y.size:
             raise FewnodeError("there is no node in it")
         if isinstance(x, np.ndarray):
@@ -181,22 +191,22 @@ def warn_others(path: Path, used: Collection[str]) -> dict[str, list[str]]:
     return {"unused": unused} if unused else {}
 
 
-def _own_graph(arrays: Arrays) -> tuple[Ints, EdgeRows, Attributes | None]:
+def _own_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
     """Labels, edges and attributes."""
     _require(arrays, "edge_index")
     if "x" in arrays and "x_indptr" in arrays:
         raise FewnodeError("attributes are there twice, as 'x' and as 'x_indptr'; leave out one of them")
     y = labels_of(arrays)
-    x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"])
+    x = _sparse(arrays, "x", y.size) if "x" not in arrays else _dense(arrays["x"], room)
     kind, names = arrays.get("edge_type"), names_of(arrays, "relation_names")
     return y, edge_rows(arrays["edge_index"], arrays.get("edge_weight"), kind, names), x
 
 
-def _benchmark_graph(arrays: Arrays) -> tuple[Ints, EdgeRows, Attributes | None]:
+def _benchmark_graph(arrays: Arrays, room: Path | None) -> tuple[Ints, EdgeRows, Attributes | None]:
     """Labels, edges and attributes. Every stored value of the matrix that is not zero is an edge of that weight."""
     _require(arrays, "labels", *(f"adj_{part}" for part in _CSR))
     y = checked_labels(arrays["labels"])
-    x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"])
+    x = _sparse(arrays, "attr", y.size) if "attr_matrix" not in arrays else _dense(arrays["attr_matrix"], room)
     adj = sp.coo_array(_sparse(arrays, "adj", y.size))
     there = adj.data != 0
     return y, edge_rows(np.stack([adj.row, adj.col])[:, there], adj.data[there]), x
@@ -208,11 +218,18 @@ def _require(arrays: Arrays, *names: str) -> None:
         raise FewnodeError(f"array {missing[0]!r} is missing; found {found}")
 
 
-def _dense(x: NDArray[Any]) -> NDArray[np.float32]:
+def _dense(x: NDArray[Any], room: Path | None) -> NDArray[np.float32]:
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise FewnodeError(f"attributes are {x.dtype} {x.shape}, expected numbers, a row for each node")
-    with np.errstate(over="ignore"):
-        return x.astype(np.float32)
+    if room is not None and x.dtype == np.float32 and x.flags.c_contiguous:
+        return x
+    numbers = np.empty(x.shape, np.float32) if room is None else memory.scratch(room, x.shape)
+    low = 0
+    for rows in memory.chunks(x):
+        with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+            numbers[low : low + len(rows)] = rows
+        low += len(rows)
+    return numbers
 
 
 def _sparse(arrays: Arrays, what: str, n: int) -> sp.csr_array | None:

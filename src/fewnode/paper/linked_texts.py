@@ -37,13 +37,18 @@ LinkedText: TypeAlias = tuple[str, str | None, int | None, str | None, str]
 """A record's id, label, year, text and links; without a label or a text it is no node."""
 
 
-class Product(BaseModel):
+class _Strict(BaseModel):
+    """Fields that are used are checked, all others passed over."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Product(_Strict):
     """A line of SNAP's `meta_*.json.gz`. In spite of the name it is a Python literal: `{'asin': 'B000GDAOUC',
     'related': {'also_viewed': ['B003LY5T9O']}, 'categories': [['Clothing, Shoes & Jewelry', …, 'Shoelaces']],
     'description': 'White Athletic Lace', …}`. Lines of JSON with the same fields are read too.
     """
 
-    model_config = ConfigDict(strict=True)
     asin: Id
     categories: list[list[Name]] | None = None
     related: dict[str, list[str]] | None = None
@@ -58,27 +63,20 @@ class Product(BaseModel):
         return self.asin, (path[-1] or None) if path else None, None, text, links
 
 
-class Venue(BaseModel):
-    """Where a paper was published."""
-
-    model_config = ConfigDict(strict=True)
+class Venue(_Strict):
     raw: Name | None = None
     name: Name | None = None
 
 
-class Abstract(BaseModel):
-    """Where each word of an abstract stands."""
-
-    model_config = ConfigDict(strict=True)
+class Abstract(_Strict):
     InvertedIndex: dict[str, list[int]] | None = None
 
 
-class Paper(BaseModel):
+class Paper(_Strict):
     """A line of the AMiner citation network, version 11: `{"id": "100001334", "venue": {"raw": "KDD", …}, "year": 2014,
     "references": ["1535888970", …], "indexed_abstract": {"InvertedIndex": {"word": [0, 7], …}, …}, …}`.
     """
 
-    model_config = ConfigDict(strict=True)
     id: Id
     venue: Venue | None = None
     year: Annotated[int, Field(ge=1000, le=9999)] | None = None

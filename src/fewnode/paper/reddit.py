@@ -43,7 +43,7 @@ def build_reddit(raw: Path) -> Dataset:
     folder = raw.parent if raw.is_file() else raw
     graph_file = raw if raw.is_file() else find_raw(raw, "reddit-G.json")
     row = _read_map(rows_file := find_raw(folder, "reddit-id_map.json"))
-    if sorted(row.values()) != list(range(len(row))):
+    if not row or sorted(row.values()) != list(range(len(row))):
         raise FewnodeError(f"{rows_file}: the rows of {len(row)} nodes are not 0 to {len(row) - 1}, each once")
     communities = _read_map(find_raw(folder, "reddit-class_map.json"))
     y = np.full(len(row), UNKNOWN)  # a post that the file does not name stays unknown

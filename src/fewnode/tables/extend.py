@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -84,7 +85,7 @@ def extend(
         owner = rows.name if alone else f"{data.name} or {rows.name}"
         linked = NO_EDGES if edges is None else read_edges(database, edges, ids, owner, rows.headers, spec)
         x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
-        graph, facts = _grown(data, len(ids), _stack(data.graph.x, x), linked.rows, kept)
+        graph, facts = grown(data, len(ids), _stack(data.graph.x, x), linked.rows, kept.directed, kept.scaling)
         classes = choose_classes(rows, kept.parents, data.class_names)
         uses = {column: encoding.roles.get(column, NOT_USED) for column in rows.attributes}
         added = {
@@ -153,9 +154,11 @@ def _stack(above: Attributes, below: Attributes) -> Attributes:
 # --- new edges: of the relations that there are, on the scales that their weights were brought to -----------------
 
 
-def _grown(data: Dataset, n: int, x: Attributes, rows: EdgeRows, kept: Imported) -> tuple[Graph, EdgeFacts]:
+def grown(
+    data: Dataset, n: int, x: Attributes, rows: EdgeRows, directed: bool, scaling: Callable[[str], Scaling]
+) -> tuple[Graph, EdgeFacts]:
     """The graph with `n` nodes in all, their attributes `x`, and more edges; what became of those."""
-    graph, directed, owner = data.graph, kept.directed, data.name
+    graph, owner = data.graph, data.name
     if not graph.relations:
         if not rows.is_plain:
             raise FewnodeError(f"{owner} has neither weights nor kinds of edges, so new edges cannot have them")
@@ -167,7 +170,7 @@ def _grown(data: Dataset, n: int, x: Attributes, rows: EdgeRows, kept: Imported)
     parts = _by_relation(graph, rows, owner)
     relations = []
     for relation in graph.relations:
-        relations.append(_with_more(relation, n, parts[relation.name], kept.scaling(relation.name), facts))
+        relations.append(_with_more(relation, n, parts[relation.name], scaling(relation.name), facts))
     one_way = None if not graph.adj.nnz else graph.directed  # relations of a direction may have a sum without one
     return Graph.from_relations(relations, x, directed=one_way), facts
 

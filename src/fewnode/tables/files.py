@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fewnode.errors import FewnodeError, closest
 from fewnode.machine.delimited import check_width, column_names, first_lines, recognise_separator, rows
@@ -34,8 +35,6 @@ Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
 
 LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 MULTILINE = " (--multiline if cells have several lines)"
-_BYTES = {"VARCHAR": "strlen", "BLOB": "octet_length"}
-"""How long a text is, by its type in a Parquet file."""
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
 
@@ -215,17 +214,16 @@ class Database:
         try:
             described = self.execute(f"DESCRIBE SELECT * FROM {given}").fetchall()
             written = {str(row[0]).strip(): str(row[0]) for row in described}
-            texts = {str(row[0]): _BYTES[str(row[1])] for row in described if str(row[1]) in _BYTES}
+            texts = {str(row[0]) for row in described if str(row[1]) in ("VARCHAR", "BLOB")}
             chosen = choose([str(row[0]) for row in described])
             (count,) = self.execute(f"SELECT count(*) FROM {given}").fetchall()[0]
             if count > max(FREE_BYTES >> 6, MAX_INFLATION * size):
                 raise FewnodeError(f"{path}: claims {count:,} rows in {size:,} bytes, refused")
-            if long := [f"{texts[own]}({quoted(own)})" for own in map(written.__getitem__, chosen) if own in texts]:
-                query = f"SELECT sum({' + '.join(f'coalesce({length}, 0)' for length in long)}) FROM {given}"
-                if int(self.execute(query).fetchall()[0][0] or 0) > max(4 * FREE_BYTES, MAX_INFLATION * size):
-                    raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
+            _need_sane_texts(path, [own for own in map(written.__getitem__, chosen) if own in texts], size)
             return self._create(given, chosen, [written[name] for name in chosen])
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's fault, not the file's
             raise FewnodeError(f"{path}: not a readable Parquet file ({one_line(error)})") from None
 
     def _read_csv(
@@ -267,6 +265,21 @@ class Database:
             at = f"{path}: {count:,} rows on {text.lines:,} lines" if row is None else f"{path}: data row {row + 1}"
             raise FewnodeError(f"{at}: {LOST_QUOTE}{MULTILINE}")
         return relation, types
+
+
+def _need_sane_texts(path: Path, columns: list[str], size: int) -> None:
+    """Refuse a file in which one long text is told a million times, as Parquet can in a few bytes."""
+    import pyarrow.parquet
+
+    left = max(4 * FREE_BYTES, MAX_INFLATION * size)
+    parquet = pyarrow.parquet.ParquetFile(path, read_dictionary=columns)
+    for batch in parquet.iter_batches(columns=columns) if columns else ():
+        for column in batch.columns:
+            if pa.types.is_dictionary(column.type):
+                lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
+                left -= int(pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0)
+        if left < 0:
+            raise FewnodeError(f"{path}: inflates to over {MAX_INFLATION} times its size, refused")
 
 
 def _as_text(cells: str, kind: str) -> tuple[str, str]:

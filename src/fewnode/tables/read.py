@@ -16,12 +16,13 @@ from fewnode.dataset import Dataset
 from fewnode.edges.relations import read_relations
 from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Graph, Ints, no_attributes
+from fewnode.graph import Attributes
 from fewnode.machine.files import read_lines
 from fewnode.machine.memory import parse_size
 from fewnode.naming import two_alike
 from fewnode.tables.bag import STOP_WORDS
 from fewnode.tables.classes import Classes, acyclic, choose_classes, read_parents, several_in_a_cell
+from fewnode.tables.compact import compact_graph
 from fewnode.tables.edges import Edges, EdgeSources, read_edges
 from fewnode.tables.encode import Encoding, documents, learn
 from fewnode.tables.encoder import COLUMN, Encoder, Progress, StoredEncoder
@@ -36,8 +37,6 @@ MANY = 0.1
 """Share of the texts without a word from which on it is told."""
 NAME_BYTES = 300
 """Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
-PIECE = 1 << 22
-"""Edges that are put into their rows at a time."""
 
 
 class Imported(BaseModel, extra="forbid"):
@@ -212,26 +211,6 @@ def _encoded(
         raise FewnodeError(f"{rows.name}: no text to encode in {', '.join(columns)}")
     told = ColumnUse("vector", f"{', '.join(columns)} through {encoder.stored.name}")
     return with_vectors(rows, {COLUMN: vectors}), told
-
-
-def compact_graph(edge_index: Ints, n: int, *, directed: bool = False) -> Graph:
-    """What `Graph.from_edges` makes of edges that are known to be of these nodes, without a list of arcs beside it."""
-    from fewnode.engine import loops
-
-    count = np.zeros(n, np.int64)
-    pieces = [edge_index[:, low : low + PIECE] for low in range(0, edge_index.shape[1], PIECE)]
-    turned = [] if directed else [piece[::-1] for piece in pieces]
-    for source, target in (*pieces, *turned):
-        loops.count_arcs(source, target, count)
-    starts = np.concatenate([[0], np.cumsum(count)])
-    indices, places = np.empty(int(starts[-1]), np.int32), starts[:-1].copy()
-    for source, target in (*pieces, *turned):
-        loops.place_arcs(source, target, places, 0, indices)
-    indptr = loops.sort_rows(starts, indices)
-    indices = indices[: int(indptr[-1])]
-    starts = indptr.astype(np.int32) if indptr[-1] < 2**31 else indptr
-    adj = sp.csr_array((np.broadcast_to(np.float32(1), indices.shape), indices, starts), (n, n))
-    return Graph(adj, no_attributes(n))
 
 
 # --- what a user should know of the tables, though nothing is wrong with them -------------------------------------

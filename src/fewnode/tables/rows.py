@@ -24,6 +24,8 @@ from fewnode.tables.spec import ImportSpec
 NodeSources: TypeAlias = Source | Mapping[str, Source] | Sequence[Source | Mapping[str, Source]]
 """One table of nodes, one for each named kind of node, or a list of such."""
 
+MOST_CELLS = 1 << 21
+"""Of a table whose columns are fetched at once."""
 IDS = ("id", "node", "name")
 LABELS = ("label", "class")
 """Columns that are found without being named, the first that is there."""
@@ -79,15 +81,15 @@ class NodeRows:
         named = [self.kind] if self.kind is not None and self.kind not in own else []
         return list(dict.fromkeys([*own, *named, *(self.beside or {})]))
 
-    @property
+    @cached_property
     def headers(self) -> set[str]:
         return {column for part in self.tables for column in part.table.header}
 
-    @property
+    @cached_property
     def partial(self) -> set[str]:
         """Attributes that some table lacks."""
         own: list[set[str]] = [{c for c in part.table.header if part.own_use(c) is None} for part in self.tables]
-        return {column for each in own for column in each if not all(column in other for other in own)}
+        return set().union(*own).difference(set(own[0]).intersection(*own[1:]))
 
     def place(self, row: int) -> tuple[NodeTable, int]:
         """The table that a row is of, and its row there."""
@@ -110,10 +112,30 @@ class NodeRows:
             return Column(as_cells(self.beside[name]), fault, self.spec)
         if not self.is_read(name):
             return Column(pa.chunked_array([pa.nulls(self.count, TEXT)]), fault, self.spec)
+        if self._at_once is not None:
+            cells = self._at_once.column(self.database.key(name))
+            return self._columns.setdefault(name, Column(as_cells(cells), fault, self.spec))
         return Column(as_cells(self.database.cells(self.relation, name)), fault, self.spec)
 
+    @cached_property
+    def _at_once(self) -> pa.Table | None:
+        """All columns of a small table: a question for each of ten thousand columns would take long."""
+        columns = 2 + len(self.attributes)
+        if columns * self.count > MOST_CELLS:
+            return None
+        return self.database.execute(f"SELECT * FROM {self.relation}").to_arrow_table()
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return {}
+
+    @cached_property
+    def _own(self) -> set[str]:
+        """Columns that some table has as attributes, and that were read."""
+        return {column for part in self.tables for column in part.table.types if part.has(column)}
+
     def is_read(self, name: str) -> bool:
-        return name in (ID, LABEL, self.kind) or any(part.has(name) for part in self.tables)
+        return name in (ID, LABEL, self.kind) or name in self._own
 
     def types(self, column: str) -> list[str]:
         return [part.table.types[column] for part in self.tables if part.has(column)]

@@ -183,7 +183,7 @@ class ImportSpec(BaseModel):
     def vector_files(self) -> list[str]:
         return [column for column in self.vector if column.lower().endswith(".npy")]
 
-    @property
+    @cached_property
     def missing_words(self) -> frozenset[str]:
         """What stands for a missing value, beside an empty cell."""
         if self.missing == ("",):

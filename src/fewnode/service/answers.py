@@ -1,0 +1,399 @@
+"""What the service answers: one model for each, for its routes, its OpenAPI document and its client."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Told(BaseModel):
+    """An answer of the service."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+
+Place = tuple[float, float]
+"""On the map."""
+Claimed = Annotated[str | None, Field(alias="class")]
+
+
+class Refusal(Told):
+    """What was wrong, in a sentence, and what to do."""
+
+    error: str
+    hint: str
+
+
+class Version(Told):
+    """The version of the classes, answers and nodes, and whether a dataset is being read."""
+
+    version: str
+    reloading: bool
+
+
+class DataFacts(Told):
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    labelled: int
+    attached: int
+
+
+class Reloaded(Told):
+    """What became of the last reload: what of the log is not in the dataset is named."""
+
+    running: bool
+    at: str | None = None
+    error: str | None = None
+    gone: list[str] = []
+    """Nodes of classes and answers, and ends of edges, that the dataset does not have; the first of them."""
+    gone_total: int = 0
+
+
+class Model(Told):
+    """The model, its network, and what it can do."""
+
+    method: str
+    method_name: str
+    way: int
+    shot: int
+    data: DataFacts
+    modes: list[str]
+    mode: str
+    open_set: bool
+    explains: bool
+    suggests: bool
+    map: bool
+    describes: bool
+    trained: bool
+    classes: dict[str, list[str]]
+    """Classes of the dataset by what they were used for: `train`, `valid` and `test`."""
+    limits: dict[str, int]
+    reload: Reloaded
+    fewnode: str
+    version: str
+
+
+class Example(Told):
+    """A node that is in a class, and its weight β in the prototype; None where it has none."""
+
+    node: str
+    beta: float | None = None
+    position: Place | None = None
+
+
+class ClassNow(Told):
+    """A class as it is registered."""
+
+    name: str
+    description: str | None = None
+    """None if nodes alone stand for it. An empty one: the name speaks."""
+    description_beta: float | None = None
+    support: list[Example] = []
+    rejected: list[str] = []
+    """Nodes that somebody said are not in it."""
+    position: Place | None = None
+    remarks: list[str] = []
+    """What of it was not understood, not believed or not used, a sentence each."""
+    answers: int = 0
+    version: str | None = None
+
+
+class Classes(Told):
+    version: str
+    classes: list[ClassNow]
+
+
+class Kept(Told):
+    """A change that is kept."""
+
+    version: str
+    undo: bool
+    """Whether there is something to undo now."""
+    redo: bool
+    what: str | None = None
+    """What was undone or redone, in a sentence."""
+    classes: list[ClassNow] | None = None
+
+
+class NearWord(Told):
+    word: str
+    node: str
+
+
+class SharedWords(Told):
+    """Words of a class's description that a node has itself, and those that a neighbour has."""
+
+    own: list[str]
+    near: list[NearWord]
+
+
+class Nearest(Told):
+    """What stands for a class; the node is None where that is its description."""
+
+    node: str | None
+    label: Claimed = None
+
+
+class Prediction(Told):
+    """What a node is taken for; `label` (`class`) is None if it is in none of the classes."""
+
+    node: str
+    label: Claimed
+    probability: float
+    probabilities: list[float]
+    """One a class, in the order of the answer's `classes`."""
+    member: float | None
+    """The probability of being in any of the classes; None where the model cannot tell."""
+    nearest: list[Nearest] = []
+    shared: SharedWords | None = None
+
+
+class Answer(Told):
+    """Predictions, the version that they were made with, and why: β of each class's support nodes."""
+
+    version: str
+    classes: list[str] = []
+    closed_set: bool = False
+    note: str | None = None
+    """Why, where the model cannot tell that a node is in none of them."""
+    results: list[Prediction] = []
+    beta: dict[str, dict[str, float]] = {}
+    description_beta: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    """How many nodes of the network are taken for each class, if all were asked about."""
+    missing: dict[str, list[str]] = {}
+    """Of nodes whose rows were given: the columns that they do not have."""
+    unknown: dict[str, dict[str, Any]] = {}
+    """Cells with a category that the dataset does not have; they count as missing."""
+    unused: list[str] = []
+    """Columns that the import left out, and that are left out here as well."""
+
+
+class FoundNode(Told):
+    """A node that was searched for; its class is None if the dataset does not know it."""
+
+    node: str
+    label: Claimed
+    degree: int
+    matched: str | None = None
+    words: list[str] = []
+    similarity: float | None = None
+
+
+class Found(Told):
+    total: int
+    offset: int
+    nodes: list[FoundNode]
+
+
+class Word(Told):
+    word: str
+    weight: float
+
+
+class EdgeWith(Told):
+    """An edge with a neighbour: its kind, whether it leads `to` it, comes `from` it or goes `both` ways, its weight."""
+
+    kind: str
+    way: str | None
+    weight: float | None
+
+
+class Neighbour(Told):
+    node: str
+    label: Claimed
+    edges: list[EdgeWith] = []
+    position: Place | None = None
+
+
+class NodeDetails(Told):
+    """A node, its most telling attributes, and up to thirty neighbours: rare ones first, hubs last."""
+
+    node: str
+    label: Claimed
+    degree: int
+    words: list[Word]
+    neighbours: list[Neighbour]
+    links: list[tuple[int, int]]
+    """Which of these neighbours are neighbours of each other."""
+    neighbours_total: int
+    position: Place | None
+
+
+class Question(Told):
+    """A node to ask somebody about: to `learn` from the answer, or as a `check` of what the class claims."""
+
+    node: str
+    label: Claimed
+    probability: float
+    purpose: str
+    why: str
+    known: str | None = None
+
+
+class Questions(Told):
+    version: str
+    questions: list[Question]
+
+
+class Group(Told):
+    """Nodes that are nearly the same as the one that is shown."""
+
+    count: int
+    nodes: list[str]
+
+
+class Claim(Told):
+    """A node that a class claims, and what is known of it."""
+
+    node: str
+    label: Claimed
+    probability: float
+    member: float | None
+    degree: int
+    known: str | None
+    attached: str | None
+    verdict: str | None
+    by: str | None
+    when: str | None
+    attributes: dict[str, Any] = {}
+    group: Group | None = None
+
+
+class ClaimPage(Told):
+    version: str
+    total: int
+    rows: list[Claim]
+    groups: int | None = None
+
+
+class Estimate(Told):
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int | None = None
+    """Of so many that were counted."""
+
+
+class CurvePoint(Told):
+    threshold: float
+    claimed: int
+    precision: float | None
+    recall: float | None
+
+
+class Known(Told):
+    """Precision and recall by the labels of the data; a share of fewer than ten nodes is None."""
+
+    precision: Estimate | None
+    recall: Estimate | None
+    compared_with: str
+
+
+class ClassTrust(Told):
+    """What to trust of a class."""
+
+    claimed: int
+    members: Estimate
+    precision_by_answers: Estimate | None
+    """By the answers to a fair sample of claims; None if nobody was asked."""
+    sampled: int
+    curve: list[CurvePoint]
+    known: Known | None
+    """None if the data has no name for the class."""
+
+
+class Trust(Told):
+    version: str
+    classes: dict[str, ClassTrust]
+    none: int
+    """Nodes that no class claims."""
+
+
+class Why(Told):
+    """What speaks for a node in a class, and what against it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: str
+    node: str
+    label: Claimed
+    sentence: str
+    probability: float
+
+
+class Entry(Told):
+    """A change in a sentence, who made it and when."""
+
+    number: int
+    when: str
+    by: str | None
+    what: str
+    undone: bool
+
+
+class Journal(Told):
+    version: str
+    undo: bool
+    redo: bool
+    total: int
+    entries: list[Entry]
+
+
+class Listed(Told):
+    node: str
+    label: Claimed
+
+
+class UnknownLine(Told):
+    line: int
+    text: str
+
+
+class ReadList(Told):
+    """What a pasted list says: nodes with their classes, lines that are none, and what was not used."""
+
+    nodes: list[Listed]
+    unknown: list[UnknownLine]
+    repeated: int
+    said_no: int
+    """Lines whose `answer` is no, which are left out."""
+    unused_columns: list[str]
+
+
+class Column(Told):
+    """What a new node can be given by."""
+
+    name: str
+    kind: str
+    values: list[str] | None = None
+
+
+class Columns(Told):
+    columns: list[Column]
+    way: str
+
+
+class Attribute(Told):
+    name: str
+    nodes: int
+    kind: str
+    values: list[str] | None = None
+
+
+class Attributes(Told):
+    total: int
+    attributes: list[Attribute]
+
+
+class TryThese(Told):
+    examples: list[Listed]
+
+
+class Names(Told):
+    names: list[str]

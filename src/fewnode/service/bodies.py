@@ -1,0 +1,385 @@
+"""What requests and answers hold: one model for each, for the service, its OpenAPI document, its log and its client.
+
+Requests are strict: an unknown field is an error, and so is a number where a text belongs. Every limit holds before
+anything is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+
+from fewnode.classes.description import MAX_LENGTH
+from fewnode.naming import legible, plain, two_alike
+
+MAX_CLASSES, MAX_EXAMPLES, MAX_NODES = 200, 10_000, 10_000
+"""Classes, examples of a class, and nodes or answers of a request."""
+MAX_EXAMPLES_IN_ALL, MAX_ANSWERS_IN_ALL = 100_000, 200_000
+MAX_NAME = 200
+"""Characters of a name."""
+MAX_ATTACHED, MAX_ATTACHED_IN_ALL = 1_000, 100_000
+"""New nodes of a request, and in all."""
+MAX_CELLS = 1_000
+"""Attributes, or edges, of a new node."""
+
+Who = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(plain)]
+"""The name that somebody gives for themselves; nobody checks it."""
+ClassName = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(plain)]
+NodeName = Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)]
+Examples = Annotated[list[NodeName], Field(max_length=MAX_EXAMPLES)]
+Sentence = Annotated[str, Field(max_length=MAX_LENGTH), AfterValidator(legible)]
+Some = Annotated[list[NodeName], Field(max_length=MAX_NODES)]
+Label = Annotated[ClassName | None, Field(alias="class")]
+
+
+class Body(BaseModel):
+    """A request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True)
+
+
+class Signed(Body):
+    """A change, and who makes it, if they say so."""
+
+    by: Who | None = None
+
+
+# --- classes and answers ------------------------------------------------------------------------------------------
+
+
+class PutClass(Signed):
+    """A class as it is from now on: a few nodes that are in it, a description, or both. An empty description means that
+    the name speaks; without one, only the nodes count."""
+
+    support: Examples = []
+    description: Sentence | None = None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"support": ["openvpn", "wireguard-tools"], "description": "encrypted tunnels between networks"}
+        }
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> PutClass:
+        if not self.support and self.description is None:
+            raise ValueError('give "support", "description" or both')
+        return self
+
+
+class OneAnswer(Body):
+    """Whether a node is in a class: an example, a counter-example or, with null, no longer answered for."""
+
+    node: NodeName
+    label: ClassName = Field(alias="class")
+    verdict: Literal["yes", "no"] | None
+
+
+class GivenAnswers(Signed):
+    """Answers, all or none. `check`: they were asked as a sample of what the classes claim, and not to learn from.
+    `id`: whoever sends the same answers again, with the same id, because nothing came back, has them counted once."""
+
+    answers: Annotated[list[OneAnswer], Field(min_length=1, max_length=MAX_NODES)]
+    check: bool = False
+    id: Annotated[str, Field(min_length=8, max_length=64, pattern="^[0-9a-zA-Z-]+$")] | None = None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"answers": [{"node": "strongswan", "class": "vpn", "verdict": "yes"}], "by": "Ann"}
+        }
+    )
+
+
+class TakeBack(Signed):
+    """Who undoes or redoes a change."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {}})
+
+
+class Reload(Signed):
+    """Read the dataset again from where it is, embed it in the background, and go on with it."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {}})
+
+
+class GivenClasses(Body):
+    """Classes of this request alone, in place of the registered ones: by their nodes, by descriptions, or both."""
+
+    support: (
+        Annotated[
+            dict[ClassName, Annotated[Examples, Field(min_length=1)]], Field(min_length=1, max_length=MAX_CLASSES)
+        ]
+        | None
+    ) = None
+    descriptions: Annotated[dict[ClassName, Sentence], Field(min_length=1, max_length=MAX_CLASSES)] | None = None
+
+    @model_validator(mode="after")
+    def _apart(self) -> GivenClasses:
+        names = list(dict.fromkeys([*(self.support or ()), *(self.descriptions or ())]))
+        if len(names) > MAX_CLASSES:
+            raise ValueError(f"{len(names)} classes, {MAX_CLASSES} at most")
+        if why := two_alike(names):
+            raise ValueError(why)
+        if (examples := sum(map(len, (self.support or {}).values()))) > MAX_EXAMPLES_IN_ALL:
+            raise ValueError(f"{examples:,} support nodes in all, {MAX_EXAMPLES_IN_ALL:,} at most")
+        return self
+
+
+Mode = Literal["inductive", "transductive"]
+
+
+class Judging(Body):
+    """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
+    (0.5), unless the set is closed."""
+
+    mode: Mode | None = None
+    closed_set: bool = False
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Classify(Judging, GivenClasses):
+    """Which nodes, into which classes, and how."""
+
+    nodes: Annotated[Some, Field(min_length=1)] | None = None
+    all: bool = False
+    limit: Annotated[int, Field(ge=1, le=MAX_NODES)] = 50
+    explain: bool = True
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "nodes": ["strongswan", "dovecot-core"],
+                "support": {"vpn": ["openvpn", "wireguard-tools"], "mail": ["postfix", "exim4"]},
+            }
+        }
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> Classify:
+        if (self.nodes is None) != self.all:
+            raise ValueError('give either "nodes" or "all": true')
+        return self
+
+
+class NextQuestion(Judging):
+    """How many questions, for one class or for all of them; `exclude`: nodes that are not to be asked about. `order`:
+    nodes in `doubt`, from which most is learned, or the `likeliest` ones, which are members soonest."""
+
+    label: Label = None
+    count: Annotated[int, Field(ge=1, le=100)] = 5
+    exclude: Some = []
+    order: Literal["doubt", "likeliest"] = "doubt"
+
+    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "count": 5}})
+
+
+class GivenList(Body):
+    """A list as somebody has it: a node a line, or a node and a class, with or without a header."""
+
+    text: Annotated[str, Field(min_length=1, max_length=1 << 20)]
+
+    model_config = ConfigDict(json_schema_extra={"example": {"text": "node,class\nopenvpn,vpn\n"}})
+
+
+# --- searches and lists -------------------------------------------------------------------------------------------
+
+AttributeName = Annotated[str, Field(max_length=4 * MAX_NAME)]
+
+
+class ClaimFilter(Body):
+    """Which claims are listed: those of a name or a text, of an attribute, unanswered, of nodes attached later or since
+    a time."""
+
+    text: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    attribute: AttributeName = ""
+    value: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    unanswered: bool = False
+    attached: bool = False
+    since: Annotated[str, Field(max_length=40)] = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> ClaimFilter:
+        if self.value and not self.attribute:
+            raise ValueError('"value" is of an attribute; give "attribute" too')
+        return self
+
+
+class ListClaims(Judging):
+    """A page of what the classes claim. `sort`: probability, member, degree, node, class or an attribute."""
+
+    label: Label = None
+    sort: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] = "probability"
+    descending: bool = True
+    filter: ClaimFilter = ClaimFilter()
+    group: bool = False
+    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
+
+    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "threshold": 0.6, "group": True}})
+
+
+class AsJudged(Judging):
+    """`Judging` in an address, where all is text."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class AskTrust(AsJudged):
+    """All classes, or one."""
+
+    label: Label = None
+
+
+class QueryClaims(AsJudged, ClaimFilter):
+    """A list of claims in an address, for a page of it or a file with all of it."""
+
+    model_config = ConfigDict(strict=False)
+
+    label: Label = None
+    sort: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] = "probability"
+    descending: bool = True
+    attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
+
+    @property
+    def listed(self) -> ListClaims:
+        given = self.model_dump()
+        chosen = {name: given.pop(name) for name in ClaimFilter.model_fields}
+        pages = {name: given.pop(name) for name in ("group", "offset", "limit") if name in given}
+        return ListClaims(**given, **pages, filter=ClaimFilter(**chosen))
+
+
+class QueryPage(QueryClaims):
+    group: bool = False
+    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+
+
+class Wanted(Body):
+    """Which nodes are searched for: all that is given must hold. A number is wanted as `12`, `>12` or `10..20`."""
+
+    search: Annotated[str, Field(max_length=200)] = ""
+    where: Literal["name", "text", "all"] = Field(default="name", alias="in")
+    attribute: AttributeName = ""
+    value: Annotated[str, Field(max_length=200)] = ""
+    near: AttributeName = ""
+    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+
+    model_config = ConfigDict(strict=False)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Wanted:
+        if self.value and not self.attribute:
+            raise ValueError('"value" is of an attribute; give "attribute" too')
+        return self
+
+
+# --- new nodes ----------------------------------------------------------------------------------------------------
+
+
+def _cell(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return check(value)
+    except ValidationError:
+        raise ValueError("expected text, a finite number, true, false, null or a list of numbers") from None
+
+
+Vector = Annotated[list[FiniteFloat], Field(max_length=MAX_NODES)]
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Cell = Annotated[str | bool | Integer | FiniteFloat | Vector | None, WrapValidator(_cell)]
+Cells = Annotated[
+    dict[NodeName, Cell],
+    Field(max_length=MAX_CELLS, examples=[{"country": "FR", "balance": 1200, "about": "a bank for small shops"}]),
+]
+Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MAX_CELLS, examples=[{"vpn": 1, "tunnel": 2}])]
+
+
+class NewEdge(Body):
+    """An edge of a new node with more to say: its kind, its weight, and which way it leads."""
+
+    node: NodeName
+    kind: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] | None = None
+    weight: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    way: Literal["to", "from"] = "from"
+    """Whether it leads to that node or comes from it; for kinds of a direction."""
+
+
+def _form(given: Any) -> str:
+    """What an edge was given as, so that an error speaks of that form alone."""
+    return "edge" if isinstance(given, dict | NewEdge) else "name"
+
+
+AnyEdge = Annotated[Annotated[NodeName, Tag("name")] | Annotated[NewEdge, Tag("edge")], Discriminator(_form)]
+
+
+class NewNode(Body):
+    """A node that the network does not have yet, and the nodes that it has edges with. `row`: its cells, by the columns
+    of the table that the dataset was imported from; a column that is left out is missing. `attributes`: numbers by
+    attribute, where the dataset was not imported from a table."""
+
+    node: ClassName
+    row: Cells | None = None
+    attributes: Numbers | None = None
+    edges: Annotated[list[AnyEdge], Field(max_length=MAX_CELLS)] = []
+
+    @model_validator(mode="after")
+    def _one_way(self) -> NewNode:
+        if self.row is not None and self.attributes is not None:
+            raise ValueError('give "row" or "attributes", not both')
+        return self
+
+
+class Attach(Signed, Judging):
+    """New nodes; their edges lead to nodes of the network or to each other."""
+
+    nodes: Annotated[list[NewNode], Field(min_length=1, max_length=MAX_ATTACHED)]
+    classify: bool = True
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "nodes": [{"node": "my-vpn", "attributes": {"vpn": 1, "tunnel": 1}, "edges": ["libc6", "openssl"]}]
+            }
+        }
+    )
+
+
+# --- what the log holds -------------------------------------------------------------------------------------------
+
+
+class ClassChange(Body):
+    kind: Literal["class"] = "class"
+    name: ClassName
+    support: Examples = []
+    description: Sentence | None = None
+
+
+class Forget(Body):
+    kind: Literal["forget"] = "forget"
+    name: ClassName
+
+
+class AnswerChange(GivenAnswers):
+    kind: Literal["answers"] = "answers"
+
+
+class AttachChange(Body):
+    kind: Literal["nodes"] = "nodes"
+    nodes: Annotated[list[NewNode], Field(min_length=1, max_length=MAX_ATTACHED)]
+
+
+Change = Annotated[ClassChange | Forget | AnswerChange | AttachChange, Discriminator("kind")]

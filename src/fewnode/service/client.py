@@ -1,0 +1,189 @@
+"""A client of `fewnode serve`, over httpx. Its answers are the models of `fewnode.service.answers`.
+
+>>> service = fewnode.Client("http://127.0.0.1:8000/?token=…")                        # doctest: +SKIP
+>>> service.put_class("vpn", ["openvpn", "wireguard-tools"])                          # doctest: +SKIP
+>>> service.put_class("mail", description="send, receive and filter e-mail")          # doctest: +SKIP
+>>> service.classify(["strongswan"]).results[0].label                                 # doctest: +SKIP
+'vpn'
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx
+
+from fewnode.errors import FewnodeError
+from fewnode.service import answers as a
+from fewnode.service.bodies import NewNode
+
+T = TypeVar("T", bound=a.Told)
+
+
+class ServiceError(FewnodeError):
+    """The service said no: `status`, a sentence, and a hint at what to do."""
+
+    def __init__(self, status: int, error: str, hint: str) -> None:
+        super().__init__(f"{error} ({hint})" if hint else error)
+        self.status, self.hint = status, hint
+
+
+class Client:
+    """A service by its link. One that is busy or still loading is asked again for up to `patience` seconds.
+
+    `how` is what `Judging` has: `mode`, `closed_set` and `threshold`.
+
+    >>> with Client("http://127.0.0.1:9/?token=of-the-link-that-fewnode-serve-printed") as service:
+    ...     service.ready()  # nobody is there
+    False
+    """
+
+    def __init__(self, url: str, token: str | None = None, timeout: float = 90.0, patience: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise FewnodeError(f"{url.split('?')[0]!r}: expected the link that fewnode serve printed")
+        token = token or parse_qs(parts.query).get("token", [""])[0]
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        base = f"{parts.scheme}://{parts.netloc}"
+        self.patience, self._http = patience, httpx.Client(base_url=base, headers=headers, timeout=timeout)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # --- what there is ---
+
+    def ready(self) -> bool:
+        """Whether requests are welcome; False too where nobody answers."""
+        try:
+            return self._http.get("/health/ready").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def model(self) -> a.Model:
+        return self._ask(a.Model, "GET", "/api/model")
+
+    def search(self, text: str = "", where: str = "name", **more: Any) -> list[a.FoundNode]:
+        """Nodes by a text in their `name`, their `text` or `all`; `more`: `attribute` and `value`, `near`, `limit`."""
+        return self._ask(a.Found, "GET", "/api/search", {"search": text, "in": where, **more}).nodes
+
+    def node(self, name: str) -> a.NodeDetails:
+        return self._ask(a.NodeDetails, "GET", _at("nodes", name))
+
+    def attributes(self, search: str = "", limit: int = 50) -> list[a.Attribute]:
+        return self._ask(a.Attributes, "GET", "/api/attributes", {"search": search, "limit": limit}).attributes
+
+    def columns(self) -> list[a.Column]:
+        """What a new node can be given by."""
+        return self._ask(a.Columns, "GET", "/api/columns").columns
+
+    # --- classes, answers and nodes ---
+
+    def classes(self) -> list[a.ClassNow]:
+        return self._ask(a.Classes, "GET", "/api/classes").classes
+
+    def put_class(
+        self, name: str, support: Sequence[str] = (), description: str | None = None, version: str | None = None
+    ) -> a.ClassNow:
+        """A class as it is from now on. With `version`, only if the service is still at that version."""
+        body = {"support": list(support), "description": description}
+        return self._ask(a.ClassNow, "PUT", _at("classes", name), body, version)
+
+    def delete_class(self, name: str, version: str | None = None) -> a.Kept:
+        return self._ask(a.Kept, "DELETE", _at("classes", name), version=version)
+
+    def answer(
+        self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), withdrawn: Sequence[str] = (), **more: Any
+    ) -> a.Kept:
+        """Nodes that are in a class, that are not, and that are no longer answered for; `more`: `by` and `check`.
+
+        All or none of it, and once, also if it has to be sent again.
+        """
+        said = [*((node, "yes") for node in yes), *((node, "no") for node in no), *((node, None) for node in withdrawn)]
+        answers = [{"node": node, "class": label, "verdict": verdict} for node, verdict in said]
+        return self._ask(a.Kept, "POST", "/api/answers", {"answers": answers, "id": secrets.token_hex(8), **more})
+
+    def undo(self, by: str | None = None, version: str | None = None) -> a.Kept:
+        return self._ask(a.Kept, "POST", "/api/undo", {"by": by}, version)
+
+    def redo(self, by: str | None = None, version: str | None = None) -> a.Kept:
+        return self._ask(a.Kept, "POST", "/api/redo", {"by": by}, version)
+
+    def journal(self, limit: int = 50, offset: int = 0) -> list[a.Entry]:
+        return self._ask(a.Journal, "GET", "/api/journal", {"limit": limit, "offset": offset}).entries
+
+    def attach(self, nodes: Sequence[NewNode | Mapping[str, Any]], **how: Any) -> a.Answer:
+        """Add nodes to the network and classify them; nothing is trained."""
+        given = [each.model_dump() if isinstance(each, NewNode) else dict(each) for each in nodes]
+        return self._ask(a.Answer, "POST", "/api/nodes", {"nodes": given, **how})
+
+    def reload(self) -> a.Reloaded:
+        """Have the dataset read again in the background; `model().reload` says when it is done, and what is gone."""
+        return self._ask(a.Reloaded, "POST", "/api/reload", {})
+
+    # --- questions ---
+
+    def classify(self, nodes: Sequence[str] | None = None, **more: Any) -> a.Answer:
+        """Classify nodes or, without any, all of them; `more` is what `Classify` has, such as `support` and `limit`."""
+        asked: dict[str, Any] = {"all": True} if nodes is None else {"nodes": list(nodes)}
+        return self._ask(a.Answer, "POST", "/api/classify", {**asked, **more})
+
+    def next(self, label: str | None = None, count: int = 5, **more: Any) -> list[a.Question]:
+        """What to ask somebody next; `more`: `order` (`doubt` or `likeliest`), `exclude`, and how nodes are judged."""
+        body = {"class": label, "count": count, **more}
+        return self._ask(a.Questions, "POST", "/api/next", body).questions
+
+    def why(self, node: str, label: str | None = None) -> a.Why:
+        return self._ask(a.Why, "GET", _at("why", node), {"class": label})
+
+    def trust(self, label: str | None = None, **how: Any) -> dict[str, a.ClassTrust]:
+        return self._ask(a.Trust, "GET", "/api/trust", {"class": label, **how}).classes
+
+    def claims(self, label: str | None = None, **more: Any) -> a.ClaimPage:
+        """What the classes claim; `more` is what `ListClaims` has, such as `filter`, `sort`, `group` and `limit`."""
+        return self._ask(a.ClaimPage, "POST", "/api/claims", {"class": label, **more})
+
+    def read_list(self, text: str) -> a.ReadList:
+        return self._ask(a.ReadList, "POST", "/api/lists", {"text": text})
+
+    def export(self, name: str, **how: Any) -> bytes:
+        """A file: `claims.csv`, `.json` or `.parquet`, `journal.csv` or `.json`, `support.csv`, `labels.csv`, …"""
+        return self._send("GET", f"/api/export/{name}", how).content
+
+    def _ask(
+        self, kind: type[T], method: str, path: str, given: Mapping[str, Any] | None = None, version: str | None = None
+    ) -> T:
+        return kind.model_validate_json(self._send(method, path, given, version).content)
+
+    def _send(
+        self, method: str, path: str, given: Mapping[str, Any] | None = None, version: str | None = None
+    ) -> httpx.Response:
+        said = {name: value for name, value in (given or {}).items() if value is not None}
+        what: dict[str, Any] = {"params": said} if method == "GET" else {} if given is None else {"json": said}
+        what["headers"] = {} if version is None else {"If-Match": version}
+        until = time.monotonic() + self.patience
+        while True:
+            response = self._http.request(method, path, **what)
+            wait = float(response.headers.get("retry-after", 1))
+            if response.status_code not in (429, 503) or time.monotonic() + wait > until:
+                break
+            time.sleep(wait)
+        if response.status_code != 200:
+            json = response.headers.get("content-type", "").startswith("application/json")
+            told = response.json() if json else {}
+            error = told.get("error", f"the service answered {response.status_code}")
+            raise ServiceError(response.status_code, error, told.get("hint", ""))
+        return response
+
+
+def _at(kind: str, name: str) -> str:
+    return f"/api/{kind}/{quote(name, safe='')}"

@@ -1,0 +1,303 @@
+"""What outlives the process: one append-only table of changes in one SQLite file. The state is what they add up to.
+
+A change is the validated body of its request, with who asked for it and when. It is committed and synced before it is
+answered for. Undoing marks a change; nothing is ever deleted. SQLite's own checks run at the start.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from fewnode.errors import FewnodeError
+from fewnode.machine.files import one_line
+from fewnode.machine.system import fsync_directory, lock
+from fewnode.service.bodies import AnswerChange, Change
+from fewnode.service.state import State
+
+STATE = "state.sqlite"
+FORMAT, APPLICATION = 5, 0x666E6F64
+"""SQLite's places for the version of a file, and for whose it is: `fnod`."""
+MAX_UNDO, EVERY = 200, 256
+"""Changes that can be undone, and changes after which a state is kept in memory for undoing."""
+STANDS, UNDONE, OUTDATED = 0, 1, 2
+"""A change stands; was undone and may be made again; or was undone, and others were made since."""
+MAX_BYTES, MAX_CELL = 4 << 30, 16 << 20
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""A database is these files."""
+TABLES = (
+    "CREATE TABLE about (id TEXT NOT NULL, writes INTEGER NOT NULL)",
+    "CREATE TABLE change (n INTEGER PRIMARY KEY, time TEXT NOT NULL, who TEXT, change TEXT NOT NULL, "
+    "undone INTEGER NOT NULL)",
+)
+FAULTS = ("IOERR", "FULL", "CANTOPEN", "READONLY", "PERM", "BUSY", "LOCKED", "NOMEM")
+MACHINE = {getattr(sqlite3, f"SQLITE_{fault}") for fault in FAULTS}
+"""What SQLite says when the disk or another program is at fault, and not the file."""
+_CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+
+
+class Unusable(FewnodeError):
+    """The file is damaged, or something else."""
+
+
+class Entry(NamedTuple):
+    """A change as the log has it."""
+
+    n: int
+    time: str
+    who: str | None
+    change: Change
+    undone: int
+
+
+class Log:
+    """The file, held by this process alone, and the state that its changes add up to."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self._using = path, threading.RLock()
+        self._database: sqlite3.Connection | None = None
+        self._reset()
+        self._lock = path.with_name(path.name + ".lock").open("w")
+        try:
+            lock(self._lock, wait=False)
+        except BlockingIOError:
+            self._lock.close()
+            raise FewnodeError(f"{path}: another service keeps its state in it; pass another --state") from None
+
+    def open(self) -> str | None:
+        """Read the file, or begin one. One that cannot be used gets another name; a sentence says so."""
+        try:
+            self._read()
+        except Unusable as error:
+            self._disconnect()
+            number = 1
+            while any(self._beside(f".unusable-{number}{end}").exists() for end in BESIDE):
+                number += 1
+            for end in filter(lambda end: self._beside(end).exists(), BESIDE):
+                self._beside(end).rename(self._beside(f".unusable-{number}{end}"))
+            fsync_directory(self.path.parent)
+            self._read()
+            return f"{error}. It is now {self.path.name}.unusable-{number}, and the service starts without it"
+        return None
+
+    def _reset(self) -> None:
+        self.state, self.ids = State(), set[str]()
+        self._kept: dict[int, State] = {}
+        self._marks: list[int] = []
+        self._writes, self._id = 0, ""
+
+    def close(self) -> None:
+        self._disconnect()
+        self._lock.close()
+
+    # --- what is kept ---
+
+    @property
+    def version(self) -> str:
+        """Says how many writes led here, and to which file."""
+        return f"{self._writes}-{self._id}"
+
+    @property
+    def next_version(self) -> str:
+        return f"{self._writes + 1}-{self._id}"
+
+    @property
+    def total(self) -> int:
+        return len(self._marks)
+
+    @property
+    def undoable(self) -> int | None:
+        """The number of the change that would be undone next."""
+        late = range(self.total, max(0, self.total - MAX_UNDO), -1)
+        return next((n for n in late if self._marks[n - 1] == STANDS), None)
+
+    @property
+    def redoable(self) -> int | None:
+        """The number of the change that would be made again next: the first of those that were undone last."""
+        late = self._marks[-MAX_UNDO:]
+        return self.total - len(late) + late.index(UNDONE) + 1 if UNDONE in late else None
+
+    def entry(self, n: int) -> Entry:
+        return next(self._entries("WHERE n = ?", n))
+
+    def entries(self, limit: int, offset: int = 0) -> list[Entry]:
+        """Changes, the newest first."""
+        return list(self._entries("ORDER BY n DESC LIMIT ? OFFSET ?", limit, offset))
+
+    def append(self, state: State, change: Change, who: str | None, when: str) -> None:
+        """Keep a change and the state that it leads to, or nothing. What was undone before cannot be made again now."""
+        values = (self.total + 1, when, who, change.model_dump_json(by_alias=True), STANDS)
+        with self._transaction() as database:
+            database.execute("INSERT INTO change VALUES (?, ?, ?, ?, ?)", values)
+            if UNDONE in self._marks:
+                database.execute("UPDATE change SET undone = ? WHERE undone = ?", (OUTDATED, UNDONE))
+        self._marks = [OUTDATED if mark == UNDONE else mark for mark in self._marks] + [STANDS]
+        self.state = state
+        self._remember(change)
+
+    def without(self, n: int) -> State:
+        """The state without the last change that stands."""
+        kept = max((number for number in self._kept if number < n), default=0)
+        state = self._kept[kept].copied() if kept else State()
+        for entry in self._entries("WHERE n > ? AND n < ? AND undone = 0 ORDER BY n", kept, n):
+            state.apply(entry.change, entry.who, entry.time)
+        return state
+
+    def again(self, n: int) -> State:
+        """The state with a change that was undone."""
+        entry, state = self.entry(n), self.state.copied()
+        state.apply(entry.change, entry.who, entry.time)
+        return state
+
+    def mark(self, n: int, undone: bool, state: State) -> None:
+        """A change counts no longer, or again; that leads to this state."""
+        mark = UNDONE if undone else STANDS
+        with self._transaction() as database:
+            database.execute("UPDATE change SET undone = ? WHERE n = ?", (mark, n))
+        self._marks[n - 1], self.state = mark, state
+        self._kept = {number: kept for number, kept in self._kept.items() if number < n}
+
+    def touch(self) -> None:
+        """Another version of the same changes: they are about another dataset now."""
+        with self._transaction():
+            pass
+
+    def _remember(self, change: Change) -> None:
+        if isinstance(change, AnswerChange) and change.id:
+            self.ids.add(change.id)
+        if self.total % EVERY == 0:
+            self._kept = {**dict([*self._kept.items()][-1:]), self.total: self.state.copied()}
+
+    # --- the file ---
+
+    def _read(self) -> None:
+        """Open the file and add its changes up; each is checked as if it came in a request."""
+        there = [self._beside(end) for end in BESIDE if self._beside(end).exists()]
+        if there and not self.path.exists():
+            raise Unusable(f"{self.path}: the file is gone, but its write-ahead log is there")
+        if self.path.exists() and not self.path.is_file():
+            raise FewnodeError(f"{self.path} is no file; pass another --state")
+        if sum(path.stat().st_size for path in there) > MAX_BYTES:
+            raise Unusable(f"{self.path}: larger than {MAX_BYTES >> 30} GB, which no log of a service is")
+        if not there:
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))  # for its owner alone
+        self._reset()
+        with self._told():
+            self._connect()
+            if self._run("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                raise self._damaged("SQLite's own check fails")
+            ((self._id, writes),) = self._run("SELECT id, writes FROM about LIMIT 2").fetchall()
+            self._writes = int(writes)
+            for entry in self._entries("ORDER BY n"):
+                if entry.n != self.total + 1 or entry.undone not in (STANDS, UNDONE, OUTDATED):
+                    raise self._damaged(f"change {self.total + 1} is missing")
+                if entry.undone == STANDS:
+                    self.state.apply(entry.change, entry.who, entry.time)
+                self._marks.append(entry.undone)
+                self._remember(entry.change)
+
+    def _connect(self) -> None:
+        """Open the database: one that may be a stranger's, so nothing in its schema is run."""
+        self._database = sqlite3.connect(self.path, timeout=5, isolation_level=None, check_same_thread=False)
+        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
+        for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "synchronous=FULL"):
+            self._run(f"PRAGMA {setting}")
+        if not self._run("SELECT 1 FROM sqlite_schema").fetchall() and not self.path.stat().st_size:
+            self._run("BEGIN IMMEDIATE")
+            for table in TABLES:
+                self._run(table)
+            self._run("INSERT INTO about VALUES (?, 0)", secrets.token_hex(4))
+            for setting in (f"application_id = {APPLICATION}", f"user_version = {FORMAT}"):
+                self._run(f"PRAGMA {setting}")
+            self._run("COMMIT")
+            fsync_directory(self.path.parent)
+        schema = [sql for (sql,) in self._run("SELECT sql FROM sqlite_schema LIMIT 9")]
+        whose = [self._run(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")]
+        if schema != [*TABLES] or whose != [APPLICATION, FORMAT]:
+            raise Unusable(f"{self.path}: not the log of a service of this version")
+        for statement in ("PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE", "ROLLBACK"):  # it can be written to
+            self._run(statement)
+
+    def _beside(self, end: str) -> Path:
+        return self.path.with_name(self.path.name + end)
+
+    def _disconnect(self) -> None:
+        with self._using:
+            if self._database is not None:
+                with suppress(sqlite3.Error):
+                    self._database.close()
+            self._database = None
+
+    def _run(self, query: str, *values: int | str) -> sqlite3.Cursor:
+        assert self._database is not None, "open comes first"  # noqa: S101 # nosec B101
+        return self._database.execute(query, values)
+
+    def _entries(self, how: str, *values: int) -> Iterator[Entry]:
+        with self._using, self._told():
+            query = f"SELECT n, time, who, change, undone FROM change {how}"  # noqa: S608 # nosec B608
+            for n, time, who, change, undone in self._run(query, *values):
+                try:
+                    datetime.fromisoformat(time)
+                    yield Entry(n, time, who, _CHANGE.validate_json(change), undone)
+                except (ValidationError, TypeError) as error:
+                    raise self._damaged(f"change {n}: {one_line(error)[:200]}") from None
+
+    def _damaged(self, how: str) -> Unusable:
+        return Unusable(f"{self.path}: damaged or edited by hand ({how})")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong in reading, as an error of the file or of the machine."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in MACHINE:
+                raise OSError(errno.EIO, f"{self.path}: {error}") from None
+            raise self._damaged(one_line(error)[:200]) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One write: committed, synced, and moved into the file itself, so that a copy of the file is a backup."""
+        database = self._database
+        assert database is not None, "open comes first"  # noqa: S101 # nosec B101
+        with self._using:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                yield database
+                database.execute("UPDATE about SET writes = ?", (self._writes + 1,))
+                database.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise OSError(errno.EIO, str(error)) from None
+            finally:
+                if database.in_transaction:
+                    with suppress(sqlite3.Error):
+                        database.execute("ROLLBACK")
+            self._writes += 1
+            with suppress(sqlite3.Error):  # it is durable already, and another program may be reading
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def time_of(when: datetime | None = None) -> str:
+    """A time, or this one, as we write it: of the day and the zone, to the millisecond."""
+    return (when or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def usual_place(run: Path | None, data: str | None, name: str) -> Path:
+    """Where a log is kept: in the run, or beside the dataset, or with the user's other data; never where one stands."""
+    if run is not None:
+        return run / STATE
+    if data is not None and (source := Path(data).resolve()).exists() and os.access(source.parent, os.W_OK):
+        return source.with_name(f"{source.name}.{STATE}")
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return home / "fewnode" / f"{name}.{STATE}"

@@ -1,0 +1,399 @@
+"""The network that is served: a dataset, its embedding and the classes that are asked about. It only ever grows.
+
+This file has all calls into recognition, review and the embedding of new nodes; the rest of the service knows arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.class_labels import UNKNOWN
+from fewnode.classes.definitions import Class, Definitions
+from fewnode.classes.description import opaque, shared_words
+from fewnode.dataset import Dataset
+from fewnode.errors import FewnodeError, closest
+from fewnode.estimator import Estimator
+from fewnode.graph import Attributes, Ints
+from fewnode.machine import memory
+from fewnode.machine.files import cache_directory
+from fewnode.methods.plus import GPNPlus
+from fewnode.predict.embedding_cache import keep, recall
+from fewnode.predict.finding import ask_next
+from fewnode.predict.labelling import may_have_class
+from fewnode.predict.near_duplicates import grouped
+from fewnode.predict.predictions import Answerer, Predictions
+from fewnode.predict.reasons import ClassReasons
+from fewnode.predict.trust import fair_sample
+from fewnode.recognition.prototypes import Prototypical
+from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.represent.new_rows import StoredViews, can_be_updated
+from fewnode.service.bodies import Judging, NewNode
+from fewnode.service.map import Projection
+from fewnode.service.new_nodes import NodeReader, appended
+from fewnode.service.new_rows import Stored
+from fewnode.service.state import GivenClass
+from fewnode.vectors import Floats
+
+MAX_USED = 1_000
+"""Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
+MAX_PAIRS = 5_000_000
+"""Nodes times examples that an explained answer may compare."""
+MAX_BATCHES = 50
+"""Batches of new nodes that a start appends one after the other, as they came."""
+SETS = 8
+"""Sets of classes that are kept ready."""
+
+
+class NotFound(FewnodeError):
+    """What the address names is not there."""
+
+
+class NothingToAsk(FewnodeError):
+    """There is no class, or none that has an example in the dataset."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What some nodes are taken for, a row each."""
+
+    rows: Ints
+    classes: list[str]
+    probabilities: NDArray[np.float64]
+    member: NDArray[np.float64] | None
+    place: Ints
+    """The place of the class that claims the node, or -1."""
+    probability: NDArray[np.float64]
+    closed_set: bool
+    note: str
+    threshold: float
+    as_predicted: Predictions
+
+    def only(self, rows: Ints) -> Judged:
+        """Some of all nodes, as they were judged among all."""
+        member = None if self.member is None else self.member[rows]
+        columns: dict[str, Any] = {"probabilities": self.probabilities[rows], "probability": self.probability[rows]}
+        return replace(self, rows=rows, member=member, place=self.place[rows], **columns)
+
+    def csv(self) -> str:
+        """As `fewnode predict` writes it."""
+        return self.as_predicted.to_csv()
+
+    def labels(self) -> list[str | None]:
+        names = [*self.classes, None]
+        return [names[place] for place in self.place.tolist()]
+
+
+class Network:
+    """A model and a dataset, every node embedded. With more nodes there is another one; rows of the others stay."""
+
+    def __init__(
+        self, model: Estimator, data: Dataset, trained: bool = True, of: Network | None = None, z: Floats | None = None
+    ) -> None:
+        """`of` is the network of the dataset alone; with `z` nothing is embedded."""
+        self.data, self.trained, self.first = data, trained, of or self
+        self.model = copy.copy(model)  # a method remembers the embedding of one graph only
+        self.model.method_ = copy.copy(model.method_)
+        self.embeds = isinstance(model.method_, Prototypical)
+        self.open_set = self.embeds and model.method_.membership is not None
+        self.reader = NodeReader(data)
+        self.ask = lru_cache(maxsize=SETS)(self._ask)
+        self.definition = lru_cache(maxsize=256)(self._definition)
+        self._stored: Stored | None = None
+        self._making = threading.Lock()
+        if z is not None:
+            self.model.method_.of_all = (self.first.model.method_, self.first.data.graph)
+            self.model.remember(data.graph, replace(self.first.model.embedded(self.first.data.graph), z=z))
+        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
+            keep(self.model, data)
+        self.describes: bool = self._can_describe() if of is None else of.describes
+
+    @property
+    def n(self) -> int:
+        return self.data.graph.n
+
+    @property
+    def n_attached(self) -> int:
+        return self.n - self.first.n
+
+    @cached_property
+    def z(self) -> Floats:
+        if not self.embeds:
+            raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map, and none is near")
+        return self.model.embedded(self.data.graph).z
+
+    # --- names ---
+
+    def form(self, name: str) -> str:
+        """The one form of a name: where nodes have none but their number, 01 is 1."""
+        return str(int(name)) if self.first.data.node_names is None and name.isdecimal() else name
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return self.data.node_id if self.data.node_names is not None else {str(i): i for i in range(self.n)}
+
+    def has(self, name: str) -> bool:
+        return self.form(name) in self._rows
+
+    def row(self, name: str) -> int:
+        found = self._rows.get(self.form(name))
+        if found is None:
+            raise FewnodeError(f"unknown node {name!r}{closest(name, self._rows)}")
+        return found
+
+    def rows(self, names: Sequence[str]) -> Ints:
+        """Those of the nodes that are there."""
+        return np.array([self._rows[name] for name in names if name in self._rows], np.int64)
+
+    def known(self, row: int) -> str | None:
+        """What the dataset calls the class of a node."""
+        label = int(self.data.y[row])
+        return None if label == UNKNOWN else self.data.class_names[label]
+
+    # --- more nodes ---
+
+    def appended(self, batches: Sequence[Sequence[NewNode]]) -> Network:
+        """The network with more nodes behind its own, in the batches in which they came.
+
+        Where that can be, only they are embedded. After many batches, which only a start has to go through, all nodes
+        are embedded together.
+        """
+        if not batches:
+            return self
+        stored = self._can_append()
+        if stored is None or len(batches) > MAX_BATCHES:
+            every = [node for nodes in batches for node in nodes]
+            return Network(self.model, appended(self.data, self.reader, every), self.trained, self.first)
+        network = self
+        for nodes in batches:
+            data = appended(network.data, network.reader, nodes)
+            stored, z = stored.with_rows(data, network.n)
+            network = Network(self.model, data, self.trained, self.first, np.concatenate([network.z, z]))
+            network._stored = stored
+        return network
+
+    def _can_append(self) -> Stored | None:
+        """What rows of new nodes are made from, if their rows can be made alone. For the first of them it is made."""
+        method = self.model.method_
+        plain = isinstance(method, GPNPlus) and self.model.features is None and method.room.folder is None
+        if not plain or not can_be_updated(method.mixture_):
+            return None
+        with self._making:
+            if self._stored is None:
+                empty = lambda shape: memory.scratch(cache_directory("services"), shape)  # noqa: E731
+                self._stored = Stored(StoredViews.of(method.mixture_, self.data.graph, empty))
+            return self._stored
+
+    # --- classes ---
+
+    def _ask(self, given: tuple[GivenClass, ...]) -> Asked:
+        return Asked(self, given)
+
+    def _can_describe(self) -> bool:
+        """Whether the method reads descriptions and the network has words."""
+        if not (self.embeds and self.model.method_.reads_descriptions):
+            return False
+        try:
+            opaque(self.data, "x")
+        except FewnodeError:
+            return False
+        return True
+
+    def _definition(self, name: str, nodes: tuple[str, ...], description: str) -> Definitions:
+        """What the network makes of the description of a class."""
+        return Definitions.of(self.data, {name: Class(self.rows(nodes).tolist(), description)})
+
+    @cached_property
+    def idf(self) -> NDArray[np.float32]:
+        return inverse_document_frequency(self.data.graph.x)
+
+    def near_duplicates(self, rows: Ints, count: int | None) -> Ints:
+        """The group of each row by the place of its first row; with `count`, of so many groups."""
+        return grouped(self.z[rows], count)
+
+    # --- the map, and what is near ---
+
+    @cached_property
+    def projection(self) -> Projection:
+        return Projection(self.z, None if self.first is self else self.first.projection)
+
+    def position(self, row: int) -> tuple[float, float] | None:
+        return self.projection.position(row) if self.embeds else None
+
+    def typical(self, count: int, share: float) -> list[tuple[str, int]]:
+        """Classes of the data whose nodes are most alike, each with its most typical node."""
+        data, sizes, found = self.data, self.data.class_sizes, []
+        among = data.split.test if self.trained and data.split.test else range(len(data.class_names))
+        for c in (c for c in among if self.embeds and sizes[c] >= max(2, share * sizes.sum())):
+            members = data.members(c)
+            own = self.z[members] / np.maximum(np.linalg.norm(self.z[members], axis=1, keepdims=True), 1e-12)
+            like = own @ own.mean(axis=0)
+            found.append((float(like.mean()), c, int(members[int(like.argmax())])))
+        chosen = sorted(found, reverse=True)[:count]
+        return [(data.class_names[c], row) for _, c, row in chosen] if len(chosen) == count else []
+
+    def nearest(self, row: int, among: Ints, count: int) -> tuple[Ints, NDArray[np.float64]]:
+        """The nodes that are most like one, and how like: the cosine of their embeddings."""
+        length = np.linalg.norm(self.z, axis=1)
+        like = self.z @ self.z[row] / np.maximum(length * length[row], 1e-12)
+        others = among[among != row]
+        found = others[np.argsort(-like[others], kind="stable")[:count]]
+        return found, like[found].astype(np.float64)
+
+
+class Asked:
+    """Classes that are made ready for questions about nodes. What of them is not in the network is passed over."""
+
+    def __init__(self, network: Network, given: tuple[GivenClass, ...]) -> None:
+        if not given:
+            raise NothingToAsk('there is no class yet; put one, or give "support" or "descriptions"')
+        self.network, self.remarks = network, dict[str, list[str]]()
+        self.examples, self.rejected, described = dict[str, Ints](), dict[str, Ints](), dict[Hashable, Attributes]()
+        self.descriptions: dict[str, Definitions] = {}
+        seen: dict[int, str] = {}
+        for each in given:
+            rows, no = network.rows(each.nodes), network.rows(each.rejected)
+            gone = len(each.nodes) + len(each.rejected) - rows.size - no.size
+            told = [f"{gone:,} of its nodes are not in the dataset"] if gone else []
+            if not rows.size and each.description is None:
+                self.remarks[each.name] = [*told, "no example is left, so it claims nothing"]
+                continue
+            for row in rows.tolist():
+                if seen.setdefault(row, each.name) != each.name:
+                    node = network.data.node_name(row)
+                    raise FewnodeError(f"node {node!r} is in two classes, {seen[row]!r} and {each.name!r}")
+            for what, found in (("examples", rows), ("counter-examples", no)):
+                if found.size > MAX_USED:
+                    told.append(f"of {found.size:,} {what} a random sample of {MAX_USED:,} is compared with nodes")
+            self.examples[each.name], self.rejected[each.name] = rows, no
+            if each.description is not None:
+                read = network.definition(each.name, each.nodes, each.description)
+                described |= read.rows
+                self.descriptions[each.name] = read
+                about = f"class {each.name!r}: "
+                told += [remark.removeprefix(about) for remark in read.remarks]
+            self.remarks[each.name] = told
+        if not self.examples:
+            raise NothingToAsk("no class has an example that is in this dataset; give one")
+        used = [(row, name) for name, rows in self.examples.items() for row in _sample(rows)]
+        rejected: dict[Hashable, Any] = {name: _sample(rows) for name, rows in self.rejected.items() if rows.size}
+        if rejected:
+            plain = network.ask(tuple(each._replace(rejected=()) for each in given))  # made before, as a rule
+            self._answerer: Answerer = plain._answerer.rejecting(rejected)
+        else:
+            nodes, labels = [row for row, _ in used], [name for _, name in used]
+            self._answerer = Answerer(network.model, network.data, nodes, labels, described)
+        self._recogniser = self._answerer.recogniser
+        self.classes: list[str] = self._answerer.classes
+        self.support = used
+        for remark in self._answerer.remarks:
+            for name in self.remarks:
+                if remark.startswith(f"class {name!r}: "):
+                    self.remarks[name].append(remark.removeprefix(f"class {name!r}: "))
+        self._reasons = lru_cache(maxsize=4)(self._of_class)
+
+    def place(self, label: str) -> int:
+        if label not in self.classes:
+            raise NotFound(f"class {label!r} has no example that is in this dataset")
+        return self.classes.index(label)
+
+    def judge(self, how: Judging, mode: str, rows: Ints | None = None) -> Judged:
+        """What some nodes, or all, are taken for. An example is in its class, and no class claims what is not in it."""
+        asked = np.arange(self.network.n) if rows is None else rows
+        transductive = (how.mode or mode) == "transductive"
+        found: Predictions = self._answerer.predictions(
+            asked, False, transductive, closed_set=how.closed_set, threshold=how.threshold
+        )
+        if any(rows.size > MAX_USED for rows in (*self.examples.values(), *self.rejected.values())):
+            found = self._with_all(asked, found)
+        place = found.places.copy()
+        for name, no in self.rejected.items():
+            place[np.isin(asked, no) & (place == self.classes.index(name))] = -1
+        note = found.reason if found.member is None else ""
+        probabilities, probability = found.probabilities, found.probability
+        kept = (found.member, place, probability, found.closed_set, note, found.threshold, found)
+        return Judged(asked, self.classes, probabilities, *kept)
+
+    def _with_all(self, asked: Ints, found: Predictions) -> Predictions:
+        """Examples and counter-examples beyond the sample are still what somebody said they are."""
+        probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
+        for name, no in self.rejected.items():
+            probabilities[np.isin(asked, no), self.classes.index(name)] = 0
+        for name, rows in self.examples.items():
+            own = np.isin(asked, rows)
+            probabilities[own] = np.arange(len(self.classes)) == self.classes.index(name)
+            if member is not None:
+                member[own] = 1
+        return replace(found, probabilities=probabilities, member=member)
+
+    # --- reasons ---
+
+    @cached_property
+    def beta(self) -> tuple[NDArray[np.float64], dict[str, float]]:
+        """The weight of each used example in its prototype, and of each description."""
+        beta = np.asarray(self._recogniser.explain([]).beta, np.float64)
+        described = [label for _, label in self._answerer.support[len(self.support) :]]
+        return beta, dict(zip(described, beta[len(self.support) :].tolist(), strict=True))
+
+    def prototypes(self) -> dict[str, tuple[float, float]]:
+        """The place of each prototype on the map."""
+        z, beta = self._recogniser.labelled_z, np.asarray(self._recogniser.explain([]).beta, np.float64)
+        assert z is not None, "the method embeds nodes"  # noqa: S101 # nosec B101
+        labels, found = [label for _, label in self._answerer.support], {}
+        for name in self.classes:
+            places = [i for i, label in enumerate(labels) if label == name]
+            prototype = beta[places] @ np.asarray(z)[places]
+            x, y = self.network.projection.place(prototype[None].astype(np.float32))[0].tolist()
+            found[name] = (round(x, 4), round(y, 4))
+        return found
+
+    def nearest(self, rows: Ints) -> list[list[tuple[int | None, str]]]:
+        """Of each node the examples that are most like it; None is the description of the class."""
+        if rows.size * len(self.support) > MAX_PAIRS:
+            many = f"{rows.size:,} nodes and {len(self.support):,} examples"
+            raise FewnodeError(f"{many} are too many to explain; ask for fewer, or without reasons")
+        stands: list[tuple[int | None, str]] = [*self.support]
+        stands += [(None, label) for _, label in self._answerer.support[len(self.support) :]]
+        return [[stands[i] for i in row] for row in self._recogniser.explain(rows).nearest.tolist()]
+
+    def shared_words(self, name: str, rows: Sequence[int]) -> list[tuple[list[str], list[tuple[str, int]]]] | None:
+        """The words that nodes share with the description of a class, their own and those of neighbours."""
+        read = self.descriptions.get(name)
+        if read is None or name not in read.descriptions:
+            return None
+        shared = shared_words(read.descriptions[name], self.network.data, rows, idf=self.network.idf)
+        return [(list(own), list(near)) for own, near in shared]
+
+    def why(self, row: int, label: str | None) -> dict[str, Any]:
+        """What speaks for a node in a class, or in the one that it is most likely in, and what against it."""
+        probabilities = self._recogniser.judge([row])[0][0]
+        place = int(probabilities.argmax()) if label is None else self.place(label)
+        (found,) = self._reasons(self.classes[place]).of([row])
+        return {**found.to_json(), "probability": float(probabilities[place])}
+
+    def _of_class(self, label: str) -> ClassReasons:
+        return ClassReasons(self._recogniser, label, self.network.idf)
+
+    # --- what to ask next ---
+
+    @cached_property
+    def askable(self) -> Ints:
+        """Nodes that may be in a class at all."""
+        return np.flatnonzero(may_have_class(self.network.data, self._recogniser.support))
+
+    def in_doubt(self, label: str, pool: Ints, count: int, threshold: float) -> tuple[Ints, NDArray[np.float64]]:
+        """Nodes of which an answer teaches most, and how likely each is in the class."""
+        return ask_next(self._recogniser, label, pool, count, threshold)
+
+
+def _sample(rows: Ints) -> list[int]:
+    """So many of them at random, always the same."""
+    found: list[int] = (rows if rows.size <= MAX_USED else np.sort(fair_sample(rows, MAX_USED))).tolist()
+    return found

@@ -1,0 +1,278 @@
+"""New nodes of a served dataset: what a request says of them, read as the dataset's own tables were, and appended.
+
+Rows go through `fewnode.tables.extend.extend`, as those of `fewnode data extend` do. What the dataset does not know
+is refused by name; what is missing, of an unknown category or not used is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from fewnode.adjacency import Relation
+from fewnode.class_labels import UNKNOWN, as_members, only_class
+from fewnode.dataset import Dataset
+from fewnode.edges.relations import EdgeRows
+from fewnode.edges.scaling import Scaling
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import Attributes, is_sparse
+from fewnode.service.bodies import NewEdge, NewNode
+from fewnode.tables.columns import Column
+from fewnode.tables.encode import Encoding, number_of
+from fewnode.tables.encoder import COLUMN
+from fewnode.tables.extend import extend, grown
+from fewnode.tables.plain import TEXT
+from fewnode.tables.read import Imported
+from fewnode.tables.roles import NOT_USED
+from fewnode.tables.spec import ImportSpec
+
+SHOWN = 5
+"""Unknown names that a refusal lists."""
+PLAIN = Scaling("none")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeReader:
+    """How a dataset takes new nodes: by rows with the columns of its tables, else by attributes with their names."""
+
+    data: Dataset
+
+    @cached_property
+    def imported(self) -> Imported | None:
+        """What the dataset keeps of its import, if it was imported from tables."""
+        return Imported.of(self.data) if self.data.encoding else None
+
+    @property
+    def way(self) -> str:
+        return "row" if self.imported else "attributes"
+
+    @cached_property
+    def _spec(self) -> ImportSpec:
+        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
+        return self.imported.rows_like_these()
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        assert self.imported is not None, "rows are of tables"  # noqa: S101 # nosec B101
+        return self.imported.encoding
+
+    @cached_property
+    def used(self) -> list[str]:
+        """The columns that attributes are made of; what an encoder makes of the text is none of them."""
+        made = {COLUMN} if self.imported and self.imported.encoder else set()
+        return [column for column in self.encoding.columns if column not in made]
+
+    @property
+    def label(self) -> str | None:
+        return self._spec.label
+
+    @cached_property
+    def _unused(self) -> set[str]:
+        uses = self.data.info.get("columns")
+        return {column for column, use in uses.items() if use == NOT_USED} if isinstance(uses, dict) else set()
+
+    @cached_property
+    def _attributes(self) -> dict[str, int]:
+        names = self.data.feature_names or tuple(map(str, range(self.data.graph.n_features)))
+        return {name: i for i, name in enumerate(names)}
+
+    # --- what is said of a node ---
+
+    def checked(self, node: NewNode) -> NewNode:
+        """The node with its cells in the one form in which they are kept; what does not fit is refused."""
+        if not self.imported:
+            if node.row is not None:
+                raise FewnodeError(
+                    f"node {node.node!r}: {self.data.name} was not imported from tables, so it has no columns; "
+                    'give "attributes", by the names of its attributes'
+                )
+            there = "GET /api/nodes/NAME shows those of a node"
+            if self.data.feature_names is None:
+                there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
+            _refuse(node.node, "attribute", node.attributes or {}, self._attributes, there)
+            return node
+        columns = [*self.used, *filter(None, [self.label])]
+        there = f"there are {', '.join(columns)}"
+        if node.attributes is not None:
+            raise FewnodeError(
+                f'node {node.node!r}: {self.data.name} was imported from tables; give a "row" as they have it: {there}'
+            )
+        row, own = node.row or {}, str(self._spec.id)
+        _refuse(node.node, "column", row, [*columns, own, *self._unused], there)
+        if str(row.get(own, node.node)) != node.node:
+            raise FewnodeError(f"node {node.node!r}: its column {own!r} says {row[own]!r}")
+        cells = {column: self._cell(node.node, column, value) for column, value in row.items()}
+        return node.model_copy(update={"row": cells})
+
+    def _cell(self, node: str, column: str, value: Any) -> Any:
+        """Numbers and vectors that are written as text are read now, by themselves: how the cells of other nodes are
+        written must not change what this one means."""
+        vector, number = self.encoding.vector.get(column), column in self.encoding.numeric
+        if isinstance(value, str) and (number or vector is not None):
+            value = self._read(node, column, value)
+        if value is None:
+            return None
+        if number:
+            fits, expected = type(value) in (int, float), "a number"
+        elif vector is not None:
+            fits = isinstance(value, list) and len(value) == len(vector.mean)
+            expected = f"a list of {len(vector.mean)} numbers"
+        else:
+            fits, expected = not isinstance(value, list), "text, a number, true or false"
+        if not fits:
+            raise FewnodeError(f"node {node!r}: column {column!r}: found {str(value)[:60]}, expected {expected}")
+        return value
+
+    def _read(self, node: str, column: str, text: str) -> Any:
+        if self._is_missing(text):
+            return None
+        cells = Column(pa.chunked_array([[text]], TEXT), lambda _, what: FewnodeError(what), self._spec)
+        number = column in self.encoding.numeric
+        try:
+            if number:
+                return float(number_of(cells, self.encoding.dates.get(column))[0])
+            return cells.vectors()[0].tolist()
+        except FewnodeError:
+            wanted = "number" if number else "list of numbers"
+            told = f"{text[:60]!r} cannot be read as a {wanted}; send it as a JSON {wanted}"
+            raise FewnodeError(f"node {node!r}: column {column!r}: {told}") from None
+
+    def _is_missing(self, value: Any) -> bool:
+        """An empty cell, or a word such as NA that the import took for one."""
+        return value is None or (isinstance(value, str) and value.strip() in {"", *self._spec.missing_words})
+
+    def report(self, nodes: Iterable[NewNode]) -> dict[str, Any]:
+        """What became of the cells of nodes: nothing that was given is dropped without a word."""
+        missing: dict[str, list[str]] = {}
+        unknown: dict[str, dict[str, Any]] = {}
+        unused: dict[str, None] = {}
+        for node in nodes if self.imported else ():
+            row = {column: cell for column, cell in (node.row or {}).items() if not self._is_missing(cell)}
+            if lacks := [column for column in self.used if column not in row]:
+                missing[node.node] = lacks
+            known = {column: set(values) for column, values in self.encoding.category.items()}
+            if odd := {
+                column: row[column] for column in known if column in row and _text(row[column]) not in known[column]
+            }:
+                unknown[node.node] = odd
+            unused |= dict.fromkeys(column for column in node.row or {} if column in self._unused)
+        return {"missing": missing, "unknown": unknown, "unused": list(unused)}
+
+    def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
+        """A network of these nodes alone, with the attributes and classes that the dataset would give them."""
+        if self.imported:
+            table: dict[str, list[Any]] = {str(self._spec.id): [node.node for node in nodes]}
+            for column in [*self.used, *filter(None, [self.label])]:
+                cells = [(node.row or {}).get(column) for node in nodes]
+                if column in self.encoding.numeric:
+                    cells = [None if not isinstance(cell, int | float) else float(cell) for cell in cells]
+                elif column not in self.encoding.vector:
+                    cells = [None if cell is None else _text(cell) for cell in cells]
+                table[column] = cells
+            try:
+                return extend(self.data, table, alone=True)
+            except FewnodeError as error:
+                raise FewnodeError(_of_node(str(error), [node.node for node in nodes])) from None
+        given = [
+            (i, self._attributes[name], amount)
+            for i, node in enumerate(nodes)
+            for name, amount in (node.attributes or {}).items()
+        ]
+        where = np.array([each[:2] for each in given], np.int64).reshape(-1, 2).T
+        with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
+            amounts = np.array([each[2] for each in given]).astype(np.float32)
+        x = sp.csr_array((amounts, (where[0], where[1])), shape=(len(nodes), len(self._attributes)))
+        none = sp.csr_array((len(nodes), len(nodes)), dtype=np.float32)
+        relations = tuple(Relation(each.name, none, each.directed) for each in self.data.graph.relations)
+        graph = replace(self.data.graph, adj=none, x=x, relations=relations, home=None)
+        names = tuple(node.node for node in nodes)
+        y, kind = np.full(len(nodes), UNKNOWN), None if self.data.kind is None else np.zeros(len(nodes), np.int64)
+        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind)
+
+
+def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dataset:
+    """The dataset with new nodes and their edges behind its own; what they contradict is an error."""
+    new, n = reader.encoded(nodes), data.graph.n
+    names = (*(data.node_names or map(str, range(n))), *(node.node for node in nodes))
+    place = {name: i for i, name in enumerate(names)}
+    x = _stacked(data.graph.x, new.graph.x)
+    kept = reader.imported
+    scaling = kept.scaling if kept else lambda _: PLAIN
+    rows = _edge_rows(data, scaling, nodes, place)
+    graph, _ = grown(data, n + len(nodes), x, rows, kept.directed if kept else data.graph.directed, scaling)
+    labels, width = None, len(new.class_names)
+    if data.labels is not None or new.labels is not None:
+        labels = sp.vstack([as_members(d.y, d.labels, width) for d in (data, new)], format="csr")
+    y = np.concatenate([data.y, new.y]) if labels is None else only_class(labels)
+    kind = None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind])
+    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names}
+    graph = replace(graph, home=data.graph.home, blocks=data.graph.blocks)
+    return replace(data, graph=graph, node_names=names, class_names=new.class_names, **fields)
+
+
+def _edge_rows(
+    data: Dataset, scaling: Callable[[str], Scaling], nodes: Sequence[NewNode], place: Mapping[str, int]
+) -> EdgeRows:
+    """The edges of new nodes, with the kind and the amount of each where the network has these."""
+    relations = {relation.name: relation for relation in data.graph.relations}
+    ends, kinds, amounts = [], [], []
+    for node in nodes:
+        for edge in node.edges:
+            given = edge if isinstance(edge, NewEdge) else NewEdge(node=edge)
+            who = f"node {node.node!r}: its edge to {given.node!r}"
+            if given.node == node.node:
+                raise FewnodeError(f"node {node.node!r} has an edge to itself, which says nothing")
+            if given.node not in place:
+                raise FewnodeError(f"node {node.node!r} has an edge to {given.node!r}, which is not in the network")
+            pair = (place[given.node], place[node.node])
+            ends.append(pair if given.way == "from" else pair[::-1])
+            if not relations:
+                if given.kind is not None or given.weight is not None or given.way != "from":
+                    raise FewnodeError(f"{who}: the network has neither weights nor kinds of edges")
+                continue
+            kind = given.kind or (next(iter(relations)) if len(relations) == 1 else "edges")
+            if kind not in relations:
+                asked = f"unknown kind {kind!r}{closest(kind, relations)}" if given.kind else "give its kind"
+                raise FewnodeError(f"{who}: {asked}; there are {', '.join(relations)}")
+            if given.weight is not None and not relations[kind].weighted:
+                raise FewnodeError(f"{who}: edges of kind {kind!r} have no weights; leave out the weight")
+            usual = float(scaling(kind).invert(np.ones(1))[0]) if relations[kind].weighted else 1.0
+            kinds.append(list(relations).index(kind))
+            amounts.append(usual if given.weight is None else given.weight)
+    index = np.array(ends, np.int64).reshape(-1, 2).T
+    if not relations:
+        return EdgeRows(index)
+    return EdgeRows(index, np.array(amounts, np.float64), np.array(kinds, np.int64), tuple(relations))
+
+
+def _stacked(above: Attributes, below: Attributes) -> Attributes:
+    if is_sparse(above):
+        return sp.vstack([above, sp.csr_array(below)], format="csr")
+    return np.concatenate([above, below.toarray() if is_sparse(below) else below])
+
+
+def _refuse(node: str, what: str, given: Iterable[str], known: Iterable[str], there: str) -> None:
+    """Whatever is not known is refused by name."""
+    names = set(known)
+    if unknown := [name for name in given if name not in names]:
+        shown = ", ".join(map(repr, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
+        raise FewnodeError(f"node {node!r}: unknown {what} {shown}{closest(unknown[0], names)}; {there}")
+
+
+def _of_node(error: str, names: list[str]) -> str:
+    """What `extend` says of a row of all nodes, said of the node."""
+    return re.sub(r"^the nodes table: data row (\d+),", lambda row: f"node {names[int(row[1]) - 1]!r}:", error)
+
+
+def _text(cell: Any) -> str:
+    """A JSON value as a table has it: 7.0 is 7, and true is true."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        cell = int(cell)
+    return str(cell).lower() if isinstance(cell, bool) else str(cell).strip()

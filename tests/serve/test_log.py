@@ -1,0 +1,239 @@
+"""The file of a service without the service: what is in it, and that damage does not go unnoticed."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fewnode.errors import FewnodeError
+from fewnode.service import log as module
+from fewnode.service.bodies import AnswerChange, AttachChange, Change, ClassChange, Forget, NewNode
+from fewnode.service.log import Log, Unusable
+from fewnode.service.state import State
+
+WHEN = "2026-01-31T12:00:00.000+00:00"
+
+
+def answers(*said: tuple[str, str, str | None], **more: Any) -> AnswerChange:
+    given = [{"node": node, "class": name, "verdict": verdict} for node, name, verdict in said]
+    return AnswerChange.model_validate({"answers": given, **more})
+
+
+CHANGES: list[Change] = [
+    ClassChange(name="ä", support=["x", "y"], description="ein\nSatz"),
+    AttachChange(nodes=[NewNode(node="new", attributes={"word": 1.5}, edges=["x"])]),
+    answers(("z", "ä", "no"), ("u", "ä", "yes"), check=True, id="0123-abcd"),
+    ClassChange(name="b", support=["v"]),
+    answers(("y", "ä", None)),
+    Forget(name="b"),
+]
+
+
+def content(state: State) -> tuple[Any, ...]:
+    return list(state.given), state.verdicts, state.nodes, state.arrivals
+
+
+def add(log: Log, change: Change, who: str | None = "Ann") -> None:
+    state = log.state.copied()
+    state.apply(change, who, WHEN)
+    log.append(state, change, who, WHEN)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "down" / "state.sqlite"
+
+
+@pytest.fixture
+def log(path: Path) -> Iterator[Log]:
+    with closing(Log(path)) as kept:
+        assert kept.open() is None
+        yield kept
+
+
+@pytest.fixture
+def written(path: Path) -> Path:
+    """A file with some changes in it, of a service that has ended."""
+    with closing(Log(path)) as kept:
+        kept.open()
+        for change in CHANGES:
+            add(kept, change)
+        kept.mark(6, True, kept.without(6))
+    return path
+
+
+def reread(path: Path) -> Log:
+    with closing(Log(path)) as kept:
+        if said := kept.open():
+            raise Unusable(said)
+        return kept
+
+
+def test_changes_add_up_and_come_back(log: Log, path: Path) -> None:
+    versions = {log.version}
+    for change in CHANGES:
+        add(log, change)
+        versions.add(log.version)
+    state = log.state
+    assert state.support == {"ä": {"x": None, "u": None}}
+    assert [(name, v.yes, v.check, v.who) for name, v in state.verdicts["ä"].items()] == [
+        ("z", False, True, "Ann"),
+        ("u", True, True, "Ann"),
+    ]
+    assert len(versions) == 7
+    log.close()
+    again = reread(path)
+    assert content(again.state) == content(state)
+    assert (again.version, again.ids) == (log.version, {"0123-abcd"})
+
+
+def test_every_state_before_is_that_of_fewer_changes(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EVERY", 2)
+    states = [content(log.state)]
+    for change in CHANGES:
+        add(log, change)
+        states.append(content(log.state))
+    for n in reversed(range(1, 7)):
+        assert (log.undoable, log.redoable) == (n, None if n == 6 else n + 1)
+        log.mark(n, True, log.without(n))
+        assert content(log.state) == states[n - 1]
+    assert log.undoable is None
+    for n in range(1, 4):
+        log.mark(n, False, log.again(n))
+        assert content(log.state) == states[n]
+    add(log, Forget(name="ä"))
+    assert (log.undoable, log.redoable, log.total) == (7, None, 7), "what was undone before is outdated"
+    assert log.state.names == []
+
+
+def test_only_so_many_changes_can_be_undone(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_UNDO", 3)
+    for change in CHANGES:
+        add(log, change)
+    for n in (6, 5, 4):
+        assert log.undoable == n
+        log.mark(n, True, log.without(n))
+    assert (log.undoable, log.redoable) == (None, 4)
+
+
+def test_any_tool_can_read_it_and_a_copy_of_the_one_file_is_a_backup(log: Log, path: Path, tmp_path: Path) -> None:
+    add(log, CHANGES[0])
+    shutil.copyfile(path, tmp_path / "backup")  # while the service runs
+    with closing(sqlite3.connect(tmp_path / "backup")) as database:
+        [(n, when, who, change, undone)] = database.execute("SELECT n, time, who, change, undone FROM change")
+        assert (n, when, who, undone) == (1, WHEN, "Ann", 0)
+        assert json.loads(change)["support"] == ["x", "y"]
+    assert content(reread(tmp_path / "backup").state) == content(log.state)
+
+
+def test_a_file_is_its_owners_and_has_one_service(log: Log) -> None:
+    assert log.path.stat().st_mode & 0o077 == 0
+    with pytest.raises(FewnodeError) as error:
+        Log(log.path)
+    assert str(error.value) == f"{log.path}: another service keeps its state in it; pass another --state"
+    log.close()
+    Log(log.path).close()
+
+
+def test_a_file_that_was_cut_is_noticed(written: Path, tmp_path: Path) -> None:
+    whole = written.read_bytes()
+    for size in (1, 99, 100, 4096, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        with pytest.raises(Unusable):
+            reread(tmp_path / "cut")
+
+
+def test_a_damaged_file_is_refused_in_a_sentence_or_read(written: Path, tmp_path: Path) -> None:
+    whole, rng = bytearray(written.read_bytes()), random.Random(0)
+    for i, place in enumerate(rng.sample([place for place, byte in enumerate(whole) if byte], 200)):
+        damaged = tmp_path / f"damaged-{i}"
+        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << rng.randrange(8)]) + whole[place + 1 :])
+        with closing(Log(damaged)) as log:
+            told = log.open()
+        assert told is None or told.endswith("and the service starts without it")
+
+
+FORGED = {
+    "a removed row": "DELETE FROM change WHERE n = 2",
+    "another order": "UPDATE change SET n = -n",
+    "another mark": "UPDATE change SET undone = 3 WHERE n = 4",
+    "a mark that is none": "UPDATE change SET undone = 'x' WHERE n = 4",
+    "no time": "UPDATE change SET time = '' WHERE n = 4",
+    "a time of bytes": "UPDATE change SET time = x'00' WHERE n = 4",
+    "no change": "UPDATE change SET change = '{}' WHERE n = 1",
+    "a change of another kind": 'UPDATE change SET change = \'{"kind":"rewire"}\' WHERE n = 1',
+    "no JSON": "UPDATE change SET change = '[' WHERE n = 1",
+    "deep JSON": "UPDATE change SET change = replace(printf('%100000s', ''), ' ', '[')",
+    "bytes": "UPDATE change SET change = x'ff' WHERE n = 1",
+    "an empty name": "UPDATE change SET change = replace(change, '\"b\"', '\"\"') WHERE n = 4",
+    "a long name": "UPDATE change SET change = replace(change, '\"b\"', printf('\"%201s\"', 'x')) WHERE n = 4",
+    "an answer for no class": "UPDATE change SET change = replace(change, 'ä', 'o') WHERE n = 5",
+    "no count": "UPDATE about SET writes = 'x'",
+    "nothing about it": "DELETE FROM about",
+    "a view": "CREATE VIEW v AS SELECT * FROM change",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON change BEGIN DELETE FROM change; END",
+    "an index": "CREATE INDEX i ON change (time)",
+    "another column": "ALTER TABLE change ADD COLUMN more",
+    "a table less": "DROP TABLE about",
+    "another format": "PRAGMA user_version = 4",
+    "another application": "PRAGMA application_id = 1",
+}
+
+
+@pytest.mark.parametrize("statement", FORGED.values(), ids=FORGED.keys())
+def test_a_file_that_was_edited_gets_a_sentence_and_another_name(written: Path, statement: str) -> None:
+    with closing(sqlite3.connect(written)) as database:
+        database.execute(statement)
+        database.commit()
+    with closing(Log(written)) as log:
+        told = str(log.open())
+        assert told.startswith(f"{written}: ")
+        assert told.endswith(". It is now state.sqlite.unusable-1, and the service starts without it")
+        assert "\n" not in told
+        assert content(log.state) == content(State())
+        add(log, CHANGES[0])
+    assert reread(written).state.names == ["ä"]
+    assert written.with_name("state.sqlite.unusable-1").exists()
+
+
+def test_sizes_are_looked_at_first(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    with pytest.raises(Unusable, match="larger than"):
+        reread(written)
+
+
+def test_a_log_without_its_file_and_a_folder_are_none(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(FewnodeError, match="is no file") as error:
+        reread(path)
+    assert not isinstance(error.value, Unusable)
+    path.rmdir()
+    path.with_name(path.name + "-wal").write_bytes(b"a log without its file")
+    with pytest.raises(Unusable, match="its write-ahead log is there"):
+        reread(path)
+
+
+def test_a_disk_that_is_full_leaves_what_was_there(log: Log, path: Path) -> None:
+    add(log, CHANGES[0])
+    before = content(log.state)
+    large = AttachChange(nodes=[NewNode(node=f"n{i}", row={"text": "x" * 1000}) for i in range(500)])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"full|I/O"):
+            add(log, large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert content(log.state) == before
+    add(log, Forget(name="ä"))
+    log.close()
+    assert reread(path).state.names == []
