@@ -112,13 +112,19 @@ class Database:
     def execute(self, query: str, values: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
         return self.connection.execute(query, list(values))
 
+    def arrow(self, query: str) -> pa.Table:
+        """The result of a query, whole."""
+        table: pa.Table | None = self.execute(query).to_arrow_table()
+        assert table is not None, "a query has a result"  # noqa: S101 # nosec B101
+        return table
+
     def key(self, column: str) -> str:
         """What a column is called in the database, where names differ by more than by case."""
         return self._keys.setdefault(column, f"k{len(self._keys)}")
 
     def cells(self, relation: str, column: str) -> pa.ChunkedArray:
         """A column of a table, in the order of its rows."""
-        return self.execute(f"SELECT {self.key(column)} FROM {relation}").to_arrow_table().column(0)
+        return self.arrow(f"SELECT {self.key(column)} FROM {relation}").column(0)
 
     def register(self, data: pa.Table) -> str:
         """A name for a table that DuckDB reads where it is."""

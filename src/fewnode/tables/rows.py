@@ -123,7 +123,7 @@ class NodeRows:
         columns = 2 + len(self.attributes)
         if columns * self.count > MOST_CELLS:
             return None
-        return self.database.execute(f"SELECT * FROM {self.relation}").to_arrow_table()
+        return self.database.arrow(f"SELECT * FROM {self.relation}")
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
@@ -297,7 +297,7 @@ def _together(database: Database, parts: Sequence[NodeTable], spec: ImportSpec, 
     (different,) = database.execute(f"SELECT count(*) FROM (SELECT DISTINCT * FROM {relation})").fetchall()[0]
     if different > distinct:
         _refuse_repeated(rows)
-    origin = database.execute(f"SELECT min(rowid) FROM {relation} GROUP BY {own} ORDER BY 1").to_arrow_table().column(0)
+    origin = database.arrow(f"SELECT min(rowid) FROM {relation} GROUP BY {own} ORDER BY 1").column(0)
     database.execute(
         f"CREATE TABLE distinct_nodes AS SELECT * FROM {relation} "
         f"WHERE rowid IN (SELECT min(rowid) FROM {relation} GROUP BY {own}) ORDER BY rowid"
