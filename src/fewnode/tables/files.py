@@ -114,7 +114,8 @@ class Database:
 
     def arrow(self, query: str) -> pa.Table:
         """The result of a query, whole."""
-        return self.connection.sql(query).to_arrow_table()
+        table: pa.Table = self.connection.sql(query).to_arrow_table()
+        return table
 
     def key(self, column: str) -> str:
         """What a column is called in the database, where names differ by more than by case."""
