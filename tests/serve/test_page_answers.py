@@ -1,4 +1,4 @@
-"""No answer that somebody gave on the page is lost: offline, when the service ends, when the tab is closed or reloaded."""
+"""No answer given on the page is lost: offline, when the service ends, when the tab is closed or reloaded."""
 
 from __future__ import annotations
 
