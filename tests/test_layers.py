@@ -74,10 +74,6 @@ def test_a_method_of_ones_own_is_short_and_knows_only_what_the_package_exports()
     assert [path.name for path in RESEARCH if private.search(path.read_text())] == []
 
 
-def test_no_file_is_a_drawer() -> None:
-    assert not [p for p in MODULES if p.stem in {"util", "utils", "helper", "helpers", "common", "misc"}]
-
-
 def test_nothing_unsafe_is_read_or_run() -> None:
     unsafe = re.compile(r"pickle|torch\.load|(?<![\w.])(eval|exec)\(|shell=True|yaml")
     assert [(p.name, hit.group()) for p in MODULES for hit in unsafe.finditer(p.read_text())] == []

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.model.progress import training_bar
 from fewnode.predict.answers import NONE, Answers
-from fewnode.train import History, Point
 
 
 @pytest.fixture(name="found", scope="module")
@@ -101,35 +96,3 @@ def test_what_cannot_be_drawn_is_refused(kind: str, truth: list[str | None] | No
     answers = Answers(["x", "y"], ["a"], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
     with pytest.raises(FewnodeError, match=said):
         answers.plot(kind, truth)
-
-
-def test_a_class_has_one_colour_and_several_classes_have_a_map_alone(worded: Dataset) -> None:
-    found = fewnode.recognise(worded, {"vpn": [25, 26], "mail": [0, 1]})
-    names = [worded.class_names[c] for c in worded.y]
-    colours = {each.get_label(): each.get_facecolor().ravel().tolist() for each in found.plot().axes[0].collections}
-    lines = {
-        each.get_label().split(":")[0]: each.get_color() for each in found.plot("precision-recall", names).axes[0].lines
-    }
-    for name, colour in lines.items():
-        assert [round(255 * part) for part in colours[name][:3]] == list(bytes.fromhex(colour[1:]))
-    both = fewnode.recognise(worded, {"vpn": [25, 26], "mail": [0, 1]}, multi_label=True)
-    assert both.plot()._repr_png_()
-    with pytest.raises(FewnodeError, match="one class a node"):
-        both.plot("calibration", names)
-
-
-# --- bars ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_notebook_has_one_bar_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    handle = SimpleNamespace(update=shown.append)
-    kernel = type("ZMQInteractiveShell", (), {})()
-    display = SimpleNamespace(HTML=str, display=lambda bar, display_id: (shown.append(bar), handle)[1])
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel, display=display))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    with training_bar(30) as on_step:
-        on_step(1, 0.5, History())
-        on_step(20, 0.4, History([Point(20, 0.4, 0.75)], stopped=True))
-    assert shown[0].startswith("training <progress value='1' max='30'></progress> 1/30")
-    assert shown[1] == "training <progress value='20' max='20'></progress> 20/20 loss 0.400  valid 75.0 %"
