@@ -14,10 +14,10 @@ import torch
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.method import predict_tasks
 from fewnode.methods.table import METHODS, build_method
+from fewnode.model.estimator import Estimator, load_model
 from leaks import MaySee, may_see
 
 RESEARCH = Path(__file__).parents[1] / "research"

@@ -8,9 +8,9 @@ import pytest
 
 import fewnode
 from fewnode import FewnodeError
-from fewnode.classes.described_tasks import described_pool, named_tasks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.evaluation import evaluate
+from fewnode.recognition.described_tasks import described_pool, named_tasks
 
 
 def test_classes_are_recognised_by_their_names_alone(worded: Dataset) -> None:

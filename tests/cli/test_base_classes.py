@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import save_dataset
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
-from fewnode.predict.answers import NONE
+from fewnode.model.estimator import Estimator, load_model
+from fewnode.recognition.answers import NONE
 from fewnode.represent.room import Pieces, Runner, here
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset

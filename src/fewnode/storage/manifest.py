@@ -134,6 +134,7 @@ _TRAINED = {
     "history": maybe(record({"points": listed(_POINT), "stopped": FLAG, "engine": TEXT, "part": TEXT})),
     "temperature": maybe(record({"inductive": CONSTANTS, "transductive": CONSTANTS})),
     "membership": maybe(CONSTANTS),
+    "worth": number(0, 1),
     "validated": table(number(0, 1)),
     "seconds": number(0, 1e12),
     "threads": whole(1),

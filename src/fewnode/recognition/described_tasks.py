@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.classes.description import describe
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.recognition.description import describe
 
 QUERIES = 5
 """A class, in tasks of known classes."""
