@@ -172,4 +172,4 @@ def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Pa
     done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
     assert done.code == 0
     assert "MyMethod holds the whole network in memory: --memory is kept by gpn-plus alone" in done.err
-    assert "--address and --workers not used: for --backend ray" in done.err
+    assert "--address not used: for --backend ray" in done.err
