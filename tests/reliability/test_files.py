@@ -348,21 +348,6 @@ def test_tensors_with_a_right_checksum_that_are_not_the_models(kept: Path, tmp_p
         refusal(lambda: load_model(run))  # noqa: B023
 
 
-@pytest.mark.parametrize(
-    "method",
-    [pytest.param("gpn-plus", marks=pytest.mark.check), "propagation", "deepwalk", "sgc", "logistic"],
-)
-def test_the_same_for_other_methods(small: Dataset, tmp_path: Path, method: str) -> None:
-    options = {"deepwalk": {"dimensions": 4, "walks": 1, "length": 5}, "sgc": {"episodes": 10}}.get(method, {})
-    Estimator(method, 2, 2, **options).fit(small).save(tmp_path / "run")
-    load_model(tmp_path / "run")
-    found = tensors_of(tmp_path / "run" / "model.safetensors")
-    for i, (what, tensors) in enumerate(odd_tensors(found)):
-        if what != "another precision":
-            run = forged(tmp_path / "run", tmp_path / f"{i} {what}", "model", None, safetensors_bytes(tensors))
-            refusal(lambda: load_model(run))  # noqa: B023
-
-
 def test_datasets_with_a_right_checksum_and_wrong_content(kept: Path, tmp_path: Path) -> None:
     found = tensors_of(kept / "data" / "dataset.safetensors")
     far = found["adj.indices"].copy()

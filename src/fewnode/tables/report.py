@@ -234,9 +234,12 @@ def _wrapped(line: str, indent: int = 2) -> list[str]:
 def _tables(info: Mapping[str, Any]) -> list[str]:
     """What became of the tables of nodes and of edges, or of a published file."""
     lines: list[str] = []
+    told: dict[str, str] = {}
     for table in info.get("nodes", ()):
-        lines.append(f"{printable(table['file'], 50)}: {table['rows']:,} nodes")
-        lines += [line for told in _columns(table["columns"], info) for line in _wrapped(f"  {told}", 4)]
+        new = {name: use for name, use in table["columns"].items() if told.get(name) != use}
+        told |= new
+        lines.append(f"{printable(table['file'], 50)}: {table['rows']:,} nodes" + ("" if new else ", the same columns"))
+        lines += [line for text in _columns(new, info) for line in _wrapped(f"  {text}", 4)]
     if info.get("repeated_rows"):
         lines.append(f"repeated rows of nodes, counted once: {info['repeated_rows']:,}")
     if absent := [name for name in info.get("missing", ()) if name not in info["columns"]]:
