@@ -35,7 +35,6 @@ from fewnode.classes.definitions import read_support
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
-from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
@@ -45,6 +44,7 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
+from fewnode.tables.report import report
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 
@@ -234,7 +234,7 @@ def test_any_field_of_a_dataset_may_be_anything(small: Dataset, kept: Path, tmp_
     for name, write in mutants(tmp_path / "data" / "dataset.json"):
         write()
         tried += 1
-        taken += ours_or(name, lambda: describe(statistics(load_dataset(tmp_path / "data")))) is not None
+        taken += ours_or(name, lambda: report(load_dataset(tmp_path / "data"))) is not None
     assert tried > 500
     assert taken > 10
     figure("files.fields.data", f"{tried:,} datasets with one other field: {taken:,} taken, and described")
