@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,13 +56,13 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
         "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
-        "Predictions": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
+        "Answers": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
         "rejected": none_of_them,
     }
 
 
-NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Predictions", "suggest"]
+NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Answers", "suggest"]
 NAMES.append("rejected")
 
 
@@ -90,7 +89,7 @@ def test_rows_names_and_masks_are_the_same_nodes(doors: dict[str, Ask], planted:
 @pytest.mark.parametrize("door", NAMES)
 def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
     expected = doors[door](planted, SUPPORT, QUERY)
-    if door not in ("Predictions",):  # which answers with names
+    if door not in ("Answers",):  # which answers with names
         assert doors[door](planted.graph, SUPPORT, QUERY) == expected
     pyg = planted.to_pyg(sparse=True)  # dense attributes are the same but for the last bit
     pyg.test_mask = torch.from_numpy(mask(QUERY))
@@ -119,7 +118,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Predictions", "suggest", "rejected"])
+@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Answers", "suggest", "rejected"])
 def test_what_is_no_node_is_refused_by_the_arguments_name(
     doors: dict[str, Ask], planted: Dataset, door: str, case: str
 ) -> None:
@@ -131,17 +130,6 @@ def test_what_is_no_node_is_refused_by_the_arguments_name(
         message = "{}: 1 is none of the classes"
     with pytest.raises(FewnodeError, match=message.format(what)):
         doors[door](planted, SUPPORT, nodes)
-
-
-def test_tasks_outside_the_network_are_refused(model: Estimator, planted: Dataset) -> None:
-    y = np.array([0, 1])
-    for support, query, message in (
-        ([0, 360], [1, 2], "support: node 360 is out of range"),
-        ([0, 1], [1.5, 2], "query holds 1.5"),
-        ([0, 0], [1, 2], "support node 'node-0' is in two classes, 0 and 1"),
-    ):
-        with pytest.raises(FewnodeError, match=message):
-            model.predict_tasks(planted, [Task(np.array(support), y, np.array(query))])
 
 
 def test_a_graph_alone_has_no_names(model: Estimator, planted: Dataset) -> None:
@@ -193,12 +181,6 @@ def test_labels_that_name_no_class_are_refused(model: Estimator, planted: Datase
         fewnode.suggest(model, planted, SUPPORT, labels)
 
 
-def test_labels_may_be_tensors_and_series(model: Estimator, planted: Dataset) -> None:
-    expected = model.predict(planted, SUPPORT, [0, 1, 1], QUERY)
-    for labels in (torch.tensor([0, 1, 1]), np.array([0, 1, 1]), pd.Series([0, 1, 1], index=[7, 8, 9])):
-        assert model.predict(planted, SUPPORT, labels, QUERY) == expected
-
-
 @pytest.mark.parametrize("method", ["propagation", "sgc"])
 def test_no_nodes_are_no_answers(model: Estimator, planted: Dataset, method: str) -> None:
     if method != model.method:
@@ -246,13 +228,6 @@ def test_an_evaluation_asks_what_the_model_was_trained_for(planted: Dataset) -> 
         fewnode.evaluate(model, planted, tasks=0)
     with pytest.raises(FewnodeError, match="a pool has its own tasks: leave out shot, tasks"):
         fewnode.evaluate(model, planted, shot=3, tasks=9, pool=EpisodeSampler(planted, "test", 2, 1).take(3))
-
-
-def test_nothing_is_said_where_all_is_used(model: Estimator, planted: Dataset) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Dataset.from_pyg(planted.to_pyg())
-        model.predict(planted.to_pyg(), SUPPORT, LABELS, QUERY)
 
 
 @pytest.mark.parametrize(("given", "meant"), [("6", "00006"), ("00007", "7"), ("8.0", "8"), ("Nine", "nine")])

@@ -36,14 +36,6 @@ def test_a_method_that_cannot_read_descriptions_says_so(worded: Dataset) -> None
         evaluate(model, data, pool=described_pool(data, range(4), {}, (2, 0, 5), 2, 0))
 
 
-def test_means_as_prototypes_are_fitted_where_classes_have_names_but_read_no_description(worded: Dataset) -> None:
-    data = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))
-    model = fewnode.Estimator("gpn-plus", way=2, shot=1, ridge=False).fit(data)
-    assert not model.reads_descriptions
-    with pytest.raises(FewnodeError, match="cannot read descriptions"):
-        evaluate(model, data, pool=described_pool(data, range(4), {}, (2, 0, 5), 2, 0))
-
-
 def test_too_few_classes_that_say_something_are_refused(worded: Dataset) -> None:
     with pytest.raises(FewnodeError, match="5-way tasks need 5 classes with a description"):
         described_pool(worded, range(4), {}, (5, 0, 5), 2, 0)

@@ -12,7 +12,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
-from fewnode.predict.predictions import NONE
+from fewnode.predict.answers import NONE
 from fewnode.represent.workers import Workers
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset

@@ -96,15 +96,3 @@ def test_a_killed_fit_goes_on_with_the_tiles_that_are_missing(data: Dataset, tmp
     finished = fitted(data, True, Room.of(data.graph, tmp_path / "views", {}, narrow(data, 2)))
     assert {path: path.stat().st_mtime_ns for path in made} == made, "no tile is made twice"
     assert np.array_equal(finished.embed(data.graph).z, fitted(data, True).embed(data.graph).z)
-
-
-def test_nothing_is_left_of_views_once_they_are_z(data: Dataset, tmp_path: Path) -> None:
-    room = Room.of(data.graph, tmp_path / "views", {}, Workers(limit=1 << 30))
-    fitted(data, True, room)
-    assert room.folder.exists()
-    room.clear()
-    assert not (tmp_path / "views").exists()
-
-
-def test_a_network_without_a_directory_stays_in_memory(planted: Dataset, tmp_path: Path) -> None:
-    assert Room.of(planted.graph, tmp_path, {}, Workers(limit=1 << 30)) == IN_MEMORY

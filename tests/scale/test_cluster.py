@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -195,49 +193,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize("address", ["here", "127.0.0.1:no", "127.0.0.1:99999", "ray://127.0.0.1:10001"])
-def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FewnodeError, match=rf"--address {address}: (expected HOST:PORT|no Ray)"):
-        connected(address, tmp_path).__enter__()
-    monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(FewnodeError, match=rf"RAY_ADDRESS {address}: (expected HOST:PORT|no Ray)"):
-        connected(None, tmp_path).__enter__()
-
-
-@pytest.mark.check
-def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    said: list[str] = []
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with connected(None, tmp_path / "a" / "b", said.append):
-        assert not (tmp_path / "a").exists(), "nothing is left of looking whether the folder is shared"
-    assert said[0].endswith("(running on this machine)")
-    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-    with connected(None, tmp_path, said.append):
-        pass
-    assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
-    with connected(nodes.address, tmp_path, said.append):
-        pass
-    assert said[2] == f"Ray: cluster {nodes.address} (--address)"
-
-
-@pytest.mark.check
-def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    none = subprocess.CompletedProcess([], returncode=1)
-    monkeypatch.setattr(cluster.subprocess, "run", lambda *_, **__: none)  # whatever else runs on this machine
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    said: list[str] = []
-    with connected(None, tmp_path, said.append) as ray:
-        assert len(ray.nodes()) == 1
-    assert said[0].startswith("Ray: a new cluster on this machine")
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
-    with pytest.raises(FewnodeError, match="RAY_ADDRESS auto: no Ray cluster runs on this machine"):
-        connected(None, tmp_path).__enter__()
-
-
 def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 2.0)
     with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(f"127.0.0.1:{free_port()}", tmp_path):
@@ -248,65 +203,3 @@ def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pyt
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(address, tmp_path):
             pass
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("text", "message"), [('__version__ = "0.0.1"', "has fewnode 0.0.1"), ("raise ImportError", "has no fewnode")]
-)
-def test_a_node_of_another_version(text: str, message: str, nodes: Any, tmp_path: Path) -> None:
-    (tmp_path / "fewnode").mkdir()
-    (tmp_path / "fewnode" / "__init__.py").write_text(text)
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    before = os.environ["PYTHONPATH"]
-    os.environ["PYTHONPATH"] = str(tmp_path)
-    other = nodes.add_node(num_cpus=1)
-    os.environ["PYTHONPATH"] = before
-    try:
-        with pytest.raises(FewnodeError, match=message), connected(nodes.address, tmp_path / "out"):
-            pass
-    finally:
-        nodes.remove_node(other)
-
-
-@pytest.mark.check
-def test_storage_that_is_not_shared(nodes: Any, tmp_path: Path) -> None:
-    """A node in a mount namespace of its own, where the folder is another one."""
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
-        pytest.skip("mount namespaces are not allowed here")
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    start = f"{sys.executable} -m ray.scripts.scripts start --address={nodes.address} --num-cpus=1 --block"
-    command = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none {folder} && exec {start}"]
-    node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        told, until = "", time.monotonic() + 90
-        while "does not see" not in told and time.monotonic() < until:  # it takes a while until the node is there
-            try:
-                with connected(nodes.address, folder):
-                    pass
-            except FewnodeError as error:
-                told = str(error)
-        assert f"does not see {folder}" in told
-        assert list(folder.iterdir()) == [], "the file that nodes were asked for is gone"
-    finally:
-        os.killpg(node.pid, signal.SIGKILL)
-        node.wait()
-
-
-@pytest.mark.check
-def test_a_node_that_does_not_answer(nodes: Any, tmp_path: Path) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    other = nodes.add_node(num_cpus=1)
-    (raylet,) = other.all_processes["raylet"]
-    raylet.process.send_signal(signal.SIGSTOP)
-    try:
-        with pytest.raises(FewnodeError, match="does not answer"), connected(nodes.address, tmp_path):
-            pass
-    finally:
-        raylet.process.send_signal(signal.SIGCONT)
-        nodes.remove_node(other)
