@@ -31,14 +31,14 @@ LEAST_LIMIT = 1 << 29
 CHUNK_BYTES = 1 << 26
 PAUSE, TRIM_PAUSE = 0.01, 1.0
 """Seconds between two looks at the limit, and between two times that freed memory is given back to the system."""
+LITTLE = 1 << 24
+"""Bytes: where no more can be let go, what the process has is its own, and the next look can wait."""
 SCATTERED = 512
 """Rows, anywhere in a file, that are read between two looks: the kernel maps up to 2 MB around each of them."""
 
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _maps_lock = threading.Lock()
 _limit: int | None = None
-_floor = 0
-"""Bytes of files that stay in memory whatever is let go: libraries."""
 
 
 def parse_size(text: str) -> int:
@@ -70,10 +70,12 @@ def _watch() -> None:
     """Start the thread that looks at the limit, once in a process."""
 
     def look() -> None:
-        trimmed = 0.0
+        trimmed, pause = 0.0, PAUSE
         while True:
-            time.sleep(PAUSE)
-            if _release() and time.monotonic() > trimmed + TRIM_PAUSE:
+            time.sleep(pause)
+            freed = _release()
+            pause = PAUSE if freed is None or freed > LITTLE else 10 * PAUSE
+            if freed is not None and time.monotonic() > trimmed + TRIM_PAUSE:
                 trimmed = time.monotonic()
                 if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
                     trim(0)  # the C library keeps what was freed for later, and it counts as ours until then
@@ -81,27 +83,23 @@ def _watch() -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def _release() -> bool:
-    """Let go of what was read of mapped files, if the process has more than half of the limit. Whether it has."""
-    global _floor
-    limit, (all_bytes, file_bytes) = _limit, resident()
-    if limit is None or all_bytes < limit // 2:
-        return False
-    if file_bytes > _floor + limit // 32:  # to let go of less is not worth it
-        with _maps_lock:
-            for mapping in list(_maps):
-                mapping.madvise(mmap.MADV_DONTNEED)
-        _floor = resident()[1]
-    return True
+def _release() -> int | None:
+    """Let go of what was read of mapped files, if the process has more than half of the limit: so many bytes."""
+    limit, before = _limit, resident()
+    if limit is None or before < limit // 2:
+        return None
+    with _maps_lock:
+        for mapping in list(_maps):
+            mapping.madvise(mmap.MADV_DONTNEED)
+    return before - resident()
 
 
-def resident() -> tuple[int, int]:
-    """Bytes of this process in memory, and how many of them are of files."""
+def resident() -> int:
+    """Bytes of this process in memory."""
     try:
-        fields = Path("/proc/self/statm").read_text().split()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
     except OSError:
-        return 0, 0  # not on Linux: the kernel alone decides then
-    return int(fields[1]) * mmap.PAGESIZE, int(fields[2]) * mmap.PAGESIZE
+        return 0  # not on Linux: the kernel alone decides then
 
 
 def map_file(path: Path) -> NDArray[np.uint8]:
