@@ -42,11 +42,11 @@ from fewnode.nodes import classes as in_order
 from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
-from fewnode.recognition.space import Explanation, Space
+from fewnode.recognition.space import Explanation, Head, Space
 from fewnode.represent.features import structural_features
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
-from fewnode.storage.manifest import check_model, check_options
+from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
 from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding, Probabilities
 
@@ -222,6 +222,11 @@ class Estimator:
             )
 
         return self._kept(plain.fingerprint, made)
+
+    @property
+    def head(self) -> Head | None:
+        """How z becomes answers, calibrated; None for a method without an embedding."""
+        return recorded_head(self.method_.head(), self.trained_) if isinstance(self.method_, Embeds) else None
 
     def has_space(self, graph: Network) -> bool:
         """Whether `space` need not compute anything."""
@@ -404,7 +409,7 @@ def load_model(
     directory = Path(directory)
     meta, state = read_model(directory)
     with naming(directory):
-        check_model(meta)
+        check_manifest(ModelManifest, meta)
         options = dict(meta["options"])
         for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
             if isinstance(options.get(part), dict):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from fewnode.machine import memory
 from fewnode.vectors import Floats, in_parts, unit_rows
 
 RESIDENT = 1024
@@ -27,7 +26,6 @@ def nearness(z: Floats, p: Floats, distance: str) -> Floats:
             part = z[low : low + RESIDENT]
             length = np.maximum(np.sqrt(np.einsum("nd,nd->n", part, part)), 1e-12)
             np.divide(part @ unit, length[:, None], out=found[low : low + RESIDENT])
-            memory.keep()
         return found
     if z.ndim > 2:
         squared = np.square(z[..., :, None, :] - p[..., None, :, :]).sum(axis=-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from fewnode.recognition.rejection import (
     remaining,
 )
 from fewnode.recognition.several import class_shares, each_on_its_own, refuse_names
-from fewnode.recognition.space import Explanation, Prepared, Rows, Space
+from fewnode.recognition.space import Explanation, Head, Prepared, Rows, Space
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
@@ -102,13 +102,7 @@ class Question:
     @property
     def cannot_tell(self) -> str:
         """Why it cannot be told whether a node is in any of the classes, and what would help; nothing if it can."""
-        better = "" if self.model == "gpn-plus" else "use gpn-plus, or "
-        remedy = f"{better}give a second class" if len(self.given.names) == 1 else f"{better}label more classes"
-        if self.space is None:
-            return f"{self.model.rsplit('/', 1)[-1]} cannot tell whether a node is in none of the classes; {remedy}"
-        if self.space.head.membership is None:
-            return f"there were too few known classes to learn from what is in none, three are needed; {remedy}"
-        return ""
+        return cannot_tell(self.model, len(self.given.names), None if self.space is None else self.space.head)
 
     @property
     def embedded(self) -> Space:
@@ -271,7 +265,7 @@ class Question:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
         """
-        reason = self.closed_because(closed_set, threshold)
+        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold)
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -295,27 +289,6 @@ class Question:
         from fewnode.review.reasons import with_reasons
 
         return with_reasons(self, found, rows)
-
-    def closed_because(self, closed_set: bool, threshold: float | None) -> str:
-        """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused."""
-        if threshold is not None and not 0 <= threshold <= 1:
-            raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
-        if threshold is not None and closed_set:
-            raise FewnodeError("a closed set has no threshold: leave one of them out")
-        if self.several:
-            if closed_set:
-                raise FewnodeError("a closed set means one class a node: leave it out, or several classes a node")
-            return ""
-        if threshold is not None and self.cannot_tell:
-            raise FewnodeError(f"the threshold is of no use: {self.cannot_tell}")
-        if len(self.classes) == 1 and (closed_set or self.cannot_tell):
-            cause = self.cannot_tell or "in a closed set that is every node; leave that out"
-            raise FewnodeError(f"one class alone asks which nodes are like {self.classes[0]!r}: {cause}")
-        if closed_set or self.cannot_tell:
-            return self.cannot_tell or "asked for"
-        if NONE in self.classes:
-            raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
-        return ""
 
     def explain(self, rows: Ints) -> Explanation:
         """β of each support node, and the support nodes (their places) nearest to each of these nodes."""
@@ -372,6 +345,43 @@ class Question:
         from fewnode.review.trust import trust
 
         return trust(self)
+
+
+def cannot_tell(model: str, ways: int, head: Head | None) -> str:
+    """Why a model cannot tell whether a node is in any of so many classes, and what would help; nothing if it can."""
+    better = "" if model == "gpn-plus" else "use gpn-plus, or "
+    remedy = better + ("give a second class" if ways == 1 else "label more classes")
+    if head is None:
+        return f"{model.rsplit('/', 1)[-1]} cannot tell whether a node is in none of the classes; {remedy}"
+    few = "there were too few known classes to learn from what is in none, three are needed"
+    return f"{few}; {remedy}" if head.membership is None else ""
+
+
+def closed_because(
+    classes: Sequence[str], several: bool, cannot: str, closed_set: bool, threshold: float | None
+) -> str:
+    """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused.
+
+    `cannot`: why it cannot be told whether a node is in any of them, if that is so.
+    """
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
+    if threshold is not None and closed_set:
+        raise FewnodeError("a closed set has no threshold: leave one of them out")
+    if several:
+        if closed_set:
+            raise FewnodeError("a closed set means one class a node: leave it out, or several classes a node")
+        return ""
+    if threshold is not None and cannot:
+        raise FewnodeError(f"the threshold is of no use: {cannot}")
+    if len(classes) == 1 and (closed_set or cannot):
+        cause = cannot or "in a closed set that is every node; leave that out"
+        raise FewnodeError(f"one class alone asks which nodes are like {classes[0]!r}: {cause}")
+    if closed_set or cannot:
+        return cannot or "asked for"
+    if NONE in classes:
+        raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
+    return ""
 
 
 _NO_ROWS = np.zeros(0, np.int64)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+import shutil
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.machine import memory
 from fewnode.machine.files import atomic_write, exclusive
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
@@ -29,8 +29,9 @@ from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
 from fewnode.recognition.population import claimable
-from fewnode.recognition.question import Question
-from fewnode.represent.room import Room, Runner, clear_folder, finish, here
+from fewnode.recognition.question import Question, cannot_tell, closed_because
+from fewnode.represent.room import Room
+from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -52,7 +53,6 @@ class Bulk:
     multi_label: bool = False
     rejected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rows: int = ROWS
-    limit: int | None = None
     work: Path = Path()
 
 
@@ -75,21 +75,19 @@ def _question(bulk: Bulk) -> Question:
     model, data = _opened(bulk)
     if not model.has_space(data.graph) and not recall(model, data):
         model.space(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
-    return _asked(bulk, model, data)
+    return model.question(data, _given(bulk, data), bulk.multi_label)
 
 
-def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Question:
+def _given(bulk: Bulk, data: Dataset) -> Given:
     no: dict[Hashable, Nodes] = {name: list(rows) for name, rows in bulk.rejected}
-    given = Given.of_support(data, list(bulk.support), list(bulk.labels), no=no, several=bulk.multi_label)
-    return model.question(data, given, bulk.multi_label)
+    return Given.of_support(data, list(bulk.support), list(bulk.labels), no=no, several=bulk.multi_label)
 
 
 def classify(
     bulk: Bulk,
     out: Path,
     resume: bool = False,
-    runner: Runner = here,
-    report: Callable[[str, int, int], None] = lambda what, done, total: None,
+    workers: Workers = HERE,
 ) -> Answers:
     """Write the table of predictions for every node, and the answer for the support nodes, which tells the classes.
 
@@ -98,22 +96,23 @@ def classify(
     model, data = _opened(bulk)
     if not isinstance(model.method_, Embeds):
         raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn-plus, gpn, gpn-naive and pn have")
-    asked = _asked(bulk, model, data)
-    asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
+    names = [str(name) for name in _given(bulk, data).names]
+    cannot = cannot_tell(model.method, len(names), model.head)
+    closed_because(names, bulk.multi_label, cannot, bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data))
     with exclusive(work):
         if bulk.work.exists() and not resume:
             raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
-        _embed(bulk, model, data, runner, report)
+        _embed(bulk, model, data, workers)
         ranges = [(low, min(low + bulk.rows, data.graph.n)) for low in range(0, data.graph.n, bulk.rows)]
         pieces = {bulk.work / "answers" / f"{low:012d}.csv": (bulk, low, high) for low, high in ranges}
-        finish(write_answers, pieces, runner, partial(report, "nodes"))
+        workers.make("nodes", write_answers, pieces)
         with atomic_write(out) as file:
             for path in pieces:
                 file.write(path.read_bytes())
         found = _answer(bulk, bulk.support)
-    clear_folder(work)
+    shutil.rmtree(work)
     return found
 
 
@@ -121,19 +120,16 @@ def _own_embedding(bulk: Bulk) -> Path:
     return bulk.work / "z.safetensors"
 
 
-def _embed(
-    bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
-) -> None:
+def _embed(bulk: Bulk, model: Estimator, data: Dataset, workers: Workers) -> None:
     """z and importance of all nodes as a file, unless an earlier process has kept them for this machine."""
     known = recall(model, data)
-    if _own_embedding(bulk).exists() or (known and runner is here):
+    if _own_embedding(bulk).exists() or (known and workers.alone):
         return
     folder = bulk.work / "views"
     if not known and isinstance(model.method_, GPNPlus):
-        settings = model.all_settings()
-        model.method_.room = Room.of(data.graph, folder, settings, bulk.limit, runner, report)
+        model.method_.room = Room.of(data.graph, folder, model.all_settings(), workers)
     write_safetensors(_own_embedding(bulk), as_arrays(model.space(data.graph).embedding))
-    clear_folder(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
@@ -148,11 +144,10 @@ def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
 
 
 def _opened(bulk: Bulk) -> tuple[Estimator, Dataset]:
-    return _open(bulk.run, bulk.home, bulk.limit)
+    return _open(bulk.run, bulk.home)
 
 
 @lru_cache(maxsize=1)
-def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]:
+def _open(run: Path, home: Path) -> tuple[Estimator, Dataset]:
     """Once in a process; the leader has checked what all of them open."""
-    memory.keep_within(limit)
     return load_model(run), load_dataset(home, check=False)
