@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from fewnode.column_blocks import KINDS as KINDS
 from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
 from fewnode.machine import memory
+from fewnode.machine.kept import fingerprint
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
@@ -159,15 +159,9 @@ class Graph:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that a method can see."""
-        columns = [(block.kind, block.start, block.stop) for block in self.blocks]
-        kinds = [(relation.name, relation.directed) for relation in self.relations]
-        digest = hashlib.sha256(repr((self.x.shape, columns, kinds)).encode())
-        matrices = [self.adj, *(relation.adj for relation in self.relations), *([self.x] if is_sparse(self.x) else [])]
-        arrays = [part for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data)]
-        for array in [*arrays, *([] if is_sparse(self.x) else [self.x])]:
-            for part in memory.chunks(array):
-                digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
+        blocks = [(block.kind, block.start, block.stop) for block in self.blocks]
+        relations = [part for each in self.relations for part in (each.name, each.directed, each.adj)]
+        return fingerprint(self.adj, self.x, blocks, *relations)
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit

@@ -96,6 +96,6 @@ def test_a_classification_that_was_stopped_goes_on(network: Path, runs: dict[str
 
 
 def test_other_methods_say_that_they_cannot(network: Path, tmp_path: Path) -> None:
-    Estimator("propagation", 3, 3).fit(load_dataset(network)).save(tmp_path / "run")
+    Estimator("sgc", 3, 3).fit(load_dataset(network)).save(tmp_path / "run")
     with pytest.raises(FewnodeError, match="gpn, gpn-naive and pn"):
         classify(job(network, tmp_path / "run"), tmp_path / "out.csv")

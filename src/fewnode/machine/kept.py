@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fewnode.machine import memory
 
 T = TypeVar("T")
 
@@ -35,3 +41,18 @@ class Kept:
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._values
+
+
+def fingerprint(*parts: Any) -> str:
+    """SHA-256 of arrays, sparse matrices and plain values."""
+    digest = hashlib.sha256()
+    for part in parts:
+        arrays = (part.indptr, part.indices, part.data) if sp.issparse(part) else (part,)
+        for array in arrays:
+            if not isinstance(array, np.ndarray):
+                digest.update(repr(array).encode())
+                continue
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            for rows in memory.chunks(array):
+                digest.update(np.ascontiguousarray(rows).data)
+    return digest.hexdigest()
