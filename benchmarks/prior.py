@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 import fewnode
-from fewnode.classes.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus
@@ -26,6 +25,7 @@ from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE
 from fewnode.represent.views import prior
+from fewnode.tasks import named_tasks
 
 NETWORKS = (
     "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",

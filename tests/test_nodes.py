@@ -18,7 +18,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.estimator import Estimator
 from fewnode.graph import Graph
-from fewnode.scoring.pools import read_pool
+from fewnode.tasks import read_pool
 from graphs import predictions_of
 
 Ask = Callable[[Any, Any, Any], Any]

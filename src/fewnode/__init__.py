@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fewnode.predict.answers import Answers
     from fewnode.predict.labelling import suggest
     from fewnode.predict.question import Question, recognise
-    from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.scikit import FewNodeClassifier, NodeEmbedding
     from fewnode.service.client import Client
     from fewnode.tables.edges import EdgeTable
@@ -46,7 +45,6 @@ _HOMES = {
     "fewnode.estimator": ["Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
-    "fewnode.protocols.all_classes": ["evaluate_all_classes"],
     "fewnode.predict.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.predict.answers": ["Answers"],
@@ -80,7 +78,6 @@ __all__ = [
     "UnusedInput",
     "describe",
     "evaluate",
-    "evaluate_all_classes",
     "extend",
     "load",
     "load_model",

@@ -25,7 +25,7 @@ from fewnode.experiment.results import (
     table,
 )
 from fewnode.machine.sheets import csv_text
-from fewnode.scoring.interval import interval
+from fewnode.scores import interval
 from synthetic import noisy, part, write
 
 

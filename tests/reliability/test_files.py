@@ -43,9 +43,9 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.recognition.prototypes import Prototypical
-from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
+from fewnode.tasks import read_pool
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 

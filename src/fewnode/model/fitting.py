@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 import fewnode
-from fewnode.classes.described_tasks import named_tasks
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
@@ -31,6 +30,7 @@ from fewnode.recognition.calibration import (
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.prototypes import Prototypical
+from fewnode.tasks import named_tasks
 from fewnode.train import Journal
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.scoring.interval import WIDE, wilson
+from fewnode.scores import WIDE, wilson
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
