@@ -88,6 +88,7 @@ def evaluate(
     asked = Asked.of({**given, **every, **({"tasks": draws} if draws else {})}, door=Asked.flag)
     for_run = {
         "--run": run,
+        "--way": given.get("way"),
         "--tasks": given.get("tasks"),
         "--repeats": repeats,
         "--pool": pool,
@@ -99,7 +100,13 @@ def evaluate(
     else:
         _refuse({"--option": option or None, "--draws": draws}, "with --run")
     if run is not None and (asked.several or classes is not None):
-        several = {**for_run, "--run": None, "--tasks": None, "--classes": classes if asked.several else None}
+        several = {
+            **for_run,
+            "--run": None,
+            "--way": None,
+            "--tasks": None,
+            "--classes": classes if asked.several else None,
+        }
         _refuse(several, "with --multi-label" if asked.several else "with --classes")
     fields, beside = asked.unused(pool is not None)
     _refuse({Asked.flag(field): True for field in fields}, beside)
@@ -146,7 +153,7 @@ def _name_several(dataset: Dataset, quiet: bool) -> None:
 def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, quiet: bool) -> Asked:
     """What is asked, with the sentences of a table; what of it cannot be used is named."""
     from fewnode.classes.description import read_classes
-    from fewnode.datasets.info import name_some
+    from fewnode.tables.report import name_some
     from fewnode.tasks import described_rows
 
     texts = read_classes(classes)

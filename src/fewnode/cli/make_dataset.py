@@ -234,19 +234,17 @@ def _check_free(out: Path) -> None:
 
 
 def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
-    from fewnode.datasets.import_report import describe_source, describe_warnings
-    from fewnode.datasets.info import describe, statistics
     from fewnode.storage.io import save_dataset
+    from fewnode.tables.report import report, statistics, warnings_of
 
-    facts: dict[str, Any] = statistics(data)
     if not as_json:
-        note("\n".join(filter(None, [describe_source(data.info, latest=True), describe(facts)])), quiet)
-        if warnings := describe_warnings(data.info, latest=True):
-            note(warnings, quiet=False)  # what may be wrong is said to everyone
+        note(report(data, latest=True), quiet)
+    if quiet and not as_json and (warnings := warnings_of(data.info, latest=True)):
+        note(warnings, quiet=False)  # what may be wrong is said to everyone
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
     if as_json:
-        emit({**facts, "source": data.info, "out": str(out)})
+        emit({**statistics(data), "source": data.info, "out": str(out)})
     else:
         usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
         note(f"written to {out}; next: fewnode {(then or usual).format(out)}", quiet)

@@ -42,7 +42,7 @@ def options_of(
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             values = {name: arguments.pop(name) for name in fields}
-            given = {name: value for name, value in values.items() if value not in (None, [], False)}
+            given = {name: v for name, v in values.items() if not (v is None or v is False or v == [])}  # 0 was said
             command(**arguments, given=given)
 
         first = [each for each in own if each.name not in LAST]
