@@ -201,23 +201,24 @@ def _tasks(
             if asked.several
             else AllClassesSampler(data, shot, asked.seed, asked.query)
         )
-        about = {"way": sampler.n_way, "shot": shot, "query": asked.query, "pool_seed": asked.seed}
+        about: dict[str, Any] = {"way": sampler.n_way, "shot": shot, "query": asked.query, "pool_seed": asked.seed}
         about |= {"protocol": ALL_CLASSES, "draws": draws, "left_out": list(left_out)}
         population = sampler.labelled if isinstance(sampler, SeveralSampler) else None
         return about, ([sampler[t]] for t in range(draws)), population
     count = asked.tasks or TASKS
     way, shot, query = trained_for(method, data, asked.way, asked.shot, asked.query)
+    shape = {"way": way, "shot": shot, "query": query, "queries": asked.queries}
     if asked.described is not None:
-        query = max(shot, 5) if asked.query is None else query
+        shape["query"] = max(shot, 5) if asked.query is None else query
         tasks: Sequence[Any] = described_tasks(
-            data, data.split.test, asked.described, (way, shot, query), count, asked.seed
+            data, data.split.test, asked.described, (way, shot, shape["query"]), count, asked.seed
         )
     elif asked.several:
         several = SeveralSampler(data, data.split.test, way, shot, query, asked.seed)
         tasks = [several[t] for t in range(count)]
     else:
         tasks = tasks_of_test(data, (way, shot, query), asked.seed, asked.queries).take(count)
-    return {"way": way, "shot": shot, "query": query, "queries": asked.queries}, [tasks], None
+    return shape, [tasks], None
 
 
 def trained_for(

@@ -234,11 +234,11 @@ def read_pool(path: Path, data: Dataset) -> list[Episode]:
             support, query = (
                 np.array([data.node(str(v)) for v in task[part]], np.int64) for part in ("support", "query")
             )
-            refuse_twice(data, support, task["support_y"])
             support_y, query_y = (
                 np.array([label[str(c)] for c in task[part]], np.int64) for part in ("support_y", "query_y")
             )
             pool.append(Episode(Task(support, support_y, query), query_y))
+            refuse_twice(data, support, task["support_y"])
         except FewnodeError as error:
             raise FewnodeError(f"{path}: line {number}: {error}") from None
         except KeyError as error:

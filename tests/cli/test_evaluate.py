@@ -87,4 +87,4 @@ def test_descriptions_that_say_nothing_and_those_of_other_classes_are_named(
     done = fewnode(*asked, "--shot", 0)
     assert "c.csv: not used, they are no test classes: base" in done.err
     assert "left out, no word about them is in the vocabulary of worded: c17" in done.err
-    assert "must be at least 1" in fewnode(*asked, "--query", 0).err
+    assert "--query: found 0" in fewnode(*asked, "--query", 0).err
