@@ -9,8 +9,7 @@ import pytest
 from layout import SOURCE, stated
 
 LAYERS = [set(layer) for layer in stated()["layers"]["order"]]
-LAZY = {("graph", "engine"), ("estimator", "predict")}
-"""Imported inside a function: A is symmetric by compiled loops, and a question is made of an estimator."""
+LAZY = stated()["layers"]["lazy"]
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -1,19 +1,25 @@
-"""Edges as people have them become relations of a graph: repeated ones are added up, weights brought to one scale."""
+"""Edges as people have them become relations of a graph: repeated ones are added up, weights brought to one scale.
+
+The mean of scaled weights is 1, as that of the self-loop that stands beside them in Â.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field, FiniteFloat
 
 from fewnode.adjacency import Relation
-from fewnode.edges.scaling import Scaling, Weights, check_scale, unfit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, checked_edges
 
+Weights: TypeAlias = NDArray[np.float64]
+Positive: TypeAlias = Annotated[FiniteFloat, Field(gt=0)]
 Directed: TypeAlias = bool | Collection[str]
 """Whether all edges have a direction, or the names of the relations whose edges have one."""
 
@@ -21,8 +27,53 @@ FromEdges: TypeAlias = Callable[..., Graph]
 
 MAX_KINDS = 1000
 """Each is a matrix of its own."""
+SCALES = ("none", "log")
+HEAVY = 2.0
+"""Weights whose deviation is over so many times their mean are heavy-tailed: a few of them would drown the others."""
+CLOSE = 1e-6
+"""A mean so near to 1 is 1: what was scaled before keeps its bits."""
+EXTREME = 1e100
+"""Weights beyond this, or so small, cannot be added up and squared."""
 UNNAMED = "edges"
 """The relation of edges whose kind has no name."""
+
+
+class Scaling(BaseModel, frozen=True, extra="forbid"):
+    """How amounts become weights: as they are or by logarithm, and then divided by their mean.
+
+    >>> scaling = Scaling.learn(np.array([1.0, 2.0, 3.0]))
+    >>> scaling.kind, scaling.apply(np.array([2.0, 4.0])).tolist()
+    ('none', [1.0, 2.0])
+    """
+
+    kind: Annotated[str, Field(pattern="^(none|log)$")] = "none"
+    unit: Positive = 1.0
+    """The median, by which an amount is divided before its logarithm."""
+    mean: Positive = 1.0
+    """Of the scaled amounts, before they were divided by it."""
+
+    @classmethod
+    def learn(cls, amounts: Weights, kind: str | None = None) -> Scaling:
+        """From positive amounts. `kind` None: by logarithm where a few are far larger than the rest."""
+        if not amounts.size:
+            return cls(kind=kind or "none")
+        usual = abs(float(amounts.mean()) - 1) < CLOSE or amounts.std() <= HEAVY * amounts.mean()
+        raw = cls(kind=kind or ("none" if usual else "log"), unit=float(np.median(amounts)))
+        mean = float(raw.apply(amounts).mean())
+        return cls(kind=raw.kind, unit=raw.unit, mean=1.0 if abs(mean - 1) < CLOSE else mean)
+
+    def apply(self, amounts: Weights) -> Weights:
+        return np.asarray((np.log1p(amounts / self.unit) if self.kind == "log" else amounts) / self.mean)
+
+    def invert(self, weights: Weights) -> Weights:
+        """The amounts that have these weights."""
+        raw = weights * self.mean
+        return np.expm1(raw) * self.unit if self.kind == "log" else raw
+
+
+def unfit(amounts: Weights) -> NDArray[np.bool_]:
+    """Amounts that are no weights: below 0, not finite, or too far from 1 to be computed with."""
+    return np.asarray(~((amounts == 0) | ((amounts >= 1 / EXTREME) & (amounts <= EXTREME))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +263,8 @@ def _by_kind(rows: EdgeRows) -> Iterator[tuple[str, EdgeRows]]:
 
 
 def _check(rows: EdgeRows, directed: Directed, scale: str | None) -> None:
-    check_scale(scale)
+    if scale is not None and scale not in SCALES:
+        raise FewnodeError(f"unknown scale {scale!r} of weights{closest(scale, SCALES)}; known are {', '.join(SCALES)}")
     if rows.weight is None and scale not in (None, "none"):
         raise FewnodeError(f"there are no weights to scale by {scale!r}: name their column, --weight")
     if rows.weight is not None and (odd := unfit(rows.weight)).any():
