@@ -20,12 +20,12 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
-from fewnode.recognition.described_tasks import named_tasks
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.projection import ViewProjection, sampled
 from fewnode.represent.sources import STRUCTURE
 from fewnode.represent.views import prior
+from fewnode.tasks import named_tasks
 
 NETWORKS = (
     "uai", "amazon_photo", "citeseer", "cora_ml", "blogcatalog", "amazon_clothing_test20", "coauthor_cs", "wikispeedia",

@@ -20,7 +20,7 @@ from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
 from fewnode.nodes import as_dataset
 from fewnode.recognition.classes import Given
-from fewnode.scoring.pools import read_pool
+from fewnode.tasks import read_pool
 from graphs import predictions_of
 
 Ask = Callable[[Any, Any, Any], Any]

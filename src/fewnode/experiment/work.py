@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import evaluate
+from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.machine.files import one_line
@@ -28,8 +28,7 @@ from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
 from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
-from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
-from fewnode.scoring.metrics import METRICS
+from fewnode.scores import METRICS
 
 THREADS = 1
 
@@ -96,14 +95,11 @@ def _finish(planned: PlannedCell, model: Fitted, data: Dataset, fit: tuple[float
     if cell.kind == "case" and isinstance(model, Estimator):
         found = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
     else:
-        transductive = cell.mode == "transductive"
-        if planned.without_base:
-            sampler = AllClassesSampler(data, cell.shot, cell.pool_seed)
-            result = score_draws(model, data, sampler, cell.tasks, transductive)
-        else:
-            asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
-            asked |= {"transductive": True} if transductive else {}
-            result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
+        asked: dict[str, Any] = (
+            {"classes": "all"} if planned.without_base else {"way": cell.way, "queries": cell.queries}
+        )
+        asked |= {"shot": cell.shot, "tasks": cell.tasks, "seed": cell.pool_seed}
+        result = evaluate(model, data, **asked, transductive=cell.mode == "transductive")
         found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
     history = getattr(getattr(model, "method_", model), "history_", None)
     provenance = {

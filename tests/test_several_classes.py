@@ -10,13 +10,10 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import fewnode
 from fewnode.dataset import Dataset
+from fewnode.evaluation import evaluate
 from fewnode.model.estimator import Estimator
-from fewnode.protocols.multi_label_evaluation import (
-    MultiLabelSampler,
-    evaluate_all_classes_multi_label,
-    evaluate_multi_label,
-    multi_label_scores,
-)
+from fewnode.scores import several_scores
+from fewnode.tasks import SeveralSampler
 
 
 @pytest.fixture(name="data")
@@ -31,7 +28,7 @@ def _model(fitted_several: Estimator) -> Estimator:
 
 def test_scores_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
     found, truth = rng.random((200, 5)), rng.random((200, 5)) < 0.2
-    scores = multi_label_scores(found, truth)
+    scores = several_scores(found, truth, 10)
     assert scores["micro_f1"] == pytest.approx(f1_score(truth, found >= 0.5, average="micro"))
     assert scores["macro_f1"] == pytest.approx(f1_score(truth, found >= 0.5, average="macro"))
     assert scores["average_precision"] == pytest.approx(average_precision_score(truth, found))
@@ -41,8 +38,9 @@ def test_scores_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
 
 def test_a_support_node_comes_with_all_its_classes(data: Dataset) -> None:
     assert data.labels is not None
-    sampler = MultiLabelSampler(data, data.split.test, way=4, shot=5, query=6, seed=3)
-    task = sampler[2]
+    sampler = SeveralSampler(data, data.split.test, way=4, shot=5, query=6, seed=3)
+    drawn = sampler[2]
+    task = drawn.task
     chosen = list(data.split.test)
     assert np.intersect1d(task.support, task.query).size == 0
     assert len(set(zip(task.support.tolist(), task.support_y.tolist(), strict=True))) == task.support.size
@@ -52,17 +50,17 @@ def test_a_support_node_comes_with_all_its_classes(data: Dataset) -> None:
         same = [t for t in chosen if data.labels[task.support[task.support_y == c]][:, [t]].sum() >= 5]
         full = data.labels[:, same].toarray()
         assert any(
-            (full[task.query, i] == task.truth[:, c]).all()
+            (full[task.query, i] == drawn.truth[:, c]).all()
             and set(task.support[full[task.support, i]]) == set(task.support[task.support_y == c])
             for i in range(len(same))
         )
-    again = sampler[2]
+    again = sampler[2].task
     assert (again.query.tolist(), again.support.tolist()) == (task.query.tolist(), task.support.tolist())
-    assert sampler[3].query.tolist() != task.query.tolist()
+    assert sampler[3].task.query.tolist() != task.query.tolist()
 
 
 def test_a_run_is_above_chance_and_calibrated(data: Dataset, model: Estimator) -> None:
-    result = evaluate_multi_label(model, data, way=3, shot=5, query=10, tasks=10)
+    result = evaluate(model, data, several=True, way=3, shot=5, query=10, tasks=10)
     assert result["average_precision"].mean > 0.7
     assert result["micro_f1"].mean > 0.6
     assert result["precision_at_k"].mean > 0.7
@@ -71,22 +69,22 @@ def test_a_run_is_above_chance_and_calibrated(data: Dataset, model: Estimator) -
     shuffled = np.random.default_rng(0).permutation(data.graph.n)
     assert data.labels is not None
     wrong = replace(data, y=data.y[shuffled], labels=data.labels[shuffled])
-    chance = evaluate_multi_label(model, wrong, way=3, shot=5, query=10, tasks=10)
+    chance = evaluate(model, wrong, several=True, way=3, shot=5, query=10, tasks=10)
     assert chance["average_precision"].mean < result["average_precision"].mean - 0.2
 
 
 def test_every_class_without_base_classes(data: Dataset) -> None:
-    result = evaluate_all_classes_multi_label(data, shot=5, draws=2)
+    result = evaluate("gpn-plus", data, shot=5, tasks=2, classes="all", several=True)
     assert result["average_precision"].mean > 0.5, "of a class, one node in eight is a member"
     assert result.ece < 0.1
     assert (result.provenance["way"], result.provenance["multi_label"]) == (12, True)
 
 
 def test_one_class_a_node_is_a_special_case(planted: Dataset, fitted_plus: Estimator) -> None:
-    result = evaluate_all_classes_multi_label(planted, shot=5, draws=2)
+    result = evaluate("gpn-plus", planted, shot=5, tasks=2, classes="all", several=True)
     assert result["micro_f1"].mean > 0.5
     assert result.ece < 0.1
-    scored = evaluate_multi_label(fitted_plus, planted, tasks=3)
+    scored = evaluate(fitted_plus, planted, tasks=3, several=True)
     assert scored["average_precision"].mean > 0.6
     assert {**scored.provenance, "data_sha256": 0}["query"] == 3
 
@@ -98,17 +96,17 @@ def test_one_class_a_node_is_a_special_case(planted: Dataset, fitted_plus: Estim
         ({"way": 1}, "two are needed"),
         ({"shot": 0}, "at least 1"),
         ({"query": 10_000}, "are needed; ask for fewer"),
-        ({"tasks": 0}, "at least one task"),
-        ({"precision_at": 0}, "at least one task"),
+        ({"tasks": 0}, "tasks: found 0"),
+        ({"precision_at": 0}, "precision_at: found 0"),
     ],
 )
 def test_impossible_tasks_are_refused(data: Dataset, model: Estimator, asked: dict[str, int], sentence: str) -> None:
     with pytest.raises(fewnode.FewnodeError, match=sentence):
-        evaluate_multi_label(model, data, **asked)
+        evaluate(model, data, several=True, **asked)
 
 
 def test_methods_and_networks_that_cannot_be_asked_are_refused(data: Dataset) -> None:
     with pytest.raises(fewnode.FewnodeError, match="gpn-plus can"):
-        evaluate_all_classes_multi_label(data, "logistic", draws=1)
+        evaluate("logistic", data, tasks=1, classes="all", several=True)
     with pytest.raises(fewnode.FewnodeError, match="two are needed; ask for fewer shots"):
-        evaluate_all_classes_multi_label(data, shot=400)
+        evaluate("gpn-plus", data, shot=400, classes="all", several=True)

@@ -12,8 +12,12 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
 from fewnode.model.estimator import Estimator
-from fewnode.protocols.all_classes import AllClassesSampler
-from fewnode.scoring.interval import interval
+from fewnode.scores import interval
+from fewnode.tasks import AllClassesSampler
+
+
+def _evaluate(method: object, data: Dataset, **how: object) -> fewnode.Result:
+    return fewnode.evaluate(method, data, classes="all", **how)
 
 
 def lonely(counts: tuple[int, ...], unknown: int = 3) -> Dataset:
@@ -64,7 +68,7 @@ def test_classes_too_small_are_left_out_and_named() -> None:
     sampler = AllClassesSampler(data, 3)
     assert sampler.left_out == ("1", "3")
     assert np.unique(data.y[sampler[0].support]).tolist() == [0, 2]
-    result = fewnode.evaluate_all_classes("nearest-mean", data, shot=3, draws=2, options={"steps": 0})
+    result = _evaluate("nearest-mean", data, shot=3, tasks=2, options={"steps": 0})
     assert result.provenance["left_out"] == ["1", "3"]
     assert result.provenance["way"] == 2
 
@@ -76,8 +80,8 @@ def test_too_few_classes_too_few_draws_and_shots_are_refused() -> None:
         AllClassesSampler(lonely(()), 5)
     with pytest.raises(FewnodeError, match="must be at least 1"):
         AllClassesSampler(lonely((9, 5)), 0)
-    with pytest.raises(FewnodeError, match="at least one draw"):
-        fewnode.evaluate_all_classes("nearest-mean", lonely((9, 5)), shot=1, draws=0)
+    with pytest.raises(FewnodeError, match="tasks: found 0"):
+        _evaluate("nearest-mean", lonely((9, 5)), shot=1, tasks=0)
 
 
 class Watched:
@@ -95,8 +99,7 @@ class Watched:
 
 def test_scores_by_hand() -> None:
     method = Watched()
-    result = fewnode.evaluate_all_classes(method, lonely((8, 4)), shot=2, draws=3)
-    assert [sampler.members for sampler in method.seen] == [[], []]
+    result = _evaluate(method.fit(lonely((8, 4)).graph, None, None), lonely((8, 4)), shot=2, tasks=3)
     assert result.per_task["accuracy"].tolist() == [[0.75] * 3], "6 of 8 queries are of class 0"
     f1 = 2 * 6 / (6 + 8)
     assert result["macro_f1"].mean == pytest.approx(f1 / 2)
@@ -117,7 +120,7 @@ def test_scores_by_hand() -> None:
 def test_base_classes_are_not_looked_at(planted: Dataset) -> None:
     """The same numbers whatever the split says, and whichever labels are hidden from the support set."""
     found = [
-        fewnode.evaluate_all_classes("logistic", data, shot=2, draws=3).per_task["accuracy"]
+        _evaluate("logistic", data, shot=2, tasks=3).per_task["accuracy"]
         for data in (planted, replace(planted, split=ClassSplit((), (), ())))
     ]
     assert np.array_equal(*found)
@@ -126,21 +129,17 @@ def test_base_classes_are_not_looked_at(planted: Dataset) -> None:
 
 def test_a_method_that_needs_base_classes_says_so(planted: Dataset) -> None:
     with pytest.raises(FewnodeError, match="no base classes to learn from"):
-        fewnode.evaluate_all_classes("gpn", planted, draws=1)
+        _evaluate("gpn", planted, tasks=1)
     with pytest.raises(FewnodeError, match="no transductive mode"):
-        fewnode.evaluate_all_classes("logistic", planted, draws=1, transductive=True)
+        _evaluate("logistic", planted, tasks=1, transductive=True)
     with pytest.raises(FewnodeError, match="has no option 'stepps'"):
-        fewnode.evaluate_all_classes("logistic", planted, draws=1, options={"stepps": 2})
-    with pytest.raises(FewnodeError, match="a Watched has its own options: leave out steps"):
-        fewnode.evaluate_all_classes(Watched(), planted, draws=1, options={"steps": 2})
+        _evaluate("logistic", planted, tasks=1, options={"stepps": 2})
 
 
 def test_transductive_mode_and_progress(planted: Dataset) -> None:
     told: list[tuple[int, int]] = []
     run = [
-        fewnode.evaluate_all_classes(
-            "nearest-mean", planted, shot=1, draws=2, transductive=mode, report=lambda *at: told.append(at)
-        )
+        _evaluate("nearest-mean", planted, shot=1, tasks=2, transductive=mode, report=lambda *at: told.append(at))
         for mode in (False, True)
     ]
     assert told[:3] == [(0, 2), (1, 2), (2, 2)]
