@@ -169,9 +169,8 @@ class Graph:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that a method can see."""
-        blocks = [(block.kind, block.start, block.stop) for block in self.blocks]
         relations = [part for each in self.relations for part in (each.name, each.directed, each.adj)]
-        return fingerprint(self.adj, self.x, blocks, *relations)
+        return fingerprint(self.adj, self.x, self.blocks, *relations)
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit
