@@ -297,7 +297,7 @@ def test_predict_none_of_these(fewnode, plus_run: Path, planted: Dataset, tmp_pa
     assert found[half:].count("none of these") > found[:half].count("none of these") + 5
     support.write_text(support.read_text().replace(",b", ",none of these"))
     refused = fewnode(*asked)
-    assert (refused.code, "rename it, or use --closed-set" in refused.err) == (2, True)
+    assert (refused.code, "rename it, or close the set" in refused.err) == (2, True)
 
 
 def test_predict_more_like_one_class(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:

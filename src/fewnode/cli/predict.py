@@ -137,7 +137,6 @@ def predict(
 
     from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
     from fewnode.recognition.population import blank, claimable, left_out
-    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -169,6 +168,8 @@ def predict(
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         name_unused(backend, address, quiet)
         there = (backend, address, workers)
+        from fewnode.scale.bulk import Bulk
+
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,

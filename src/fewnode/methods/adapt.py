@@ -40,7 +40,7 @@ from fewnode.methods.inner import (
 from fewnode.methods.networks import build_encoder, shapes_of
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train
 from fewnode.vectors import Probabilities
 

@@ -19,10 +19,11 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
+from fewnode.methods.table import NEEDS_TORCH
 from fewnode.recognition.space import Head
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded, stream
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
 from fewnode.vectors import Embedding
 
@@ -31,7 +32,6 @@ ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
 ENGINES = ("auto", "compiled", "reference")
 FORMULATIONS = ("paper", "authors")
 MAX_LAYERS = 64
-NEEDS_TORCH = "needs torch: pip install 'fewnode[torch]'"
 
 
 class Engine(Protocol):

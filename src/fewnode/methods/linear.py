@@ -20,7 +20,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 from fewnode.vectors import Probabilities
 
 MAX_STEPS = 1000

@@ -16,7 +16,7 @@ from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")

@@ -24,7 +24,7 @@ from fewnode.represent.attributes import need_attributes
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
 from fewnode.represent.projection import centred, mean_direction
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60

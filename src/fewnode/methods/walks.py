@@ -19,7 +19,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import logistic_heads
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.storage.io import need_shapes
 from fewnode.vectors import Probabilities
 
 MAX_BIAS = 1000.0
