@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.scoring.pools import read_pool, save_pool
 
 from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
@@ -41,6 +40,7 @@ from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
+from fewnode.tasks import read_pool, save_pool
 from fewnode.train import History, Point
 
 
