@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
@@ -28,6 +27,7 @@ from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
+from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
 from fewnode.scores import METRICS
 
