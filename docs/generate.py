@@ -73,6 +73,7 @@ def parts():
     return "\n".join([*rows, ""])
 
 
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 OTHERS = {
     "easyfsl 1.5.0": (50, 5502, 94, 11, 61, 4.3),
     "relbench 3.0.2": (19, 4984, 196, 11, 33, 8.1),
@@ -94,7 +95,7 @@ def shape(root):
     """Files that are not empty, their lines, the medians, classes, and how many modules a file imports on average."""
     texts = [text for path in root.rglob("*.py") if (text := path.read_text()).strip()]
     trees = [[*ast.walk(ast.parse(text))] for text in texts]
-    functions = [x.end_lineno - x.lineno + 1 for tree in trees for x in tree if isinstance(x, ast.FunctionDef)]
+    functions = [x.end_lineno - x.lineno + 1 for tree in trees for x in tree if isinstance(x, FUNCTION)]
     imported = [
         {x.module for x in tree if isinstance(x, ast.ImportFrom)}
         | {alias.name for x in tree if isinstance(x, ast.Import) for alias in x.names}
