@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.relations import UNNAMED, EdgeRows, unfit
-from fewnode.tables.columns import Column, as_cells
+from fewnode.tables.columns import Column
 from fewnode.tables.files import Database, Source, Table, need_columns, title
 from fewnode.tables.rows import file_names, named_tables, need_exact
 from fewnode.tables.spec import ImportSpec
@@ -183,12 +183,7 @@ def _without(header: Sequence[str], kind: str | None, spec: ImportSpec) -> list[
 def _known_of(table: Table, kind: str | None, edge_index: Ints, database: Database, spec: ImportSpec) -> EdgeRows:
     """Weights and kinds of a table's edges, as far as it has them."""
 
-    def column(name: str) -> Column:
-        return Column(
-            as_cells(database.cells(table.relation, name)), lambda row, what: table.fault(row, name, what), spec
-        )
-
-    weight = _weights(column(str(spec.weight))) if spec.weight in table.types else None
+    weight = _weights(database.column(table, str(spec.weight), spec)) if spec.weight in table.types else None
     kinds: Ints | None = None if kind is None else np.zeros(table.rows, np.int64)
     names: tuple[str, ...] = () if kind is None else (kind,)
     if spec.relation in table.types:
@@ -197,7 +192,7 @@ def _known_of(table: Table, kind: str | None, edge_index: Ints, database: Databa
                 f"{table.name}: its edges are of kind {kind!r}, and column {spec.relation!r} says their kind too; "
                 "leave out the one or the other"
             )
-        labels = pc.fill_null(column(str(spec.relation)).texts, UNKNOWN_KIND)
+        labels = pc.fill_null(database.column(table, str(spec.relation), spec).texts, UNKNOWN_KIND)
         codes = pc.dictionary_encode(labels).combine_chunks()
         kinds, names = codes.indices.to_numpy().astype(np.int64), tuple(codes.dictionary.to_pylist())
     return EdgeRows(edge_index, weight, kinds, names)
