@@ -27,6 +27,8 @@ ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 UNKNOWN_KIND = "unknown"
 """The relation of edges whose kind is an empty cell."""
 UNUSED = "--weight or --relation uses it"
+FEW_EDGES = 10
+"""Of a table with more of them, most having unknown ends, it is the columns that are wrong, not the edges."""
 REMEDY = "fill it in, or leave the row out"
 EDGE_BYTES = 150
 """Of memory for an edge with a weight or a kind while edges that are there twice are joined."""
@@ -226,13 +228,13 @@ def _unknown_ends(
             first, name = side, cells[0]
         names |= dict.fromkeys(cell for cell in cells if cell is not None and cell.strip())
     shown = list(names)[:3]
+    if 2 * count > table.rows and (table.rows > FEW_EDGES or spec.unknown_ends == "drop"):
+        told = f"{count:,} of {table.rows:,} edges have an end that is no node, as {', '.join(map(repr, shown))}"
+        raise FewnodeError(
+            f"{table.name}: {told}; more than half are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair "
+            "of columns, and --id the column with their names?"
+        )
     if spec.unknown_ends == "drop":
-        if 2 * count > table.rows:
-            told = f"{count:,} of {table.rows:,} edges have an end that is no node, as {', '.join(map(repr, shown))}"
-            raise FewnodeError(
-                f"{table.name}: {told}; more than half are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair "
-                "of columns, and --id the column with their names?"
-            )
         return shown
     what = "empty, expected a node id" if name is None or not name.strip() else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:
