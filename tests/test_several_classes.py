@@ -10,8 +10,8 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import fewnode
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
+from fewnode.model.estimator import Estimator
 from fewnode.scores import several_scores
 from fewnode.tasks import SeveralSampler
 

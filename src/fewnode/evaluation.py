@@ -16,14 +16,15 @@ from fewnode.dataset import ClassSplit, Dataset
 from fewnode.display import Shown
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph, Ints
-from fewnode.method import Fitted, Transductive, predict_tasks
+from fewnode.method import Embeds, Fitted, Transductive, answering, needs_base, predict_tasks
 from fewnode.methods.plugins import name_of
 from fewnode.methods.table import build_method
+from fewnode.model.estimator import Estimator
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.options import Asked
-from fewnode.predict.multi_label import IndependentClasses
+from fewnode.recognition.classes import Given
+from fewnode.recognition.several import class_shares, shares_of_support
 from fewnode.scores import (
     BINS,
     METRICS,
@@ -247,6 +248,7 @@ class _Tally:
             raise FewnodeError(f"{type(fitted).__name__} cannot tell a node of no given class")
         if asked.several and not isinstance(fitted, Estimator):
             raise FewnodeError("this method cannot tell whether a node is in a class at all; gpn-plus can")
+        self.answer = answering(fitted, data.graph)
         self.scores: dict[str, list[float]] = {}
         self.gaps, self.answers = np.zeros(BINS), 0
         width = len(data.class_names)
@@ -255,7 +257,7 @@ class _Tally:
     def add(self, batch: Sequence[Episode]) -> None:
         """Tasks of one class a node."""
         tasks, truth = [episode.task for episode in batch], [episode.query_y for episode in batch]
-        answers = predict_tasks(self.fitted, self.data.graph, tasks, self.asked.transductive)
+        answers = self.answer(tasks, self.asked.transductive)
         self._keep({name: scores.tolist() for name, scores in measure(confusions(answers, truth)).items()})
         for answer, labels in zip(answers, truth, strict=True):
             self.gaps += calibration_gaps(answer.max(axis=1), answer.argmax(axis=1) == labels)
@@ -276,9 +278,10 @@ class _Tally:
         """Tasks of several classes a node. Of test tasks, queries are members of classes as the support nodes are."""
         for episode in batch:
             task = episode.task
-            recogniser = self.fitted.recogniser(self.data.graph, task.support, task.support_y, several=True)
-            like_support = self.population is None
-            found, _ = IndependentClasses(recogniser, self.population, like_support).judge(task.query)
+            given = Given.of_support(self.data, task.support, task.support_y, several=True)
+            question, some = self.fitted.question(self.data, given, True), self.population
+            shares = shares_of_support(given) if some is None else class_shares(question.embedded, given, some)
+            found, _ = replace(question, shares=tuple(shares)).probabilities(task.query)
             self._keep(several_scores(found, episode.truth, self.asked.precision_at))
             self.gaps += calibration_gaps(found, episode.truth)
             self.answers += found.size
@@ -305,7 +308,7 @@ def _tell_apart(fitted: Any, data: Dataset, episode: Episode, t: int, seed: int)
 def fit_without_base(method: str | type, data: Dataset, seed: int = 0, options: Mapping[str, Any] = {}) -> Fitted:
     """The method, fitted to the graph alone. One that needs base classes says so."""
     made: Any = build_method(method, seed, options)
-    if hasattr(made, "prior") and isinstance(method, str):  # then its answers are calibrated without base classes
+    if isinstance(made, Embeds) and isinstance(method, str) and not needs_base(made):  # and so it is calibrated
         return Estimator(method, seed=seed, **options).fit(replace(data, split=ClassSplit((), (), ())))
     made.fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
     fitted: Fitted = made

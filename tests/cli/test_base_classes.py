@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 
 
 @pytest.fixture(scope="module")

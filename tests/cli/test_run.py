@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.storage.io import load_dataset, save_dataset
 from sizes import begun, in_child, kill_once
 from sizes import command as forked
@@ -203,7 +203,7 @@ def test_an_unwritable_place_is_the_machines_failure(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "run")
 
-    monkeypatch.setattr("fewnode.estimator.Estimator.save", refuse)
+    monkeypatch.setattr("fewnode.model.estimator.Estimator.save", refuse)
     done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / "run")
     assert done.code == 3
     assert "Traceback" not in done.err

@@ -12,10 +12,10 @@ import torch
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.estimator import Estimator
 
 NOBODY = ClassSplit((), (), ())
 

@@ -19,8 +19,8 @@ from fewnode.options import Asked
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
     from fewnode.evaluation import Result
+    from fewnode.model.estimator import Estimator
 
 ALL_CLASSES = "all-classes"
 MEASURED = {
@@ -152,7 +152,7 @@ def _name_several(dataset: Dataset, quiet: bool) -> None:
 
 def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, quiet: bool) -> Asked:
     """What is asked, with the sentences of a table; what of it cannot be used is named."""
-    from fewnode.classes.description import read_classes
+    from fewnode.recognition.description import read_classes
     from fewnode.tables.report import name_some
     from fewnode.tasks import described_rows
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,6 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.machine.sheets import bare, read_table
-from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.tables.bag import words
 from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
 
@@ -95,7 +94,7 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     """
     who = _checked(text, name)
     stored = (data.encoding or {}).get("encoder")
-    reader = None if stored is not None and not _has_words(data) else _Reader(data)
+    reader = None if stored is not None and not has_words(data) else _Reader(data)
     said, about = (_NOTHING, _NOTHING) if reader is None else (reader.read_name(name), reader.read(text))
     matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
     values: dict[int, float] = {}
@@ -145,7 +144,7 @@ def _encoded(
 
 def opaque(data: Dataset, name: str) -> bool:
     """Whether the name of a class says nothing, as `c17`, `class 3` or one that has no word of this network."""
-    if (data.encoding or {}).get("encoder") is not None and not _has_words(data):
+    if (data.encoding or {}).get("encoder") is not None and not has_words(data):
         return not any(not is_code(word) for word in words(name))
     return not _Reader(data).read_name(name).matches
 
@@ -157,7 +156,7 @@ class _Reader:
     """Which attributes of a network count words, and what these words make of a text."""
 
     def __init__(self, data: Dataset) -> None:
-        self.data, self.block = data, _word_block(data)
+        self.data, self.block = data, word_block(data)
         self.vocabulary = vocabulary_of((data.feature_names or ())[self.block.start : self.block.stop])
         if not self.vocabulary.speaks:
             shown = ", ".join(map(repr, self.vocabulary.names[:3]))
@@ -195,11 +194,11 @@ class _Reader:
         return both > 0 and both >= HALVES * min(first.size, second.size)
 
 
-def _has_words(data: Dataset) -> bool:
+def has_words(data: Dataset) -> bool:
     return any(block.kind == "words" for block in data.graph.blocks)
 
 
-def _word_block(data: Dataset) -> Block:
+def word_block(data: Dataset) -> Block:
     graph = data.graph
     if not graph.n_features:
         raise FewnodeError(f"{data.name} has no attributes, so there is no word to compare; {_INSTEAD}")
@@ -224,60 +223,11 @@ def _row(like: Attributes, values: Mapping[int, float]) -> Attributes:
     columns = sorted(values)
     amounts = np.array([values[column] for column in columns], np.float32)
     row = sp.csr_array((amounts, ([0] * len(columns), columns)), (1, like.shape[1]))
-    return row if is_sparse(like) else _dense(row)
+    return row if is_sparse(like) else dense(row)
 
 
-def _dense(x: Attributes) -> NDArray[np.float32]:
+def dense(x: Attributes) -> NDArray[np.float32]:
     return np.asarray(x.toarray() if is_sparse(x) else x)
-
-
-# --- why a node ---------------------------------------------------------------------------------------------------
-
-
-class SharedWords(NamedTuple):
-    """Words of a description that a node has itself, and those that only nodes next to it have."""
-
-    own: tuple[str, ...]
-    near: tuple[tuple[str, int], ...]
-    """With the neighbour that has the word most often."""
-
-
-def shared_words(
-    description: Description,
-    data: Dataset,
-    nodes: Sequence[int] | Ints,
-    count: int = 5,
-    idf: NDArray[np.float32] | None = None,
-) -> list[SharedWords]:
-    """For each node the words that it shares with a description, those that tell most first: by tf-idf.
-
-    `idf`: that of the attributes, for who asks often.
-    """
-    if data.graph.blocks and not _has_words(data):
-        return [SharedWords((), ()) for _ in nodes]
-    names, adj, block = data.feature_names or (), data.graph.adj, _word_block(data)
-    row = _dense(description.x)[0]
-    columns = block.start + np.flatnonzero(row[block.start : block.stop])
-    rarity = inverse_document_frequency(data.graph.x) if idf is None else idf
-    weight = row[columns] * np.square(rarity[columns])
-    found = []
-    for node in nodes:
-        around = adj.indices[adj.indptr[node] : adj.indptr[node + 1]]
-        held = _dense(data.graph.x[np.append(around, node)][:, columns])
-        mine, theirs = held[-1], held[:-1]
-        most = theirs.max(axis=0, initial=0)
-        own = _leading(np.log1p(mine) * weight, count)
-        near = _leading(np.where(mine > 0, 0, np.log1p(most)) * weight, count)
-        who = around[theirs.argmax(axis=0)] if around.size else around
-        found.append(
-            SharedWords(tuple(names[columns[i]] for i in own), tuple((names[columns[i]], int(who[i])) for i in near))
-        )
-    return found
-
-
-def _leading(weight: NDArray[np.float32], count: int) -> list[int]:
-    """The places of the largest weights that are not zero."""
-    return [i for i in np.argsort(-weight, kind="stable")[:count].tolist() if weight[i] > 0]
 
 
 # --- tables of classes --------------------------------------------------------------------------------------------

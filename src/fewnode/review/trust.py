@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.recognition.population import claimable
+from fewnode.recognition.question import Question
 from fewnode.scores import WIDE, wilson
 
 Floats = NDArray[np.float64]
@@ -48,6 +50,28 @@ class CurvePoint(NamedTuple):
     claimed: int
     precision: float | None
     recall: float | None
+
+
+class ClassTrust(NamedTuple):
+    """What to expect of a class: how many nodes are in it, and of its claims how many are right, and complete."""
+
+    members: Estimate
+    precision: float | None
+    recall: float | None
+
+
+def trust(question: Question, threshold: float = 0.5) -> dict[str, ClassTrust]:
+    """What to expect of each class, over all nodes that may be in one."""
+    given, found = question.given, dict[str, ClassTrust]()
+    rows = np.flatnonzero(claimable(question.data, given.support))
+    probabilities, _ = question.probabilities(rows)
+    for c, name in enumerate(question.classes):
+        own = given.support[given.y == c]
+        unknown = ~np.isin(rows, np.concatenate([own, given.no.get(c, own[:0])]))
+        (point,) = curve(probabilities[:, c], [threshold])
+        members = estimated_members(probabilities[unknown, c], known=own.size)
+        found[name] = ClassTrust(members, point.precision, point.recall)
+    return found
 
 
 def measured(right: int, asked: int) -> Measured | None:

@@ -17,18 +17,17 @@ from fewnode.display import SHOWN, Shown, as_frame
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.files import write_text
-from fewnode.model.recogniser import DIGITS
-from fewnode.model.recogniser import NONE as NONE
-from fewnode.predict import answer_tables as tables
-from fewnode.predict.answer_plots import draw
-from fewnode.predict.answer_tables import COLUMNS as COLUMNS
-from fewnode.predict.answer_tables import class_columns as class_columns
-from fewnode.predict.multi_label import joined_labels
+from fewnode.recognition import answer_tables as tables
+from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.class_bias import checked_shares, in_proportion
-from fewnode.recognition.prototypes import Explanation
+from fewnode.recognition.space import Explanation
 
+NONE = "none of these"
+"""The label of a node that looks like none of the classes."""
 DESCRIPTION = "(description)"
 """What stands in place of a node where a description is named as the reason of an answer."""
+SEPARATOR = "|"
+"""Between the classes of a node in a table of answers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +80,8 @@ class Answers(Shown):
         If `multi_label`, all classes that are at least as likely as the threshold, joined by `|`.
         """
         if self.multi_label:
-            return joined_labels(self.classes, self.probabilities, self.threshold)
+            chosen = [np.flatnonzero(row >= self.threshold).tolist() for row in self.probabilities]
+            return [SEPARATOR.join(self.classes[c] for c in own) or NONE for own in chosen]
         names = [*self.classes, NONE]
         return [names[place] for place in self.places.tolist()]
 
@@ -166,6 +166,8 @@ class Answers(Shown):
         The map shows the nodes by their embedding. The other two need the `truth`: a class for each node (None:
         unknown), or a dataset that has them.
         """
+        from fewnode.review.answer_plots import draw  # which brings matplotlib
+
         return draw(self, kind, truth)
 
     def facts(self) -> dict[str, object]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
-from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.model.recogniser import Recogniser
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.question import Question
 from fewnode.represent.attributes import inverse_document_frequency
+from fewnode.review.shared_words import shared_words
+from fewnode.vectors import Floats, unit_rows
 
 WORDS, NEIGHBOURS, AROUND = 6, 5, 300
 """Shared words and neighbours that are named; neighbours that are looked at, those with the fewest edges."""
@@ -121,17 +120,14 @@ def _is_flag(x: Attributes) -> NDArray[np.bool_]:
 class ClassReasons:
     """A class made ready to give reasons: what its examples have is looked up once."""
 
-    def __init__(self, recogniser: Recogniser, label: str, idf: NDArray[np.float32] | None = None) -> None:
+    def __init__(self, question: Question, label: str, idf: NDArray[np.float32] | None = None) -> None:
         """`idf`: that of the attributes, for who asks about several classes."""
-        names = [str(each) for each in recogniser.classes]
-        if label not in names:
+        if label not in question.classes:
             raise FewnodeError(f"there is no class {label!r} to give reasons for")
-        if not isinstance(recogniser.network, Dataset) or not recogniser.embeds:
-            raise FewnodeError(f"{recogniser.fitted.name} has no embedding of nodes to give reasons by")
-        self.label, self.place, self.recogniser, self.data = label, names.index(label), recogniser, recogniser.network
-        given = recogniser.task(np.zeros(0, np.int64))
-        self.examples: Ints = given.support[given.support_y == self.place][-EXAMPLES:]
-        self.counter: Ints = recogniser.rejected.get(self.place, np.zeros(0, np.int64))[-EXAMPLES:]
+        self.space, given = question.embedded, question.given
+        self.label, self.place, self.question, self.data = label, question.classes.index(label), question, question.data
+        self.examples: Ints = given.support[given.y == self.place][-EXAMPLES:]
+        self.counter: Ints = given.no.get(self.place, np.zeros(0, np.int64))[-EXAMPLES:]
         self._idf = idf
 
     def of(self, nodes: Sequence[int] | Ints) -> list[Reasons]:
@@ -248,37 +244,55 @@ class ClassReasons:
 
     # --- the embedding ---
 
-    def _rows(self, nodes: Ints) -> torch.Tensor:
-        method = self.recogniser.fitted.method
-        assert isinstance(method, Prototypical), "checked before"  # noqa: S101 # nosec B101
-        return F.normalize(method.rows(self.recogniser.graph, nodes)).cpu()
+    def _rows(self, nodes: Ints) -> Floats:
+        return unit_rows(self.space.look(nodes).z)
 
     def _nearest(self, asked: Ints, others: Ints) -> list[Nearest | None]:
         """Of each node, the one of the others that is most like it, but not itself."""
         if not others.size:
             return [None] * asked.size
         like = self._rows(asked) @ self._rows(others).T
-        like[torch.from_numpy(asked[:, None] == others[None, :])] = -2.0
-        top, place = like.max(dim=1)
-        pairs = zip(top.tolist(), others[place.numpy()].tolist(), strict=True)
+        like[asked[:, None] == others[None, :]] = -2.0
+        pairs = zip(like.max(axis=1).tolist(), others[like.argmax(axis=1)].tolist(), strict=True)
         return [None if best < -1.5 else Nearest(self.data.node_name(node), round(best, 4)) for best, node in pairs]
 
     def _votes(self, asked: Ints) -> list[tuple[Vote, ...]]:
         """How like each node is to the class by each part of z: the cosine with the mean of what stands for it."""
-        labelled, labels = self.recogniser.labelled_z, self.recogniser.task(asked).labels
-        if labelled is None:
-            return [()] * asked.size
-        mean = labelled[torch.from_numpy(labels == self.place)].mean(dim=0).cpu()
+        given = self.question.prepared.given
+        mean = given.z[given.y == self.place].mean(axis=0)
         rows, parts = self._rows(asked), []
         for view, low, high in self._parts(rows.shape[1]):
-            like = F.cosine_similarity(rows[:, low:high], mean[None, low:high])
+            like = unit_rows(rows[:, low:high]) @ unit_rows(mean[None, low:high])[0]
             parts.append([Vote(view, round(vote, 4)) for vote in like.tolist()])
         return list(zip(*parts, strict=True))
 
     def _parts(self, width: int) -> list[tuple[str, int, int]]:
         """The columns of each view in z: attributes and structure of GPN+; z as a whole of other methods."""
-        mixture = getattr(self.recogniser.fitted.method, "mixture_", None)
-        if mixture is None:
+        own, share = self.space.embedding.attribute_columns, self.space.embedding.structure_share
+        if not own and not share:
             return [("embedding", 0, width)]
-        own = min(mixture.attribute_width, width)
         return [part for part in (("attributes", 0, own), ("structure", own, width)) if part[1] < part[2]]
+
+
+def with_reasons(question: Question, found: Answers, rows: Ints) -> Answers:
+    """With a sentence for each node that has a label, and with the words that it shares with a description.
+
+    First its own words, then those of its neighbours, each with the neighbour that has it.
+    """
+    best, idf, descriptions = found.probabilities.argmax(axis=1), None, question.given.descriptions
+    words, because = [""] * rows.size, [""] * rows.size
+    labelled = np.array([label != NONE for label in found.labels], bool)
+    for c, name in enumerate(question.classes):
+        places = np.flatnonzero((best == c) & labelled)
+        if name in descriptions:
+            shared = shared_words(descriptions[name], question.data, rows[places])
+            for place, own in zip(places.tolist(), shared, strict=True):
+                near = [f"{word} ({question.data.node_name(neighbour)})" for word, neighbour in own.near]
+                words[place] = " ".join([*own.own, *near])
+        if places.size and question.space is not None:
+            reasons = ClassReasons(question, name, idf)
+            for place, each in zip(places.tolist(), reasons.of(rows[places]), strict=True):
+                because[place] = each.sentence
+            idf = reasons.idf
+    told = because if question.space is not None else None
+    return replace(found, words=words if descriptions else None, because=told)

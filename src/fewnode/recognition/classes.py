@@ -1,19 +1,27 @@
-"""Classes as a person gives them: nodes, a sentence, or both."""
+"""Classes as a person gives them: nodes in them, nodes not in them, a sentence; in Python or in tables."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
-from fewnode.classes.description import Description, describe, opaque, read_classes
+import numpy as np
+import scipy.sparse as sp
+
 from fewnode.dataset import Dataset
+from fewnode.episodes import Described, Task, choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.machine.sheets import bare, other_columns, read_table
-from fewnode.naming import two_alike
-from fewnode.nodes import SEVERAL, Nodes, node_rows
+from fewnode.naming import alike, two_alike
+from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
+from fewnode.nodes import classes as in_order
+from fewnode.recognition.description import Description, describe, opaque, read_classes
+from fewnode.seeds import stream
 
 ANSWER = "answer"
 """A column that a table of nodes and classes may have: yes or no."""
@@ -35,19 +43,54 @@ class Class:
 
 
 @dataclass(frozen=True, eq=False)
-class Definitions:
+class Given:
     """The classes of a question, read: labelled nodes as rows, and what the network makes of descriptions."""
 
-    support: list[int]
-    labels: list[str]
+    names: tuple[Hashable, ...]
+    support: Ints
+    y: Ints
+    """The class of each support node, by its place in `names`. A node may be there once for each of its classes."""
+    described: Described | None = None
+    no: Mapping[int, Ints] = field(default_factory=dict)
+    """Of some classes, nodes that are not in them."""
     descriptions: Mapping[str, Description] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     """What was given and not used, a sentence each."""
-    rejected: Mapping[Hashable, list[int]] = field(default_factory=dict)
-    """Of some classes, nodes that are not in them."""
 
     @classmethod
-    def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class]) -> Definitions:
+    def of_support(
+        cls,
+        network: Graph | Dataset,
+        support: Nodes,
+        labels: Labels,
+        rows: Mapping[Hashable, Attributes] = MappingProxyType({}),
+        no: Mapping[Hashable, Nodes] = MappingProxyType({}),
+        several: bool = False,
+    ) -> Given:
+        """From nodes and their labels; of some classes rows of attributes that stand for them, and nodes not in them.
+
+        If `several`, a node may be in several classes.
+        """
+        names = in_order([*label_list(labels), *rows])
+        nodes, y = support_rows(network, support, labels, names, several)
+        found = cls(tuple(names), nodes, y, _described(names, rows))
+        rejected = {name: node_rows(network, nodes, "not in it") for name, nodes in no.items()}
+        return found.without(rejected, network)
+
+    def without(self, no: Mapping[Hashable, Ints], network: Graph | Dataset) -> Given:
+        """With these nodes, and no others, that are not in a class."""
+        places: dict[int, Ints] = {}
+        for name, rows in no.items():
+            place = self.names.index(name)
+            if (both := np.intersect1d(rows, self.support[self.y == place])).size:
+                node = network.node_name(int(both[0])) if isinstance(network, Dataset) else int(both[0])
+                raise FewnodeError(f"node {node!r} is given for class {name!r}, and as not in it; withdraw one of them")
+            if rows.size:
+                places[place] = np.unique(rows)
+        return replace(self, no=places)
+
+    @classmethod
+    def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class], several: bool = False) -> Given:
         """From names and what each stands for: text is a description, anything else are nodes."""
         if not isinstance(given, Mapping):
             raise FewnodeError(
@@ -58,7 +101,7 @@ class Definitions:
         support: list[int] = []
         labels: list[str] = []
         texts: dict[str, str] = {}
-        no: dict[Hashable, list[int]] = {}
+        no: dict[str, list[int]] = {}
         for name, value in given.items():
             if not isinstance(name, str) or not name.strip():
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
@@ -69,19 +112,17 @@ class Definitions:
             if not rows and what.text is None:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)
-            if rejected := node_rows(data, what.no, f"class {name!r}: not in it").tolist():
-                no[name] = rejected
+            no[name] = node_rows(data, what.no, f"class {name!r}: not in it").tolist()
             if what.text is not None:
                 texts[name] = what.text
         if why := two_alike(given):
             raise FewnodeError(f"{why}; give them as one class, or rename one")
-        found = cls._described(data, support, labels, texts)
         also = {name: text for name, text in given.items() if isinstance(text, str) and text in data.node_id}
         more = [f"class {name!r}: {text!r} is its description; [{text!r}] is that node" for name, text in also.items()]
-        return replace(found, remarks=(*found.remarks, *more), rejected=no)
+        return cls.read_parts(data, support, labels, texts, no, several, more)
 
     @classmethod
-    def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Definitions:
+    def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Given:
         """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`.
 
         A third column of the first, `answer`, may say no: then the node is not in that class.
@@ -92,31 +133,106 @@ class Definitions:
         texts = read_classes(classes) if classes is not None else {}
         if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
             raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
-        if why := two_alike([*labels, *map(str, no), *texts]):
+        if why := two_alike([*labels, *no, *texts]):
             paths = ", ".join(str(path) for path in (support, classes) if path is not None)
             raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
-        found = cls._described(data, nodes, labels, texts)
         tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
         more = [unused_columns(path, columns) for path, columns in tables if path is not None]
         more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
-        return replace(found, remarks=(*found.remarks, *filter(None, more)), rejected=no)
+        return cls.read_parts(data, nodes, labels, texts, no, several, [*filter(None, more)])
 
     @classmethod
-    def _described(cls, data: Dataset, support: list[int], labels: list[str], texts: Mapping[str, str]) -> Definitions:
-        found: dict[str, Description] = {}
+    def read_parts(
+        cls,
+        data: Dataset,
+        support: Sequence[int],
+        labels: Sequence[str],
+        texts: Mapping[str, str],
+        no: Mapping[str, Sequence[int]],
+        several: bool = False,
+        more: Sequence[str] = (),
+    ) -> Given:
+        """From rows of nodes and texts; what a network makes of these is told in `remarks`, before `more`."""
+        descriptions: dict[str, Description] = {}
         remarks: list[str] = []
         for name, text in texts.items():
             if name in labels and not text.strip() and opaque(data, name):
                 remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
                 continue
-            found[name] = describe(data, text, name)
-            remarks += [f"class {name!r}: {remark}" for remark in found[name].remarks()]
-        return cls(support, labels, found, tuple(remarks))
+            descriptions[name] = describe(data, text, name)
+            remarks += [f"class {name!r}: {remark}" for remark in descriptions[name].remarks()]
+        rows: dict[Hashable, Attributes] = {name: each.x for name, each in descriptions.items()}
+        rejected: dict[Hashable, Nodes] = {name: list(nodes) for name, nodes in no.items()}
+        found = cls.of_support(data, np.array(support, np.int64), list(labels), rows, rejected, several)
+        return replace(found, descriptions=descriptions, remarks=(*remarks, *more))
 
     @property
-    def rows(self) -> Mapping[Hashable, Attributes]:
-        """What stands for described classes, as a `Recogniser` takes it."""
-        return {name: description.x for name, description in self.descriptions.items()}
+    def labels(self) -> list[Hashable]:
+        """The class of each support node, by its name."""
+        return [self.names[c] for c in self.y.tolist()]
+
+    def task(self, query: Ints) -> Task:
+        """The question about these nodes."""
+        return Task(self.support, self.y, query, self.described)
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What answers depend on, whatever was rejected."""
+        x = None if self.described is None else self.described.x
+        parts = () if x is None else (x.indptr, x.indices, x.data) if is_sparse(x) else (x,)
+        said = () if self.described is None else (self.described.y, *parts)
+        return tuple(part.tobytes() for part in (self.support, self.y, *said))
+
+    def beside_base(self, data: Dataset, seed: int) -> Given:
+        """These classes and the base classes of the dataset: a node may be in one of either.
+
+        A class of many examples has a head start before one of few, so a base class has as many as the largest new
+        class: labelled nodes drawn by the seed, none of those given for a new class. What is left out is told.
+        """
+        base, new = _base_members(data), {str(name) for name in self.names}
+        instead = "give the new class another name, or leave the base classes out"
+        if clash := [name for name in base if name in new]:
+            raise FewnodeError(f"class {clash[0]!r} is a base class of {data.name} already: {instead}")
+        if why := next(filter(None, (alike(name, base) for name in sorted(new))), None):
+            raise FewnodeError(f"{why}; the first is a base class of {data.name}: {instead}")
+        support, labels, remarks = self.support.tolist(), self.labels, list(self.remarks)
+        shots = max(Counter(self.labels).values(), default=1)  # a description counts as one
+        for place, (name, members) in enumerate(base.items()):
+            free = np.setdiff1d(members, self.support)
+            if not free.size:
+                remarks.append(f"base class {name!r}: all its nodes are given for new classes, so it is left out")
+                continue
+            count = min(shots, free.size)
+            support += np.sort(free[choose(uniform(stream(seed, place), 0, count), free.size, count)]).tolist()
+            labels += [name] * count
+        rows: dict[Hashable, Attributes] = {name: each.x for name, each in self.descriptions.items()}
+        no: dict[Hashable, Nodes] = {self.names[c]: nodes for c, nodes in self.no.items()}
+        found = Given.of_support(data, support, labels, rows, no)
+        return replace(found, descriptions=self.descriptions, remarks=tuple(remarks))
+
+
+def _described(names: Sequence[Hashable], rows: Mapping[Hashable, Attributes]) -> Described | None:
+    if not rows:
+        return None
+    every = list(rows.values())
+    x = sp.vstack(every, format="csr") if is_sparse(every[0]) else np.concatenate(every)
+    return Described(x, np.array([names.index(name) for name in rows], np.int64))
+
+
+def _base_members(data: Dataset) -> dict[str, Ints]:
+    """The nodes of each training and validation class that has some, by its name."""
+    known = [*data.split.train, *data.split.valid]
+    members = {data.class_names[c]: np.flatnonzero(data.y == c) for c in known}
+    members = {name: nodes for name, nodes in members.items() if nodes.size}
+    if not members:
+        raise FewnodeError(
+            f"{data.name} has no base classes to stand beside the new ones: give it training and validation classes, "
+            "or leave them out"
+        )
+    return members
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
 
 
 def unused_columns(path: Path, columns: Sequence[str] = ("node",)) -> str:
@@ -132,15 +248,13 @@ def _repeated(path: Path, kept: int) -> str:
     return f"{path}: {rows} once" if count else ""
 
 
-def read_support(
-    path: Path, data: Dataset, several: bool = False
-) -> tuple[list[int], list[str], dict[Hashable, list[int]]]:
+def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str], dict[str, list[int]]]:
     """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`.
 
     And nodes that are not in a class, where a column `answer` says `no`.
     """
     seen: dict[tuple[int, str], tuple[int, str]] = {}
-    no: dict[Hashable, list[int]] = {}
+    no: dict[str, list[int]] = {}
     header = other_columns(path, [])
     if odd := next((name for name in header if name.lower() == ANSWER != name), None):
         raise FewnodeError(

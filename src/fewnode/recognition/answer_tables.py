@@ -9,11 +9,12 @@ import numpy as np
 
 from fewnode.display import SHOWN, table_html
 from fewnode.machine.sheets import csv_text
-from fewnode.model.recogniser import DIGITS
 
 if TYPE_CHECKING:
-    from fewnode.predict.answers import Answers
+    from fewnode.recognition.answers import Answers
 
+DIGITS = 6
+"""Of a probability that is shown."""
 COLUMNS = ("node", "label", "probability", "member", "nearest", "words", "because")
 """What a table of predictions has beside a column a class."""
 

@@ -14,14 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.machine.files import cache_directory
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.machine.system import threads
+from fewnode.method import Embeds, Stored
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import read_record, write_record
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -33,7 +33,7 @@ MAX_CACHE_BYTES = 10 << 30
 def keep(model: Estimator, data: Dataset) -> None:
     """Write the embedding if it is worth it. Without room for it the next process takes as long as this one did."""
     if _is_worth_it(model):
-        embedding = model.embedded(data.graph)
+        embedding = model.space(data).embedding
         with suppress(OSError, FewnodeError):
             write_record(_place(model, data), KIND, {}, as_arrays(embedding))
             shrink(_place(model, data).parent)
@@ -49,7 +49,7 @@ def recall(model: Estimator, data: Dataset) -> bool:
         os.utime(place)
     except (FewnodeError, OSError, KeyError, ValueError):
         return False
-    model.remember(data.graph, embedding)
+    model.space(data, embedding)
     return True
 
 
@@ -63,7 +63,7 @@ def shrink(folder: Path) -> None:
 
 def fingerprint(model: Estimator, data: Dataset) -> str:
     """Models and networks that share it have the same embedding, to the last bit."""
-    made_with = {**model.all_settings(), "version": fewnode.__version__, "threads": torch.get_num_threads()}
+    made_with = {**model.all_settings(), "version": fewnode.__version__, "threads": threads()}
     digest = hashlib.sha256(f"{json.dumps(made_with, sort_keys=True, default=str)} {data.sha256}".encode())
     for name, tensor in sorted(model.method_.state().items()):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -77,4 +77,4 @@ def _place(model: Estimator, data: Dataset) -> Path:
 
 def _is_worth_it(model: Estimator) -> bool:
     """Attributes made of the structure (`features`) are not kept, and take longer than all the rest."""
-    return isinstance(model.method_, Prototypical) and model.method_.kept and model.features is None
+    return isinstance(model.method_, Embeds) and isinstance(model.method_, Stored) and model.features is None

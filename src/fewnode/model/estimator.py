@@ -5,43 +5,55 @@ from __future__ import annotations
 import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from fewnode.classes.definitions import Class
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.graph import Attributes, Graph
-from fewnode.method import Probabilities
+from fewnode.graph import Graph, Ints
+from fewnode.machine.kept import Kept
+from fewnode.machine.system import threads
+from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method, class_of
-from fewnode.model.fitted_method import FittedMethod
-from fewnode.model.fitting import TaskShape, fit_method, short_facts
-from fewnode.model.model_files import checked_tensors, naming, read_model
+from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
+from fewnode.model.model_files import checked_arrays, naming, read_model
 from fewnode.model.progress import training_bar
-from fewnode.model.recogniser import NO_DESCRIPTIONS, NO_REJECTED, NONE, Recogniser, task_rows
-from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled, as_network, classes, label_list
-from fewnode.recognition.calibration import MODES, Temperature
-from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.prototypes import Explanation, Prototypical
+from fewnode.nodes import (
+    Labels,
+    Network,
+    Nodes,
+    PyGData,
+    as_dataset,
+    as_graph,
+    as_labelled,
+    as_network,
+    label_list,
+    node_rows,
+    refuse_twice,
+)
+from fewnode.nodes import classes as in_order
+from fewnode.recognition.answers import NONE
+from fewnode.recognition.classes import Class, Given
+from fewnode.recognition.question import Question
+from fewnode.recognition.space import Explanation, Head, Space
 from fewnode.represent.features import structural_features
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
 from fewnode.train import History, Journal, OnStep
-from fewnode.vectors import Embedding
-
-if TYPE_CHECKING:
-    from fewnode.predict.question import Question
+from fewnode.vectors import Embedding, Probabilities
 
 OWN_PARTS = ("encoder", "valuator")
 """Options that may be code of a user's own, which no file can hold."""
+GRAPHS = 3
+"""Networks of which a model keeps z in memory."""
 
 
 class Estimator:
@@ -84,10 +96,11 @@ class Estimator:
         self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
         self.features = features
         self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
-        self.query = getattr(self.method_, "queries", None) or shot if query is None else query
+        own = self.method_.queries if isinstance(self.method_, HasQueries) else None
+        self.query = own or shot if query is None else query
         self.trained_: dict[str, Any] = {}
-        self.needs_fit, self.reads_descriptions = True, getattr(self.method_, "reads_descriptions", False)
-        self._featured: tuple[Graph, Graph] | None = None
+        self.needs_fit = True
+        self._kept = Kept(GRAPHS)
 
     def fit(
         self,
@@ -105,7 +118,8 @@ class Estimator:
         there are.
         """
         data = as_labelled(data)
-        with training_bar(getattr(self.method_, "episodes", 0)) if verbose else nullcontext() as draw:
+        episodes = self.method_.episodes if isinstance(self.method_, Stepwise) else 0
+        with training_bar(episodes) if verbose else nullcontext() as draw:
 
             def follow(step: int, loss: float, history: History) -> None:
                 for listener in filter(None, (draw, on_step)):
@@ -113,16 +127,18 @@ class Estimator:
 
             journal = Journal(on_step=follow)
             if checkpoints is not None:
-                agreed = {**self.all_settings(), "data": data.sha256, "threads": torch.get_num_threads()}
+                agreed = {**self.all_settings(), "data": data.sha256, "threads": threads()}
                 journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
-            shape = TaskShape(self.way, self.shot, self.query, self.seed)
-            self.trained_ = fit_method(self.method_, data, self._read(data.graph), shape, journal)
+            shape, self._kept = TaskShape(self.way, self.shot, self.query, self.seed), Kept(GRAPHS)
+            self.trained_, space = fit_method(self.method_, data, self._read(data.graph), shape, journal)
         self.needs_fit = False
+        if space is not None:
+            self._kept(data.graph.fingerprint, lambda: space)
         return self
 
     def predict_proba(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
-    ) -> Probabilities:
+    ) -> NDArray[np.floating[Any]]:
         """A probability for each query node (row) and class (column); columns are in the order of `classes`.
 
         Nodes are row numbers, names (then `graph` is a `Dataset`) or a boolean mask. Among several classes a row sums
@@ -130,67 +146,121 @@ class Estimator:
         means "more like these": its column is `member`, to rank nodes by. Inductive unless `transductive`: then the
         query nodes help each other.
         """
-        return self.recogniser(graph, support, support_y).predict_proba(query, transductive)
+        question = self._support_question(graph, support, support_y)
+        rows = question.rows(query)
+        return question.member(rows)[:, None] if len(question.classes) == 1 else question.among(rows, transductive)
 
-    def predict_tasks(self, graph: Network, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
-        """The probabilities of many tasks at once."""
-        network = as_network(graph)
-        graph, tasks = as_graph(network), [task_rows(network, task) for task in tasks]
-        return self._fitted(graph).predict_tasks(self._read(graph), tasks, transductive)
-
-    def recogniser(
+    def ask(
         self,
-        graph: Network,
-        support: Nodes,
-        support_y: Labels,
-        described: Mapping[Hashable, Attributes] = NO_DESCRIPTIONS,
-        several: bool = False,
-        rejected: Mapping[Hashable, Nodes] = NO_REJECTED,
-    ) -> Recogniser:
-        """The model and a support set, read once: then any nodes can be asked about, over and over.
-
-        `described`: for some classes a row of attributes that stands for them, as `fewnode.describe` makes it.
-        `several`: a support node may be in several classes, for `fewnode.predict.multi_label`. `rejected`: for some
-        classes, nodes that are not in them.
-        """
-        network, more = as_network(graph), (described, several, rejected)
-        plain = as_graph(network)
-        found = Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
-        self.classes_ = found.classes
-        return found
-
-    def ask(self, data: Network, classes: Mapping[str, Nodes | str | Class], **how: bool) -> Question:
+        data: Network,
+        classes: Mapping[str, Nodes | str | Class],
+        *,
+        multi_label: bool = False,
+        with_base: bool = False,
+    ) -> Question:
         """The classes, prepared once for this network: `judge` nodes, say `why`, what to ask `next`, what to `trust`.
 
         A class is a sentence, a list of nodes, or a `fewnode.Class`. `multi_label`: a node may be in several of them.
         `with_base`: the base classes of the dataset stand beside them. What of it is not used is named by a warning.
         """
-        from fewnode.predict import question  # which is made of estimators
-
-        asked, remarks = question.ask(self, data, classes, **how)
-        if remarks:
+        network = as_dataset(data)
+        question = self.question(network, Given.of(network, classes, multi_label), multi_label, with_base)
+        if remarks := [*question.remarks, *self.unused_edges(network)]:
             warn_unused(remarks, stacklevel=3)
-        return asked
+        return question
 
-    def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
+    def question(self, data: Dataset, given: Given, multi_label: bool = False, with_base: bool = False) -> Question:
+        """Classes that are read already, prepared for this network; nothing is said of what is not used."""
+        if multi_label and with_base:
+            raise FewnodeError("several classes a node: each is judged on its own; leave out the base classes")
+        given = given.beside_base(data, self.seed) if with_base else given
+        space = self.space(data.graph) if isinstance(self.method_, Embeds) else None
+
+        def predict(task: Task, transductive: bool) -> Probabilities:
+            return self.predict_tasks(data.graph, [task], transductive)[0]
+
+        self._check(data.graph)
+        return Question(self.method, data, given, space, predict, multi_label)
+
+    def _support_question(
+        self, graph: Network, support: Nodes, support_y: Labels, described: Described | None = None
+    ) -> Question:
+        """The question of a support set whose labels may be of any kind."""
+        network = as_network(graph)
+        said = {} if described is None else {c: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        question = self.question(as_dataset(network), Given.of_support(network, support, support_y, said))
+        self.classes_ = list(question.given.names)
+        return question
+
+    def predict_tasks(self, graph: Network, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """The probabilities of many tasks at once."""
+        network = as_network(graph)
+        plain, asked = as_graph(network), [task_rows(network, task) for task in tasks]
+        self._check(plain)
+        if isinstance(self.method_, Embeds):
+            space = self.space(plain)
+            if any(task.described is not None for task in asked) and not space.reads_descriptions:
+                raise FewnodeError(f"{self.method} cannot read descriptions of classes; gpn-plus can")
+            return space.predict_tasks(asked, transductive)
+        if transductive:
+            raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
+        return ask_method(self.method_, self._read(plain), asked, self.method)
+
+    def space(self, graph: Network, embedding: Embedding | None = None) -> Space:
+        """The nodes of a network as the model sees them; `embedding`: what it gave before, in another process."""
+        plain, method = as_graph(graph), self.method_
+        self._check(plain)
+        if not isinstance(method, Embeds):
+            raise FewnodeError(f"{self.method} has no embedding of nodes; use gpn-plus")
+
+        def made() -> Space:
+            z = method.embed(self._read(plain)) if embedding is None else embedding
+            return Space(
+                z,
+                recorded_head(method.head(), self.trained_),
+                method.unlinked if isinstance(method, Describes) else None,
+            )
+
+        return self._kept(plain.fingerprint, made)
+
+    @property
+    def head(self) -> Head | None:
+        """How z becomes answers, calibrated; None for a method without an embedding."""
+        return recorded_head(self.method_.head(), self.trained_) if isinstance(self.method_, Embeds) else None
+
+    def has_space(self, graph: Network) -> bool:
+        """Whether `space` need not compute anything."""
+        return as_graph(graph).fingerprint in self._kept
+
+    def unused_edges(self, data: Dataset) -> list[str]:
+        """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
+        graph = data.graph
+        if not (isinstance(self.method_, Embeds) and self.method_.head().adapts) or not graph.relations:
+            return []
+        said = ["kinds"] if len(graph.relations) > 1 else []
+        said += ["directions"] if any(relation.directed for relation in graph.relations) else []
+        return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
+
+    def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> NDArray[np.float64]:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
 
         What share of the network they have is estimated over all of its nodes, whatever is asked about.
         """
-        return self.recogniser(graph, support, support_y).member(query)
+        question = self._support_question(graph, support, support_y)
+        return question.member(question.rows(query))
 
     def familiar(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, described: Described | None = None
-    ) -> Probabilities:
-        """The same, if every second node were in one of them: for tests with as many members as strangers."""
-        said = {} if described is None else {c: described.x[[i]] for i, c in enumerate(described.y.tolist())}
-        return self.recogniser(graph, support, support_y, said).familiar(query)
+    ) -> NDArray[np.float64]:
+        """P(a query node is in one of the classes), if every second node were: for tests with as many strangers."""
+        question = self._support_question(graph, support, support_y, described)
+        return question.member(question.rows(query), 0.5)
 
     def predict(
         self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
     ) -> list[Hashable]:
         """The most likely class of each query node; with one class alone, that or `none of these`."""
-        names = classes(support_y)
+        names = in_order(support_y)
         probability = self.predict_proba(graph, support, support_y, query, transductive)
         if len(names) == 1:
             return [names[0] if p >= 0.5 else NONE for p in probability[:, 0]]
@@ -213,34 +283,14 @@ class Estimator:
     def __sklearn_is_fitted__(self) -> bool:
         return not self.needs_fit
 
-    def embedding(self, graph: Network) -> Tensor:
+    def embedding(self, graph: Network) -> NDArray[np.float32]:
         """z of every node (a row each), for maps, for choosing nodes by, and for any other classifier."""
-        graph = as_graph(graph)
-        z = self._prototypical(graph).embedding(self._read(graph))[0]
-        return z.clone() if z.is_inference() else z  # autograd takes no tensor of inference mode
-
-    def embedded(self, graph: Network) -> Embedding:
-        """z and the importance of every node, and what the network looks like from there."""
-        graph = as_graph(graph)
-        return self._prototypical(graph).embedded(self._read(graph))
-
-    def has_embedding(self, graph: Graph) -> bool:
-        """Whether `embedded` need not compute anything."""
-        return self._prototypical(graph).remembers(self._read(graph))
-
-    def remember(self, graph: Graph, embedding: Embedding) -> None:
-        """Take this for what `embedded` gives: it gave it before, in another process."""
-        self._prototypical(graph).remember(self._read(graph), embedding)
-
-    def _prototypical(self, graph: Graph) -> Prototypical:
-        method = self._fitted(graph).method
-        if not isinstance(method, Prototypical):
-            raise FewnodeError(f"{self.method} has no embedding of nodes")
-        return method
+        return self.space(graph).embedding.z
 
     def explain(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
         """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
-        return self.recogniser(graph, support, support_y).explain(query)
+        question = self._support_question(graph, support, support_y)
+        return question.explain(question.rows(query))
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
@@ -268,26 +318,24 @@ class Estimator:
         """The graph as the method is given it: with attributes made from its structure, if `features` says so."""
         if self.features is None:
             return graph
-        if self._featured is None or self._featured[0] is not graph:
-            made = structural_features(graph, self.features, self.seed)
-            if self.trained_ and made.n_features != self.trained_["width"]:
-                raise FewnodeError(
-                    f"{self.features} makes {made.n_features} attributes here, the model reads {self.trained_['width']}"
-                )
-            self._featured = (graph, made)
-        return self._featured[1]
+        made = self._kept(("features", graph.fingerprint), lambda: self._featured(graph))
+        if self.trained_ and made.n_features != self.trained_["width"]:
+            raise FewnodeError(
+                f"{self.features} makes {made.n_features} attributes here, the model reads {self.trained_['width']}"
+            )
+        return made
 
-    def _fitted(self, graph: Graph) -> FittedMethod:
-        """The method as it answers, for a network of the right width."""
+    def _featured(self, graph: Graph) -> Graph:
+        return structural_features(graph, str(self.features), self.seed)
+
+    def _check(self, graph: Graph) -> None:
+        """Refuse to answer before a fit, and a network of another width."""
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
         if graph.n_features != self.trained_["n_features"]:
             raise FewnodeError(
                 f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
             )
-        constants = self.trained_["temperature"] or {}
-        temperatures = {mode: Temperature(**numbers) for mode, numbers in constants.items()}
-        return FittedMethod(self.method, self.method_, temperatures)
 
     def all_settings(self) -> dict[str, Any]:
         """What defines the model, defaults included."""
@@ -306,7 +354,7 @@ class Estimator:
             raise FewnodeError(f"{directory}: there is a model already; choose another directory")
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
-        state = self.method_.state() if hasattr(self.method_, "state") else {}
+        state = self.method_.state() if isinstance(self.method_, Stored) else {}
         arrays = {name: np.asarray(array) for name, array in state.items()}
         write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
 
@@ -377,11 +425,17 @@ def load_model(
         shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
         model = Estimator(source, *shape, **options)
         model.trained_ = dict(meta["trained"])
-        if hasattr(model.method_, "restore"):
-            model.method_.restore(model.trained_["width"], checked_tensors(state))
+        if isinstance(model.method_, Stored):
+            model.method_.restore(model.trained_["width"], checked_arrays(state))
             model.needs_fit = False
-        if model.trained_["membership"]:
-            model.method_.membership = MembershipModel(**model.trained_["membership"])
-        for mode in MODES if model.trained_["temperature"] else ():
-            Temperature(**model.trained_["temperature"][mode])
+            if isinstance(model.method_, Embeds):
+                recorded_head(model.method_.head(), model.trained_)  # or it is refused
     return model
+
+
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support = node_rows(network, task.support, "support")
+    support_y: Ints = task.support_y[task.support] if task.support.dtype == bool else task.support_y
+    refuse_twice(network, support, support_y.tolist())
+    return replace(task, support=support, support_y=support_y, query=node_rows(network, task.query, "query"))
