@@ -19,6 +19,7 @@ from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Graph
 from fewnode.method import Probabilities
+from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitted_method import FittedMethod
@@ -30,7 +31,6 @@ from fewnode.nodes import Labels, Network, Nodes, PyGData, as_graph, as_labelled
 from fewnode.recognition.calibration import MODES, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.prototypes import Explanation, Prototypical
-from fewnode.represent.features import structural_features
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import ModelManifest, check_manifest, check_options

@@ -18,8 +18,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
 from fewnode.methods.linear import logistic_heads
-from fewnode.represent.random_walks import walk_vectors
-from fewnode.represent.skipgram import Vectors
+from fewnode.methods.skipgram import Vectors, walk_vectors
 from fewnode.storage.checkpoint import need_shapes
 
 MAX_BIAS = 1000.0
