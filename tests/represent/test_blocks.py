@@ -13,8 +13,8 @@ from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
 from fewnode.predict.answers import NONE
+from fewnode.predict.bulk import Bulk, classify
 from fewnode.represent.workers import Workers
-from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of
 

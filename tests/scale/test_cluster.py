@@ -24,10 +24,10 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.predict.bulk import Bulk, classify
 from fewnode.represent import workers as cluster
 from fewnode.represent.room import Room
 from fewnode.represent.workers import LOST, Workers, connected
-from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 

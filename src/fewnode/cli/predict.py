@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fewnode.estimator import Estimator
     from fewnode.nodes import Nodes
     from fewnode.predict.answers import Answers
-    from fewnode.scale.bulk import Bulk
+    from fewnode.predict.bulk import Bulk
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -137,10 +137,10 @@ def predict(
     import numpy as np
 
     from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
+    from fewnode.predict.bulk import Bulk
     from fewnode.predict.labelling import blank, claimable, left_out
     from fewnode.predict.question import Question
     from fewnode.predict.with_base import joined_by_base
-    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -234,7 +234,7 @@ def _classify_all(
     bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
 ) -> None:
     from fewnode.machine.files import write_text
-    from fewnode.scale.bulk import classify
+    from fewnode.predict.bulk import classify
 
     with working(*there, limit, out.parent, quiet) as pool:
         answer = classify(bulk, out, resume, pool)
