@@ -132,4 +132,4 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_impossible_options_are_refused(options: dict[str, Any], star: Graph) -> None:
     with pytest.raises(FewnodeError, match=f"^{next(iter(options))} is .*, expected"):
-        Walks(**options).embed(star)
+        Walks(**options).vectors(star)
