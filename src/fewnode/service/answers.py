@@ -26,10 +26,11 @@ class Refusal(Told):
 
 
 class Version(Told):
-    """The version of the classes, answers and nodes, and whether a dataset is being read."""
+    """The version of the classes, answers and nodes, whether a dataset is being read, and how the map is laid out."""
 
     version: str
     reloading: bool
+    layout: str | None
 
 
 class DataFacts(Told):
@@ -66,6 +67,8 @@ class Model(Told):
     explains: bool
     suggests: bool
     map: bool
+    layout: str | None
+    """How the map is laid out: by `axes` at first, by `neighbours` as soon as that is ready."""
     describes: bool
     trained: bool
     classes: dict[str, list[str]]
@@ -221,6 +224,9 @@ class NodeDetails(Told):
     """Which of these neighbours are neighbours of each other."""
     neighbours_total: int
     position: Place | None
+    text: str | None = None
+    """Its own text, where the dataset keeps it."""
+    link: str | None = None
 
 
 class Question(Told):
@@ -237,6 +243,26 @@ class Question(Told):
 class Questions(Told):
     version: str
     questions: list[Question]
+
+
+class Why(Told):
+    """What speaks for a node in a class, and what against it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: str
+    node: str
+    label: Claimed
+    sentence: str
+    probability: float
+
+
+class Evidence(Told):
+    """What is known of the nodes of the first questions, and why the first one may be in its class."""
+
+    nodes: dict[str, NodeDetails]
+    """By name; the example that the first one is most like is among them."""
+    why: Why | None
 
 
 class Group(Told):
@@ -315,18 +341,6 @@ class Trust(Told):
     """Nodes that no class claims."""
 
 
-class Why(Told):
-    """What speaks for a node in a class, and what against it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    version: str
-    node: str
-    label: Claimed
-    sentence: str
-    probability: float
-
-
 class Entry(Told):
     """A change in a sentence, who made it and when."""
 
@@ -343,6 +357,21 @@ class Journal(Told):
     redo: bool
     total: int
     entries: list[Entry]
+
+
+class Now(Told):
+    """All that a page shows of a class; without an answer to give, trust, questions and evidence are None."""
+
+    version: str
+    model: Model
+    label: Claimed
+    classes: list[ClassNow]
+    journal: Journal
+    trust: Trust | None = None
+    questions: list[Question] | None = None
+    evidence: Evidence | None = None
+    examples: list[Listed] = []
+    """Classes of the data to try, as long as there is no class."""
 
 
 class Listed(Told):

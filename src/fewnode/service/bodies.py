@@ -186,6 +186,15 @@ class NextQuestion(Judging):
     model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "count": 5}})
 
 
+class Look(NextQuestion):
+    """What a page shows of a class: everything as it is now, and what to ask next. `keep`: the node of the question that
+    is on the screen, which comes first. A class that is not there counts as the first one."""
+
+    keep: NodeName | None = None
+
+    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn"}})
+
+
 class GivenList(Body):
     """A list as somebody has it: a node a line, or a node and a class, with or without a header."""
 

@@ -105,7 +105,7 @@ def _routes(service: Service) -> FastAPI:
 
 
 def _there(app: FastAPI, service: Service) -> None:
-    get = partial(app.get, response_model_exclude_unset=True)
+    get, post = (partial(each, response_model_exclude_unset=True) for each in (app.get, app.post))
 
     @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
     def live() -> dict[str, bool]:
@@ -119,9 +119,15 @@ def _there(app: FastAPI, service: Service) -> None:
     def model() -> Any:
         return {**service.now.model(), "reload": service.desk.reloaded}
 
+    @post("/api/now", response_model=a.Now, summary="All that the page shows of a class, in one answer")
+    def look(body: Annotated[b.Look, Body()]) -> Any:
+        return service.desk.look(body)
+
     @get("/api/version", response_model=a.Version, summary="Whether anything has changed, for who asks often")
     def version() -> Any:
-        return {"version": service.now.version, "reloading": service.desk.reloaded.running}
+        now = service.now
+        layout = now.network.picture.how if now.network.embeds else None
+        return {"version": now.version, "reloading": service.desk.reloaded.running, "layout": layout}
 
     @app.get(
         "/api/nodes", response_model=a.Found, summary="Search nodes by name, by words, by an attribute, or near one"

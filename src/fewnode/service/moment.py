@@ -20,7 +20,7 @@ from fewnode.machine.sheets import csv_text
 from fewnode.service import bodies as b
 from fewnode.service.lists import read_list
 from fewnode.service.map import claims_file, map_file
-from fewnode.service.network import Asked, Judged, Network, NotFound, NothingToAsk
+from fewnode.service.network import MAX_USED, Asked, Judged, Network, NotFound, NothingToAsk
 from fewnode.service.search import Search
 from fewnode.service.state import GivenClass, State
 from fewnode.service.table import Table
@@ -206,6 +206,40 @@ class Moment:
         names = [name for name in self.state.support if name in table.classes] if body.label is None else [body.label]
         return {"version": self.version, "questions": table.questions(names, body)}
 
+    def look(self, body: b.Look) -> Json:
+        """All that a page shows of a class, in one answer."""
+        network, classes = self.network, self.state.names
+        label = body.label if body.label in classes else next(iter(classes), None)
+        found: Json = {"version": self.version, "class": label, "classes": self.class_list()}
+        if label is None:
+            return {**found, **self.examples()}
+        try:
+            known = [name for name in classes if name in self.asked.classes]
+        except NothingToAsk:
+            known = []
+        if len(known) < 1 + (not network.open_set):
+            return found
+        how = b.AskTrust(**{name: getattr(body, name) for name in b.Judging.model_fields})
+        found["trust"] = self.trust(how)
+        if not network.embeds or label not in known:
+            return found
+        table = self.table(body)
+        kept = [] if body.keep is None or not network.has(body.keep) else [body.keep]
+        skipped = [node for node in [*kept, *body.exclude] if network.has(node)]
+        first = [{**table.question(label, network.row(node)), "purpose": "learn", "why": ""} for node in kept]
+        asked = table.questions([label], body.model_copy(update={"exclude": skipped}))
+        found["questions"] = [*first, *asked]
+        return {**found, "evidence": self._evidence(found["questions"][:2])}
+
+    def _evidence(self, questions: list[Json]) -> Json:
+        """What the nodes of questions are, why the first one may be in its class, and the example that it is most like."""
+        if not questions:
+            return {"nodes": {}, "why": None}
+        why = self.why(questions[0]["node"], questions[0]["class"])
+        like = why["nearest_example"]
+        nodes = [each["node"] for each in questions] + ([] if like is None else [like["node"]])
+        return {"nodes": {node: self.search.about(self.network.row(node)) for node in nodes}, "why": why}
+
     def read_list(self, body: b.GivenList) -> Json:
         return read_list(self.network, body.text)
 
@@ -217,6 +251,7 @@ class Moment:
         facts = {"name": data.name, "nodes": data.graph.n, "edges": data.graph.n_edges}
         facts |= {"features": data.graph.n_features, "labelled": int((data.y != UNKNOWN).sum())}
         limits = {"classes": b.MAX_CLASSES, "examples": b.MAX_EXAMPLES, "nodes": b.MAX_NODES, "description": MAX_LENGTH}
+        limits["compared"] = MAX_USED
         parts = {part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")}
         return {
             "method": model.method.rsplit("/", 1)[-1],
@@ -228,6 +263,7 @@ class Moment:
             "mode": self.mode,
             "open_set": network.open_set,
             **dict.fromkeys(("explains", "suggests", "map"), network.embeds),
+            "layout": network.picture.how if network.embeds else None,
             "describes": network.describes,
             "trained": network.trained,
             "classes": parts,
@@ -278,7 +314,7 @@ class Moment:
 
     def map_file(self) -> bytes:
         network = self.network
-        return map_file(network.data, network.projection.xy, self.version)
+        return map_file(network.data, network.xy, self.version)
 
     def map_claims(self, how: b.Judging) -> bytes:
         if not self.state.support:

@@ -36,7 +36,7 @@ from fewnode.recognition.prototypes import Prototypical
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.service.bodies import Judging, NewNode
-from fewnode.service.map import Projection
+from fewnode.service.map import Picture, by_axes, kept_layout
 from fewnode.service.new_nodes import NodeReader, appended
 from fewnode.service.new_rows import Stored
 from fewnode.service.state import GivenClass
@@ -108,6 +108,8 @@ class Network:
         self.definition = lru_cache(maxsize=256)(self._definition)
         self._stored: Stored | None = None
         self._making = threading.Lock()
+        self._picture: Picture | None = None
+        self._xy: tuple[Picture, Floats] | None = None
         if z is not None:
             self.model.method_.of_all = (self.first.model.method_, self.first.data.graph)
             self.model.remember(data.graph, replace(self.first.model.embedded(self.first.data.graph), z=z))
@@ -220,12 +222,31 @@ class Network:
 
     # --- the map, and what is near ---
 
-    @cached_property
-    def projection(self) -> Projection:
-        return Projection(self.z, None if self.first is self else self.first.projection)
+    @property
+    def picture(self) -> Picture:
+        """Where the nodes of the dataset lie."""
+        first = self.first
+        with first._making:
+            if first._picture is None:
+                first._picture = by_axes(first.z)
+            return first._picture
+
+    def lay_out(self) -> None:
+        """Let nodes lie near those that they are most like; takes up to a minute, and is kept for the next start."""
+        if self.embeds:
+            self.first._picture = kept_layout(self.first.model, self.first.data, self.first.z)
+
+    @property
+    def xy(self) -> Floats:
+        """The place of every node; one that came later lies beside those that it is most like, and moves no other."""
+        picture = self.picture
+        if self._xy is None or self._xy[0] is not picture:
+            late = picture.beside(self.z[self.first.n :])
+            self._xy = picture, np.concatenate([picture.xy, late]) if len(late) else picture.xy
+        return self._xy[1]
 
     def position(self, row: int) -> tuple[float, float] | None:
-        return self.projection.position(row) if self.embeds else None
+        return (round(float(self.xy[row, 0]), 4), round(float(self.xy[row, 1]), 4)) if self.embeds else None
 
     def typical(self, count: int, share: float) -> list[tuple[str, int]]:
         """Classes of the data whose nodes are most alike, each with its most typical node."""
@@ -350,7 +371,7 @@ class Asked:
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
             prototype = beta[places] @ np.asarray(z)[places]
-            x, y = self.network.projection.place(prototype[None].astype(np.float32))[0].tolist()
+            x, y = self.network.picture.beside(prototype[None].astype(np.float32))[0].tolist()
             found[name] = (round(x, 4), round(y, 4))
         return found
 

@@ -255,10 +255,10 @@ class Table:
                 if queue:
                     row, why = queue.pop(0)
                     purpose = "check" if queue is checks else "learn"
-                    found.append({**self._question(name, row), "purpose": purpose, "why": why})
+                    found.append({**self.question(name, row), "purpose": purpose, "why": why})
         return found
 
-    def _question(self, name: str, row: int) -> dict[str, Any]:
+    def question(self, name: str, row: int) -> dict[str, Any]:
         own = float(self.judged.probabilities[row, self.asked.place(name)])
         known = self.search.network.known(row)
         return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}
