@@ -97,7 +97,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (bulk._open, bulk._answerer):
+    for cached in (bulk._open, bulk._question):
         cached.cache_clear()
 
 

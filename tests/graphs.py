@@ -128,9 +128,12 @@ def planted_kinds(seed: int = 0) -> Dataset:
 
 
 def predictions_of(
-    model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, *mode: bool, **how: Any
+    model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, **how: Any
 ) -> Any:
     """The answers about some nodes, from a support set that is read for them alone."""
-    from fewnode.predict.predictions import Answerer  # most tests need no answers
+    from fewnode.classes.definitions import Definitions  # most tests need no answers
+    from fewnode.nodes import as_dataset, label_list, node_rows
+    from fewnode.predict.question import Question
 
-    return Answerer(model, data, support, labels, how.pop("described", {})).predictions(query, explain, *mode, **how)
+    given = Definitions(node_rows(as_dataset(data), support, "support").tolist(), label_list(labels))
+    return Question(model, data, given, how.pop("multi_label", False)).judge(query, explain=explain, **how)

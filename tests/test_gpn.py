@@ -160,24 +160,6 @@ def test_log_prob_by_hand() -> None:
     assert torch.allclose(log_prob(z, p, "cosine"), torch.log_softmax(torch.tensor([[10.0, 0.0]]), 1), atol=1e-5)
 
 
-def test_duplicate_edges_and_far_away_nodes_change_nothing() -> None:
-    graph = random_graph(11)
-    rng = np.random.default_rng(0)
-    x = np.asarray(graph.x.todense() if hasattr(graph.x, "todense") else graph.x)
-    edges = graph.edge_index()
-    island = rng.integers(graph.n, graph.n + 20, (2, 60))
-    bigger = Graph.from_edges(
-        np.concatenate([edges, edges[:, ::2], island], axis=1),
-        graph.n + 20,
-        np.concatenate([x, rng.normal(size=(20, x.shape[1])).astype(np.float32)]),
-        directed=graph.directed,
-    )
-    networks, batch = random_networks(graph, 0, torch.float64), Batch.of([random_episode(graph, 0)])
-    wholes = [Neighbourhood.of(g, dtype=torch.float64) for g in (graph, bigger)]
-    before, after = (loss(networks, g, batch, "sqeuclidean") for g in wholes)
-    assert torch.allclose(before, after, atol=1e-12)
-
-
 def test_a_batch_of_tasks_equals_the_tasks_one_by_one(planted: Dataset) -> None:
     model = _fit(planted)
     tasks = [EpisodeSampler(planted, "test", n, k, 3)[t].task for n, k, t in ((3, 2, 0), (4, 1, 1), (3, 5, 2))]

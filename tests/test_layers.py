@@ -9,8 +9,8 @@ import pytest
 from layout import SOURCE, stated
 
 LAYERS = [set(layer) for layer in stated()["layers"]["order"]]
-LAZY = {("graph", "engine")}
-"""Imported inside a function: whether A is symmetric is a question for compiled loops."""
+LAZY = {("graph", "engine"), ("estimator", "predict")}
+"""Imported inside a function: A is symmetric by compiled loops, and a question is made of an estimator."""
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

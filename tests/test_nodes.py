@@ -56,13 +56,13 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
         "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
-        "Predictions": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
+        "Answers": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
         "rejected": none_of_them,
     }
 
 
-NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Predictions", "suggest"]
+NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Answers", "suggest"]
 NAMES.append("rejected")
 
 
@@ -89,7 +89,7 @@ def test_rows_names_and_masks_are_the_same_nodes(doors: dict[str, Ask], planted:
 @pytest.mark.parametrize("door", NAMES)
 def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
     expected = doors[door](planted, SUPPORT, QUERY)
-    if door not in ("Predictions",):  # which answers with names
+    if door not in ("Answers",):  # which answers with names
         assert doors[door](planted.graph, SUPPORT, QUERY) == expected
     pyg = planted.to_pyg(sparse=True)  # dense attributes are the same but for the last bit
     pyg.test_mask = torch.from_numpy(mask(QUERY))
@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Predictions", "suggest", "rejected"])
+@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Answers", "suggest", "rejected"])
 def test_what_is_no_node_is_refused_by_the_arguments_name(
     doors: dict[str, Ask], planted: Dataset, door: str, case: str
 ) -> None:

@@ -8,20 +8,20 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.predict.predictions import NONE, Predictions
+from fewnode.predict.answers import NONE, Answers
 
 
 @pytest.fixture(name="found", scope="module")
-def _found(worded: Dataset) -> Predictions:
+def _found(worded: Dataset) -> Answers:
     return fewnode.recognise(worded, {"mail": [0, 1, 2], "vpn": [25, 26, 27]})
 
 
-def test_texts_are_short(worded: Dataset, planted: Dataset, found: Predictions) -> None:
+def test_texts_are_short(worded: Dataset, planted: Dataset, found: Answers) -> None:
     assert repr(worded) == (
         "<Dataset: name worded, nodes 100, edges 273, attributes 32, "
         "classes 4 (0 training, 0 validation, 0 test), labelled 100 nodes>"
     )
-    assert repr(found).startswith("<Predictions: nodes 100, ")
+    assert repr(found).startswith("<Answers: nodes 100, ")
     model = fewnode.Estimator("propagation", way=3, shot=2)
     assert "not yet" in model._repr_html_()
     result = fewnode.evaluate(model.fit(planted), planted, tasks=10)
@@ -33,7 +33,7 @@ def test_texts_are_short(worded: Dataset, planted: Dataset, found: Predictions) 
         assert shown._repr_html_().count("<tr>") >= 4
 
 
-def test_the_table_of_answers_begins_with_the_surest(found: Predictions) -> None:
+def test_the_table_of_answers_begins_with_the_surest(found: Answers) -> None:
     html = found._repr_html_()
     first = found.nodes[int(np.argmax(found.member))]
     assert html.index(f"<td>{first}</td>") < html.index("</tr>", html.index("<tbody>"))
@@ -53,7 +53,7 @@ def test_suggestions_are_a_table_of_names(worded: Dataset) -> None:
 
 def test_names_are_escaped() -> None:
     evil = "<script>alert(1)</script>\x1b[31m"
-    answers = Predictions([evil, "b"], [evil], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
+    answers = Answers([evil, "b"], [evil], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
     for shown in (answers._repr_html_(), repr(answers)):
         assert "\x1b" not in shown
     assert "<script>" not in answers._repr_html_()
@@ -62,7 +62,7 @@ def test_names_are_escaped() -> None:
 # --- pictures -----------------------------------------------------------------------------------------------------
 
 
-def test_pictures_are_shown_by_themselves(found: Predictions, worded: Dataset) -> None:
+def test_pictures_are_shown_by_themselves(found: Answers, worded: Dataset) -> None:
     names = [worded.class_names[c] for c in worded.y]
     for picture in (found.plot(), found.plot("calibration", worded), found.plot("precision-recall", truth=names)):
         assert picture._repr_png_().startswith(b"\x89PNG")
@@ -74,7 +74,7 @@ def test_pictures_are_shown_by_themselves(found: Predictions, worded: Dataset) -
 
 def test_points_of_the_calibration_are_shares() -> None:
     said = np.array([[0.9, 0.05]] * 10 + [[0.1, 0.1]] * 4)
-    answers = Predictions([str(i) for i in range(14)], ["a", "b"], said, said.sum(axis=1), [])
+    answers = Answers([str(i) for i in range(14)], ["a", "b"], said, said.sum(axis=1), [])
     truth = ["a"] * 8 + ["b"] * 2 + ["a", "elsewhere", "elsewhere", None]
     line = answers.plot("calibration", truth).axes[0].lines[-1]
     assert line.get_xydata().tolist() == [[pytest.approx(0.8), pytest.approx(2 / 3)], [0.9, 0.8]]
@@ -93,6 +93,6 @@ def test_points_of_the_calibration_are_shares() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused(kind: str, truth: list[str | None] | None, said: str) -> None:
-    answers = Predictions(["x", "y"], ["a"], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
+    answers = Answers(["x", "y"], ["a"], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
     with pytest.raises(FewnodeError, match=said):
         answers.plot(kind, truth)

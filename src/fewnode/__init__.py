@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
     from fewnode.method import Method
+    from fewnode.predict.answers import Answers
     from fewnode.predict.labelling import suggest
-    from fewnode.predict.predictions import Predictions, recognise
+    from fewnode.predict.question import Question, recognise
     from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.scikit import FewNodeClassifier, NodeEmbedding
     from fewnode.service.client import Client
@@ -48,13 +49,15 @@ _HOMES = {
     "fewnode.protocols.all_classes": ["evaluate_all_classes"],
     "fewnode.predict.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.predict.predictions": ["Predictions", "recognise"],
+    "fewnode.predict.answers": ["Answers"],
+    "fewnode.predict.question": ["Question", "recognise"],
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
 }
 
 __all__ = [
+    "Answers",
     "Block",
     "Class",
     "ClassSplit",
@@ -70,7 +73,7 @@ __all__ = [
     "ImportSpec",
     "Method",
     "NodeEmbedding",
-    "Predictions",
+    "Question",
     "Relation",
     "Result",
     "Task",

@@ -6,16 +6,17 @@ import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fewnode.classes.definitions import Class
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Graph
 from fewnode.method import Probabilities
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
@@ -35,6 +36,9 @@ from fewnode.storage.io import write_record
 from fewnode.storage.manifest import check_model, check_options
 from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding
+
+if TYPE_CHECKING:
+    from fewnode.predict.question import Question
 
 OWN_PARTS = ("encoder", "valuator")
 """Options that may be code of a user's own, which no file can hold."""
@@ -154,6 +158,19 @@ class Estimator:
         found = Recogniser(self._fitted(plain), network, self._read(plain), support, support_y, *more)
         self.classes_ = found.classes
         return found
+
+    def ask(self, data: Network, classes: Mapping[str, Nodes | str | Class], **how: bool) -> Question:
+        """The classes, prepared once for this network: `judge` nodes, say `why`, what to ask `next`, what to `trust`.
+
+        A class is a sentence, a list of nodes, or a `fewnode.Class`. `multi_label`: a node may be in several of them.
+        `with_base`: the base classes of the dataset stand beside them. What of it is not used is named by a warning.
+        """
+        from fewnode.predict import question  # which is made of estimators
+
+        asked, remarks = question.ask(self, data, classes, **how)
+        if remarks:
+            warn_unused(remarks, stacklevel=3)
+        return asked
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Probabilities:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

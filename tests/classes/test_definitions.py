@@ -21,8 +21,8 @@ def test_nodes_a_sentence_or_both(worded: Dataset) -> None:
         {
             "mail": ["n0", "n1"],
             "vpn": "an encrypted tunnel",
-            "games": Class(nodes=[50], description="play and score"),
-            "music": Class(description=""),
+            "games": Class(yes=[50], text="play and score"),
+            "music": Class(text=""),
         },
     )
     assert found.support == [0, 1, 50]
@@ -43,13 +43,13 @@ def test_a_description_that_is_the_name_of_a_node_is_told(worded: Dataset) -> No
 
 @pytest.mark.parametrize("nodes", [["n3"], [3], "n3 as text", np.arange(100) == 3, np.array([3]), 3])
 def test_nodes_are_given_as_everywhere(worded: Dataset, nodes: Any) -> None:
-    given = Class(nodes="n3") if isinstance(nodes, str) else nodes
+    given = Class(yes="n3") if isinstance(nodes, str) else nodes
     assert Definitions.of(worded, {"mail": given}).support == [3]
 
 
 def test_what_is_not_used_is_named(worded: Dataset) -> None:
     found = Definitions.of(
-        worded, {"mail": "send 100 mails by pigeon", "c17": Class([9], ""), "vpn": Class([30], "a tunnel")}
+        worded, {"mail": "send 100 mails by pigeon", "c17": Class([9], text=""), "vpn": Class([30], text="a tunnel")}
     )
     assert any("'pigeon' is not a word of this network" in remark for remark in found.remarks)
     assert "class 'mail': numbers in a description are not used: 100" in found.remarks
@@ -67,7 +67,7 @@ def test_what_is_not_used_is_named(worded: Dataset) -> None:
         ({"mail": Class()}, "class 'mail' has no node and no description"),
         ({"mail": np.zeros(100, bool)}, "class 'mail' has no node and no description"),
         ({"mail": None}, "class 'mail' is a NoneType, expected a list of row numbers, node names"),
-        ({"mail": Class([1], 3)}, "class 'mail': its description is 3, expected text"),
+        ({"mail": Class([1], text=3)}, "class 'mail': its description is 3, expected text"),
         ({"mail": ["nobody"]}, "class 'mail': unknown node 'nobody'"),
         ({"mail": [100]}, "class 'mail': node 100 is out of range, expected 0 to 99"),
         ({"mail": np.ones(7, bool)}, "class 'mail' is a mask of length 7, expected 100"),
@@ -105,7 +105,7 @@ def test_tables_of_nodes_and_of_descriptions(worded: Dataset, tmp_path: Path) ->
     assert list(both.descriptions) == ["vpn", "music"]
     assert Definitions.read(worded, support, None).descriptions == {}
     assert Definitions.read(worded, None, classes).support == []
-    again = Definitions.of(worded, {"mail": [0, 1], "vpn": Class([30], "an encrypted tunnel"), "music": ""})
+    again = Definitions.of(worded, {"mail": [0, 1], "vpn": Class([30], text="an encrypted tunnel"), "music": ""})
     assert again.support == both.support
     assert all((again.rows[name] != both.rows[name]).nnz == 0 for name in ("vpn", "music"))
 

@@ -104,7 +104,6 @@ def test_a_disk_that_fills_up_in_the_middle_of_the_views(
     [
         (("data", "import", "NPZ", "--out", "o", "--memory", "much"), "expected a size"),
         (("data", "import", "NPZ", "--out", "o", "--memory", "1M"), "at least 512M"),
-        (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
         (("data", "import", "a.graphml", "--out", "o", "--memory", "1G"), "not used for a.graphml, which is one file"),
         ((*PLUS, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),
         ((*PLUS, "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),

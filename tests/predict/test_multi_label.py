@@ -12,9 +12,10 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
+from fewnode.predict.answers import NONE, Answers
 from fewnode.predict.labelling import suggest, unlabelled
 from fewnode.predict.multi_label import IndependentClasses
-from fewnode.predict.predictions import NONE, Predictions, recognise
+from fewnode.predict.question import recognise
 from multi_label_graphs import with_words
 
 
@@ -114,7 +115,7 @@ def test_what_else_is_asked_about_changes_nothing(data: Dataset, model: Estimato
 
 
 def test_tables_and_objects_hold_all_classes() -> None:
-    found = Predictions(
+    found = Answers(
         ["n", "m"], ["a", "b"], np.array([[0.9, 0.6], [0.2, 0.3]]), np.array([0.96, 0.44]), [], multi_label=True
     )
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 from fewnode import Class, Estimator, FewnodeError, recognise
 from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
-from fewnode.predict.predictions import Answerer
+from fewnode.predict.question import Question
 from fewnode.predict.untrained import untrained
 from fewnode.recognition.evidence import VARIANCE, learned_direction
 from graphs import TOPICS
@@ -38,7 +39,7 @@ def test_the_direction_is_that_of_a_general_optimiser(rng: np.random.Generator) 
 def test_without_a_rejected_node_every_answer_is_the_same_bit_for_bit(worded: Dataset, classes: int) -> None:
     given: dict[str, list[int]] = dict(list({"mail": MAIL, "vpn": OTHERS}.items())[:classes])
     before = recognise(worded, given)
-    after = recognise(worded, {name: Class(nodes, rejected=[]) for name, nodes in given.items()})
+    after = recognise(worded, {name: Class(nodes, no=[]) for name, nodes in given.items()})
     assert np.array_equal(before.probabilities, after.probabilities)
     assert np.array_equal(np.asarray(before.member), np.asarray(after.member))
 
@@ -50,8 +51,7 @@ def test_a_rejected_node_takes_down_itself_and_what_is_like_it(worded: Dataset, 
     others: dict[str, Class] = {} if mode == "one class" else {"vpn": Class(OTHERS[:2])}
     query = np.arange(2, 25).tolist()
     before, after = (
-        recognise(worded, {"mail": Class(MAIL, rejected=no), **others}, query, **more).probabilities[:, 0]
-        for no in ([], [5])
+        recognise(worded, {"mail": Class(MAIL, no=no), **others}, query, **more).probabilities[:, 0] for no in ([], [5])
     )
     assert after[query.index(5)] == 0
     z = F.normalize(_embedding(worded))
@@ -68,12 +68,12 @@ def test_a_rejection_that_was_expected_teaches_nothing(worded: Dataset) -> None:
     """Strangers that nobody took for members."""
     query = np.arange(2, 25).tolist()
     before = recognise(worded, {"mail": MAIL}, query).probabilities
-    after = recognise(worded, {"mail": Class(MAIL, rejected=[60, 80, 90])}, query).probabilities
+    after = recognise(worded, {"mail": Class(MAIL, no=[60, 80, 90])}, query).probabilities
     assert np.abs(after - before).max() < 0.05
 
 
 def test_between_classes_the_other_one_gains(worded: Dataset) -> None:
-    given = {"mail": Class(MAIL, rejected=[6]), "vpn": Class(OTHERS[:2])}
+    given = {"mail": Class(MAIL, no=[6]), "vpn": Class(OTHERS[:2])}
     found = recognise(worded, given, [6], closed_set=True)
     assert found.probabilities[0].tolist() == [0.0, 1.0]
 
@@ -83,7 +83,7 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
     own = np.flatnonzero(planted.y == planted.y[0])[:4].tolist()
     asked = own[2:]
     before, after = (
-        Answerer(model, planted, [*own[:1], 50], ["a", "b"], rejected={"a": no}).recogniser.among(asked)[:, 0]
+        model.ask(planted, {"a": Class(own[:1], no), "b": [50]}).judge(asked, closed_set=True).probabilities[:, 0]
         for no in ([], own[1:2])
     )
     assert (after < before).all()
@@ -92,22 +92,22 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
 @pytest.mark.parametrize("given", [{"mail": MAIL}, {"mail": MAIL, "vpn": OTHERS[:2]}])
 def test_other_rejected_nodes_need_no_new_answerer(worded: Dataset, given: dict[str, list[int]]) -> None:
     read, model = Definitions.of(worded, given), untrained(worded)
-    asked = Answerer(model, worded, read.support, read.labels)
-    plain = asked.predictions(range(100))
+    asked = Question(model, worded, read)
+    plain = asked.judge(range(100))
     for no in ([5], [5, 9], []):
-        anew = Answerer(model, worded, read.support, read.labels, rejected={"mail": no}).predictions(range(100))
-        again = asked.rejecting({"mail": no}).predictions(range(100))
+        anew = Question(model, worded, replace(read, rejected={"mail": no})).judge(range(100))
+        again = asked.rejecting({"mail": no}).judge(range(100))
         assert np.array_equal(anew.probabilities, again.probabilities)
         assert np.array_equal(np.asarray(anew.member), np.asarray(again.member))
-    assert np.array_equal(asked.predictions(range(100)).probabilities, plain.probabilities)
+    assert np.array_equal(asked.judge(range(100)).probabilities, plain.probabilities)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Class(MAIL, rejected=[1]), "'n1' is given for class 'mail', and as not in it"),
-        (Class(MAIL, rejected=["nobody"]), "unknown node 'nobody'"),
-        (Class(rejected=[4]), "class 'mail' has no node and no description"),
+        (Class(MAIL, no=[1]), "'n1' is given for class 'mail', and as not in it"),
+        (Class(MAIL, no=["nobody"]), "unknown node 'nobody'"),
+        (Class(no=[4]), "class 'mail' has no node and no description"),
     ],
 )
 def test_what_contradicts_itself_is_refused(worded: Dataset, given: Class, message: str) -> None:
@@ -118,9 +118,11 @@ def test_what_contradicts_itself_is_refused(worded: Dataset, given: Class, messa
 def test_a_method_that_cannot_learn_from_them_says_so(planted: Dataset) -> None:
     model = Estimator("sgc").fit(planted)
     with pytest.raises(FewnodeError, match="sgc cannot learn from rejected nodes; gpn-plus can"):
-        Answerer(model, planted, [0, 50], ["a", "b"], rejected={"a": [7]})
+        model.ask(planted, {"a": Class([0], [7]), "b": [50]})
+    asked = model.ask(planted, {"a": [0], "b": [50]})
     with pytest.raises(FewnodeError, match="'c' is none of the classes"):
-        Answerer(model, planted, [0, 50], ["a", "b"], rejected={"c": [7]})
+        asked.answered({("c", 7): True})
+    assert asked.answered({("a", 7): True}).nodes == [0, 50, 7]
 
 
 def test_a_table_has_answers(worded: Dataset, tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ import pytest
 
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.datasets.info import describe, statistics
 from fewnode.estimator import Estimator
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.formats.convert import export_tables
 from fewnode.machine.sheets import csv_text
 from fewnode.storage.io import save_dataset
+from fewnode.tables.report import report
 from graphs import predictions_of
 from sizes import Figure, sizes
 from synthetic import case_part, part, write
@@ -169,7 +169,7 @@ def test_no_control_character_reaches_a_terminal(
     (tmp_path / "s.csv").write_text(f"node,class\n{name},{name}\n".replace("\x00", ""))
     (tmp_path / "g.toml").write_text(f"[[compare]]\n{json.dumps(name)} = 1\n".replace("\x7f", "\\u007f"))
     save_dataset(data, tmp_path / "d")
-    assert not obeyed(describe(statistics(data)))
+    assert not obeyed(report(data))
     texts = [said("data", "info", tmp_path / "d"), said("data", "info", tmp_path / "d", "--json")]
     texts += [
         said("experiment", tmp_path / "g.toml", "--out", tmp_path / "o"),

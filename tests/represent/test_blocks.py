@@ -13,7 +13,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
-from fewnode.predict.predictions import NONE
+from fewnode.predict.answers import NONE
 from fewnode.represent.room import Pieces, Runner, here
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset

@@ -14,7 +14,7 @@ from fewnode.classes.definitions import Class, Definitions
 from fewnode.classes.description import MAX_LENGTH
 from fewnode.dataset import Dataset
 from fewnode.estimator import Estimator
-from fewnode.predict.predictions import Answerer
+from fewnode.predict.question import Question
 from service import InProcess, Local
 from service_networks import MEMBERS, texts
 
@@ -176,9 +176,9 @@ def test_put_says_all_of_a_class(start: Start) -> None:
 
 
 def test_answers_are_those_of_predict(texts_service: InProcess, model: Estimator, data: Dataset) -> None:
-    given = {"mail": Class(["mail-1"], "filter spam"), "vpn": "encrypted tunnel", "game": ["game-2"]}
+    given = {"mail": Class(["mail-1"], text="filter spam"), "vpn": "encrypted tunnel", "game": ["game-2"]}
     defined = Definitions.of(data, given)
-    expected = Answerer(model, data, defined.support, defined.labels, defined.rows).predictions(range(data.graph.n))
+    expected = Question(model, data, defined).judge(range(data.graph.n))
     put(texts_service, "mail", support=["mail-1"], description="filter spam")
     put(texts_service, "vpn", description="encrypted tunnel")
     put(texts_service, "game", support=["game-2"])

@@ -197,7 +197,7 @@ def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytes
     def broken(*_: object, **__: object) -> None:
         raise FewnodeError("this support set cannot be used")
 
-    monkeypatch.setattr(network, "Answerer", broken)
+    monkeypatch.setattr(network, "Question", broken)
     assert put(local, "b", "node-2") == (422, "this support set cannot be used")
     assert local.ask("/api/classes/a", method="DELETE").status == 422
     assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 422

@@ -21,17 +21,17 @@ ANSWER = "answer"
 
 @dataclass(frozen=True)
 class Class:
-    """A class: some of its nodes, a description, or both. An empty description means that the name speaks.
+    """A class: nodes that are in it, nodes that are not, and a sentence; an empty one means that the name speaks.
 
-    `rejected` are nodes that are not in it, though they may look so: what is like them becomes less likely.
+    What is like a node that is not in it becomes less likely.
 
-    >>> Class(nodes=["openvpn"], description="tunnels between networks").description
+    >>> Class(yes=["openvpn"], no=["nmap"], text="tunnels between networks").text
     'tunnels between networks'
     """
 
-    nodes: Nodes = ()
-    description: str | None = None
-    rejected: Nodes = ()
+    yes: Nodes = ()
+    no: Nodes = ()
+    text: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +62,17 @@ class Definitions:
         for name, value in given.items():
             if not isinstance(name, str) or not name.strip():
                 raise FewnodeError(f"a class is called {name!r}, expected a name")
-            what = value if isinstance(value, Class) else Class((), value) if isinstance(value, str) else Class(value)
-            rows = node_rows(data, what.nodes, f"class {name!r}").tolist()
-            if not isinstance(what.description, str | None):
-                raise FewnodeError(f"class {name!r}: its description is {what.description!r:.60}, expected text")
-            if not rows and what.description is None:
+            what = value if isinstance(value, Class) else Class(text=value) if isinstance(value, str) else Class(value)
+            rows = node_rows(data, what.yes, f"class {name!r}").tolist()
+            if not isinstance(what.text, str | None):
+                raise FewnodeError(f"class {name!r}: its description is {what.text!r:.60}, expected text")
+            if not rows and what.text is None:
                 raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
             support, labels = support + rows, labels + [name] * len(rows)
-            if rejected := node_rows(data, what.rejected, f"class {name!r}: rejected").tolist():
+            if rejected := node_rows(data, what.no, f"class {name!r}: not in it").tolist():
                 no[name] = rejected
-            if what.description is not None:
-                texts[name] = what.description
+            if what.text is not None:
+                texts[name] = what.text
         if why := two_alike(given):
             raise FewnodeError(f"{why}; give them as one class, or rename one")
         found = cls._described(data, support, labels, texts)

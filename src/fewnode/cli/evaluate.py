@@ -229,7 +229,7 @@ def _described(
     from fewnode import evaluation
     from fewnode.classes.described_tasks import described_pool, silent_classes
     from fewnode.classes.description import read_classes
-    from fewnode.datasets.info import name_some
+    from fewnode.tables.report import name_some
 
     way = max(2, min(model.way, len(dataset.split.test))) if shape["way"] is None else shape["way"]
     shot = model.shot if shape["shot"] is None else shape["shot"]

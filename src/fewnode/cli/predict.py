@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fewnode.dataset import Dataset
     from fewnode.estimator import Estimator
     from fewnode.nodes import Nodes
-    from fewnode.predict.predictions import Predictions
+    from fewnode.predict.answers import Answers
     from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
@@ -139,7 +139,7 @@ def predict(
 
     from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
     from fewnode.predict.labelling import blank, claimable, left_out
-    from fewnode.predict.predictions import Answerer
+    from fewnode.predict.question import Question
     from fewnode.predict.with_base import joined_by_base
     from fewnode.scale.bulk import Bulk
 
@@ -189,14 +189,11 @@ def predict(
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
     tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
-    more = (given.rows, multi_label, given.rejected)
-    answerer = Answerer(model, dataset, given.support, given.labels, *more)
-    tell(answerer.remarks, quiet)
-    answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
-    if explain and given.descriptions:
-        answer = answer.with_words(dataset, given.descriptions)
-    if explain:
-        answer = answer.with_reasons()
+    question = Question(model, dataset, given, multi_label)
+    tell(question.remarks, quiet)
+    answer = question.judge(asked, **mode, transductive=transductive, explain=explain)
+    if shares is not None:
+        answer = answer.in_proportion(shares)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
@@ -209,7 +206,7 @@ def predict(
         note(answer.support_table(), quiet)
 
 
-def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
+def _warn(answer: Answers, transductive: bool, quiet: bool) -> None:
     """What the answer is not, although it could be taken for it."""
     if answer.closed_set and answer.member is None:
         note(f"closed set: every node gets one of the classes, since {answer.reason}", quiet)
@@ -217,8 +214,8 @@ def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
         note("--transductive changes nothing: there is one class alone", quiet)
 
 
-def _summary(answer: Predictions) -> str:
-    from fewnode.predict.predictions import NONE
+def _summary(answer: Answers) -> str:
+    from fewnode.predict.answers import NONE
 
     if answer.closed_set:
         return f"{len(answer.nodes):,} nodes classified into {_classes(answer)}"
@@ -231,7 +228,7 @@ def _summary(answer: Predictions) -> str:
     return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these{way_out}"
 
 
-def _classes(answer: Predictions) -> str:
+def _classes(answer: Answers) -> str:
     return f"{len(answer.classes)} class{'es' if len(answer.classes) > 1 else ''}"
 
 

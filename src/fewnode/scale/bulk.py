@@ -12,9 +12,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
@@ -23,10 +25,10 @@ from fewnode.machine import memory
 from fewnode.machine.files import atomic_write, exclusive
 from fewnode.methods.gpn import GPN
 from fewnode.methods.plus import GPNPlus
-from fewnode.nodes import Nodes
+from fewnode.predict.answers import Answers
 from fewnode.predict.embedding_cache import recall
 from fewnode.predict.labelling import claimable
-from fewnode.predict.predictions import Answerer, Predictions
+from fewnode.predict.question import Question
 from fewnode.represent.room import Room, Runner, clear_folder, finish, here
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
@@ -61,13 +63,13 @@ def write_answers(path: Path, bulk: Bulk, low: int, high: int) -> None:
         file.write((text if low == 0 else text.partition("\n")[2]).encode())
 
 
-def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Predictions:
-    found = _answerer(bulk).predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
-    return found.with_reasons() if bulk.explain else found
+def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Answers:
+    mode: dict[str, Any] = {"closed_set": bulk.closed_set, "threshold": bulk.threshold}
+    return _question(bulk).judge(nodes, **mode, explain=bulk.explain)
 
 
 @lru_cache(maxsize=1)
-def _answerer(bulk: Bulk) -> Answerer:
+def _question(bulk: Bulk) -> Question:
     """Once in a process: what share of the network is in the classes is the same for all blocks."""
     model, data = _opened(bulk)
     method = model.method_
@@ -76,9 +78,9 @@ def _answerer(bulk: Bulk) -> Answerer:
     return _asked(bulk, model, data)
 
 
-def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Answerer:
-    no: dict[Hashable, Nodes] = dict(bulk.rejected)
-    return Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label, rejected=no)
+def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Question:
+    no: dict[Hashable, list[int]] = {name: list(rows) for name, rows in bulk.rejected}
+    return Question(model, data, Definitions(list(bulk.support), list(bulk.labels), rejected=no), bulk.multi_label)
 
 
 def classify(
@@ -87,7 +89,7 @@ def classify(
     resume: bool = False,
     runner: Runner = here,
     report: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Predictions:
+) -> Answers:
     """Write the table of predictions for every node, and the answer for the support nodes, which tells the classes.
 
     Blocks are in a folder beside `out` until the table is whole; `resume` goes on with those of an earlier run.

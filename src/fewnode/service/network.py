@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.classes.definitions import Class, Definitions
-from fewnode.classes.description import opaque, shared_words
+from fewnode.classes.description import Description, opaque, shared_words
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.estimator import Estimator
-from fewnode.graph import Attributes, Ints
+from fewnode.graph import Ints
 from fewnode.machine import memory
 from fewnode.machine.files import cache_directory
 from fewnode.methods.plus import GPNPlus
+from fewnode.predict.answers import Answers
 from fewnode.predict.embedding_cache import keep, recall
 from fewnode.predict.finding import ask_next
 from fewnode.predict.labelling import may_have_class
 from fewnode.predict.near_duplicates import grouped
-from fewnode.predict.predictions import Answerer, Predictions
+from fewnode.predict.question import Question
 from fewnode.predict.reasons import ClassReasons
 from fewnode.predict.trust import fair_sample
 from fewnode.recognition.prototypes import Prototypical
@@ -74,7 +75,7 @@ class Judged:
     closed_set: bool
     note: str
     threshold: float
-    as_predicted: Predictions
+    as_predicted: Answers
 
     def only(self, rows: Ints) -> Judged:
         """Some of all nodes, as they were judged among all."""
@@ -210,7 +211,7 @@ class Network:
 
     def _definition(self, name: str, nodes: tuple[str, ...], description: str) -> Definitions:
         """What the network makes of the description of a class."""
-        return Definitions.of(self.data, {name: Class(self.rows(nodes).tolist(), description)})
+        return Definitions.of(self.data, {name: Class(self.rows(nodes).tolist(), text=description)})
 
     @cached_property
     def idf(self) -> NDArray[np.float32]:
@@ -276,7 +277,7 @@ class Asked:
         if not given:
             raise NothingToAsk('there is no class yet; put one, or give "support" or "descriptions"')
         self.network, self.remarks = network, dict[str, list[str]]()
-        self.examples, self.rejected, described = dict[str, Ints](), dict[str, Ints](), dict[Hashable, Attributes]()
+        self.examples, self.rejected, described = dict[str, Ints](), dict[str, Ints](), dict[str, Description]()
         self.descriptions: dict[str, Definitions] = {}
         seen: dict[int, str] = {}
         for each in given:
@@ -296,7 +297,7 @@ class Asked:
             self.examples[each.name], self.rejected[each.name] = rows, no
             if each.description is not None:
                 read = network.definition(each.name, each.nodes, each.description)
-                described |= read.rows
+                described |= read.descriptions
                 self.descriptions[each.name] = read
                 about = f"class {each.name!r}: "
                 told += [remark.removeprefix(about) for remark in read.remarks]
@@ -307,14 +308,14 @@ class Asked:
         rejected: dict[Hashable, Any] = {name: _sample(rows) for name, rows in self.rejected.items() if rows.size}
         if rejected:
             plain = network.ask(tuple(each._replace(rejected=()) for each in given))  # made before, as a rule
-            self._answerer: Answerer = plain._answerer.rejecting(rejected)
+            self._question: Question = plain._question.rejecting(rejected)
         else:
             nodes, labels = [row for row, _ in used], [name for _, name in used]
-            self._answerer = Answerer(network.model, network.data, nodes, labels, described)
-        self._recogniser = self._answerer.recogniser
-        self.classes: list[str] = self._answerer.classes
+            self._question = Question(network.model, network.data, Definitions(nodes, labels, described))
+        self._recogniser = self._question.recogniser
+        self.classes: list[str] = self._question.classes
         self.support = used
-        for remark in self._answerer.remarks:
+        for remark in self._question.remarks:
             for name in self.remarks:
                 if remark.startswith(f"class {name!r}: "):
                     self.remarks[name].append(remark.removeprefix(f"class {name!r}: "))
@@ -329,8 +330,8 @@ class Asked:
         """What some nodes, or all, are taken for. An example is in its class, and no class claims what is not in it."""
         asked = np.arange(self.network.n) if rows is None else rows
         transductive = (how.mode or mode) == "transductive"
-        found: Predictions = self._answerer.predictions(
-            asked, False, transductive, closed_set=how.closed_set, threshold=how.threshold
+        found: Answers = self._question.judge(
+            asked, transductive=transductive, closed_set=how.closed_set, threshold=how.threshold
         )
         if any(rows.size > MAX_USED for rows in (*self.examples.values(), *self.rejected.values())):
             found = self._with_all(asked, found)
@@ -342,7 +343,7 @@ class Asked:
         kept = (found.member, place, probability, found.closed_set, note, found.threshold, found)
         return Judged(asked, self.classes, probabilities, *kept)
 
-    def _with_all(self, asked: Ints, found: Predictions) -> Predictions:
+    def _with_all(self, asked: Ints, found: Answers) -> Answers:
         """Examples and counter-examples beyond the sample are still what somebody said they are."""
         probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
         for name, no in self.rejected.items():
@@ -360,14 +361,14 @@ class Asked:
     def beta(self) -> tuple[NDArray[np.float64], dict[str, float]]:
         """The weight of each used example in its prototype, and of each description."""
         beta = np.asarray(self._recogniser.explain([]).beta, np.float64)
-        described = [label for _, label in self._answerer.support[len(self.support) :]]
+        described = [label for _, label in self._question.support[len(self.support) :]]
         return beta, dict(zip(described, beta[len(self.support) :].tolist(), strict=True))
 
     def prototypes(self) -> dict[str, tuple[float, float]]:
         """The place of each prototype on the map."""
         z, beta = self._recogniser.labelled_z, np.asarray(self._recogniser.explain([]).beta, np.float64)
         assert z is not None, "the method embeds nodes"  # noqa: S101 # nosec B101
-        labels, found = [label for _, label in self._answerer.support], {}
+        labels, found = [label for _, label in self._question.support], {}
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
             prototype = beta[places] @ np.asarray(z)[places]
@@ -381,7 +382,7 @@ class Asked:
             many = f"{rows.size:,} nodes and {len(self.support):,} examples"
             raise FewnodeError(f"{many} are too many to explain; ask for fewer, or without reasons")
         stands: list[tuple[int | None, str]] = [*self.support]
-        stands += [(None, label) for _, label in self._answerer.support[len(self.support) :]]
+        stands += [(None, label) for _, label in self._question.support[len(self.support) :]]
         return [[stands[i] for i in row] for row in self._recogniser.explain(rows).nearest.tolist()]
 
     def shared_words(self, name: str, rows: Sequence[int]) -> list[tuple[list[str], list[tuple[str, int]]]] | None:

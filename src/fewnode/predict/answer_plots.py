@@ -11,11 +11,12 @@ import numpy as np
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
 from fewnode.model.recogniser import NONE
-from fewnode.predict.prediction_tables import Answers
 from fewnode.represent.projection import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from fewnode.predict.answers import Answers
 
 KINDS = ("map", "calibration", "precision-recall")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999933", "#882255")

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fewnode.display import SHOWN, as_frame, table_html
+from fewnode.display import SHOWN, table_html
 from fewnode.machine.sheets import csv_text
 from fewnode.model.recogniser import DIGITS
-from fewnode.recognition.prototypes import Explanation
+
+if TYPE_CHECKING:
+    from fewnode.predict.answers import Answers
 
 COLUMNS = ("node", "label", "probability", "member", "nearest", "words", "because")
 """What a table of predictions has beside a column a class."""
-
-
-class Answers(Protocol):
-    """What is read of `fewnode.Predictions`, which says what each of it means."""
-
-    @property
-    def nodes(self) -> list[str]: ...
-    @property
-    def classes(self) -> list[str]: ...
-    @property
-    def labels(self) -> list[str]: ...
-    @property
-    def probability(self) -> NDArray[np.float64]: ...
-    @property
-    def probabilities(self) -> NDArray[np.float64]: ...
-    @property
-    def member(self) -> NDArray[np.float64] | None: ...
-    @property
-    def support(self) -> list[tuple[str, str]]: ...
-    @property
-    def why(self) -> Explanation | None: ...
-    @property
-    def nearest(self) -> list[list[str]]: ...
-    @property
-    def words(self) -> list[str] | None: ...
-    @property
-    def because(self) -> list[str] | None: ...
-    @property
-    def closed_set(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def threshold(self) -> float: ...
-    @property
-    def multi_label(self) -> bool: ...
-    @property
-    def embedding(self) -> Callable[[], NDArray[np.float32]] | None: ...
-    def facts(self) -> dict[str, object]: ...
 
 
 def class_columns(classes: Sequence[str]) -> list[str]:
@@ -66,24 +29,32 @@ def class_columns(classes: Sequence[str]) -> list[str]:
     return [f"p({c})" if c in COLUMNS or (c.startswith("p(") and c.endswith(")")) else c for c in classes]
 
 
+def columns(found: Answers) -> dict[str, Any]:
+    """The columns of the table: `node`, `label`, `probability`, one a class, `member` and, if explained, why."""
+    named: dict[str, Any] = {"node": found.nodes, "label": found.labels, "probability": found.probability}
+    named |= dict(zip(class_columns(found.classes), found.probabilities.T, strict=True))
+    named["member"] = np.full(len(found.nodes), np.nan) if found.member is None else found.member
+    named |= {"nearest": found.nearest} if found.why else {}
+    return named | _texts(found)
+
+
 def csv(found: Answers) -> str:
-    header = ["node", "label", "probability", *class_columns(found.classes), "member"]
-    member = [""] * len(found.nodes) if found.member is None else [_shown(m) for m in found.member]
-    rows = [
-        [node, label, _shown(p), *map(_shown, row), m]
-        for node, label, p, row, m in zip(
-            found.nodes, found.labels, found.probability, found.probabilities, member, strict=True
-        )
-    ]
-    if found.why:
-        header.append("nearest")
-        for cells, names in zip(rows, found.nearest, strict=True):
-            cells.append(" ".join(names))
-    for name, texts in _texts(found).items():
-        header.append(name)
-        for cells, text in zip(rows, texts, strict=True):
-            cells.append(text)
-    return csv_text([header, *rows])
+    named = columns(found)
+    cells = [_cells(column) for column in named.values()]
+    return csv_text([list(named), *map(list, zip(*cells, strict=True))])
+
+
+def _cells(column: Any) -> list[str]:
+    """A column as text: numbers with their digits, empty where one is not known."""
+    if isinstance(column, np.ndarray):
+        return ["" if value != value else _shown(value) for value in column.tolist()]
+    return [" ".join(value) if isinstance(value, list) else value for value in column]
+
+
+def arrow(found: Answers) -> Any:
+    import pyarrow  # half a second to import
+
+    return pyarrow.table(columns(found))
 
 
 def support_csv(found: Answers) -> str:
@@ -97,14 +68,6 @@ def support_text(found: Answers) -> str:
     rows = sorted(zip(found.support, beta, strict=False), key=lambda row: (row[0][1], -row[1]))
     width = max([len(node) for (node, _), _ in rows], default=0)
     return "\n".join(f"  {node.ljust(width)}  β = {weight:.3f}  {label}" for (node, label), weight in rows)
-
-
-def frame(found: Answers) -> Any:
-    columns: dict[str, Any] = {"node": found.nodes, "label": found.labels, "probability": found.probability}
-    columns |= dict(zip(class_columns(found.classes), found.probabilities.T, strict=True))
-    columns["member"] = np.full(len(found.nodes), np.nan) if found.member is None else found.member
-    columns |= {"nearest": found.nearest} if found.why else {}
-    return as_frame(columns | _texts(found))
 
 
 def _texts(found: Answers) -> dict[str, list[str]]:
