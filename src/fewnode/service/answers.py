@@ -121,25 +121,6 @@ class Kept(Told):
     classes: list[ClassNow] | None = None
 
 
-class NearWord(Told):
-    word: str
-    node: str
-
-
-class SharedWords(Told):
-    """Words of a class's description that a node has itself, and those that a neighbour has."""
-
-    own: list[str]
-    near: list[NearWord]
-
-
-class Nearest(Told):
-    """What stands for a class; the node is None where that is its description."""
-
-    node: str | None
-    label: Claimed = None
-
-
 class Prediction(Told):
     """What a node is taken for; `label` (`class`) is None if it is in none of the classes."""
 
@@ -150,12 +131,10 @@ class Prediction(Told):
     """One a class, in the order of the answer's `classes`."""
     member: float | None
     """The probability of being in any of the classes; None where the model cannot tell."""
-    nearest: list[Nearest] = []
-    shared: SharedWords | None = None
 
 
 class Answer(Told):
-    """Predictions, the version that they were made with, and why: β of each class's support nodes."""
+    """Predictions, and the version that they were made with."""
 
     version: str
     classes: list[str] = []
@@ -163,8 +142,6 @@ class Answer(Told):
     note: str | None = None
     """Why, where the model cannot tell that a node is in none of them."""
     results: list[Prediction] = []
-    beta: dict[str, dict[str, float]] = {}
-    description_beta: dict[str, float] = {}
     counts: dict[str, int] = {}
     """How many nodes of the network are taken for each class, if all were asked about."""
     missing: dict[str, list[str]] = {}

@@ -156,7 +156,6 @@ class Classify(Judging, GivenClasses):
     nodes: Annotated[Some, Field(min_length=1)] | None = None
     all: bool = False
     limit: Annotated[int, Field(ge=1, le=MAX_NODES)] = 50
-    explain: bool = True
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -187,8 +186,8 @@ class NextQuestion(Judging):
 
 
 class Look(NextQuestion):
-    """What a page shows of a class: everything as it is now, and what to ask next. `keep`: the node of the question that
-    is on the screen, which comes first. A class that is not there counts as the first one."""
+    """What a page shows of a class: all as it is now, and what to ask next. `keep`: the node of the question that is on
+    the screen, which comes first. A class that is not there counts as the first one."""
 
     keep: NodeName | None = None
 

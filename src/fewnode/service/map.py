@@ -63,7 +63,7 @@ def by_axes(z: Floats) -> Picture:
 
 
 def by_neighbours(z: Floats, seed: int = 0) -> Picture:
-    """Near those that they are most like. Of a large network, a random sample is laid out and the others lie beside it."""
+    """Near those that they are most like. Of a large network a random sample is laid out; the others lie beside it."""
     unit, rng = _unit(z), np.random.default_rng(seed)
     chosen = np.arange(len(z))
     if len(z) > MAX_LAID_OUT:
@@ -148,7 +148,7 @@ def _closest(unit: Floats, centres: Floats, count: int) -> Ints:
 
 
 def _strength(like: Floats) -> Floats:
-    """How much each neighbour attracts: the nearest one fully, others by how much farther they are than is usual there."""
+    """How much each neighbour attracts: the nearest one fully, others the less the farther they are for that place."""
     distance = 1 - like
     beyond = distance - distance.min(axis=1, keepdims=True)
     found: Floats = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-6)).astype(np.float32)

@@ -132,7 +132,7 @@ class Moment:
 
     def classify(self, body: b.Classify) -> Json:
         given = _given(body, self)
-        asked, explain = self.network.ask(given) if given else self.asked, body.explain and self.network.embeds
+        asked = self.network.ask(given) if given else self.asked
         counts: dict[str, int] = {}
         if body.nodes is None:
             if body.limit * len(asked.classes) > b.MAX_NODES:
@@ -146,8 +146,7 @@ class Moment:
         else:
             rows = np.array([self.network.row(name) for name in body.nodes], np.int64)
             judged = asked.judge(body, self.mode, rows)
-        node, none = self.network.data.node_name, list[Any]()
-        nearest = asked.nearest(rows) if explain else [none] * rows.size
+        node = self.network.data.node_name
         results = [
             {
                 "node": node(row),
@@ -155,32 +154,11 @@ class Moment:
                 "probability": float(judged.probability[i]),
                 "probabilities": judged.probabilities[i].tolist(),
                 "member": None if judged.member is None else float(judged.member[i]),
-                "shared": None,
-                "nearest": [{"node": None if near is None else node(near), "class": of} for near, of in nearest[i]],
             }
             for i, (row, label) in enumerate(zip(rows.tolist(), judged.labels(), strict=True))
         ]
         answer = {"version": self.version, "classes": asked.classes, "closed_set": judged.closed_set}
-        answer |= {
-            "note": judged.note or None,
-            "results": results,
-            "counts": counts,
-            "beta": {},
-            "description_beta": {},
-        }
-        if not explain:
-            return answer
-        best = judged.probabilities.argmax(axis=1)
-        for place, name in enumerate(asked.classes):
-            own = np.flatnonzero(best == place)
-            shared = asked.shared_words(name, rows[own].tolist()) if own.size else None
-            for i, (words, near) in zip(own.tolist(), shared or (), strict=False):
-                results[i]["shared"] = {"own": words, "near": [{"word": w, "node": node(at)} for w, at in near]}
-        weights, said = asked.beta
-        beta: dict[str, dict[str, float]] = {}
-        for (row, label), weight in zip(asked.support, weights.tolist(), strict=False):
-            beta.setdefault(label, {})[node(row)] = weight
-        return {**answer, "beta": beta, "description_beta": said}
+        return {**answer, "note": judged.note or None, "results": results, "counts": counts}
 
     def claims(self, body: b.ListClaims) -> Json:
         self.refuse_unknown(body.label)
@@ -232,7 +210,7 @@ class Moment:
         return {**found, "evidence": self._evidence(found["questions"][:2])}
 
     def _evidence(self, questions: list[Json]) -> Json:
-        """What the nodes of questions are, why the first one may be in its class, and the example that it is most like."""
+        """What the nodes of questions are, why the first one may be in its class, and the example most like it."""
         if not questions:
             return {"nodes": {}, "why": None}
         why = self.why(questions[0]["node"], questions[0]["class"])

@@ -45,8 +45,6 @@ from fewnode.vectors import Floats
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
-MAX_PAIRS = 5_000_000
-"""Nodes times examples that an explained answer may compare."""
 MAX_BATCHES = 50
 """Batches of new nodes that a start appends one after the other, as they came."""
 SETS = 8
@@ -376,29 +374,24 @@ class Asked:
             found[name] = (round(x, 4), round(y, 4))
         return found
 
-    def nearest(self, rows: Ints) -> list[list[tuple[int | None, str]]]:
-        """Of each node the examples that are most like it; None is the description of the class."""
-        if rows.size * len(self.support) > MAX_PAIRS:
-            many = f"{rows.size:,} nodes and {len(self.support):,} examples"
-            raise FewnodeError(f"{many} are too many to explain; ask for fewer, or without reasons")
-        stands: list[tuple[int | None, str]] = [*self.support]
-        stands += [(None, label) for _, label in self._question.support[len(self.support) :]]
-        return [[stands[i] for i in row] for row in self._recogniser.explain(rows).nearest.tolist()]
-
-    def shared_words(self, name: str, rows: Sequence[int]) -> list[tuple[list[str], list[tuple[str, int]]]] | None:
-        """The words that nodes share with the description of a class, their own and those of neighbours."""
+    def _own_words(self, name: str, row: int) -> list[str]:
+        """The words that a node shares with the description of a class."""
         read = self.descriptions.get(name)
         if read is None or name not in read.descriptions:
-            return None
-        shared = shared_words(read.descriptions[name], self.network.data, rows, idf=self.network.idf)
-        return [(list(own), list(near)) for own, near in shared]
+            return []
+        ((own, _),) = shared_words(read.descriptions[name], self.network.data, [row], idf=self.network.idf)
+        return list(own)
 
     def why(self, row: int, label: str | None) -> dict[str, Any]:
         """What speaks for a node in a class, or in the one that it is most likely in, and what against it."""
         probabilities = self._recogniser.judge([row])[0][0]
         place = int(probabilities.argmax()) if label is None else self.place(label)
-        (found,) = self._reasons(self.classes[place]).of([row])
-        return {**found.to_json(), "probability": float(probabilities[place])}
+        (reasons,) = self._reasons(self.classes[place]).of([row])
+        found = {**reasons.to_json(), "probability": float(probabilities[place])}
+        if own := self._own_words(self.classes[place], row)[:3]:
+            rest = "" if found["sentence"].startswith("has nothing") else f"; {found['sentence']}"
+            found["sentence"] = f"has {', '.join(own)} like the description{rest}"
+        return found
 
     def _of_class(self, label: str) -> ClassReasons:
         return ClassReasons(self._recogniser, label, self.network.idf)

@@ -93,10 +93,12 @@ class NodeReader:
                     f"node {node.node!r}: {self.data.name} was not imported from tables, so it has no columns; "
                     'give "attributes", by the names of its attributes'
                 )
-            there = "GET /api/nodes/NAME shows those of a node"
-            if self.data.feature_names is None:
-                there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
-            _refuse(node.node, "attribute", node.attributes or {}, self._attributes, there)
+            given = node.attributes or {}
+            if given and not any(name in self._attributes for name in given):
+                there = "GET /api/nodes/NAME shows those of a node"
+                if self.data.feature_names is None:
+                    there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
+                _refuse(node.node, "attribute", given, self._attributes, there)
             return node
         columns = [*self.used, *filter(None, [self.label])]
         there = f"there are {', '.join(columns)}"
@@ -163,6 +165,8 @@ class NodeReader:
             }:
                 unknown[node.node] = odd
             unused |= dict.fromkeys(column for column in node.row or {} if column in self._unused)
+        for node in () if self.imported else nodes:  # one word that nobody else has is no reason to refuse a node
+            unused |= dict.fromkeys(name for name in node.attributes or {} if name not in self._attributes)
         return {"missing": missing, "unknown": unknown, "unused": list(unused)}
 
     def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
@@ -184,6 +188,7 @@ class NodeReader:
             (i, self._attributes[name], amount)
             for i, node in enumerate(nodes)
             for name, amount in (node.attributes or {}).items()
+            if name in self._attributes
         ]
         where = np.array([each[:2] for each in given], np.int64).reshape(-1, 2).T
         with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made

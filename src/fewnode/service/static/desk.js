@@ -11,6 +11,7 @@ export const state = {
   active: null, // the class that an answer is about
   node: null, // the node that is looked at
   looking: null, // the name of the node that was asked for last
+  titled: false, // whether its title takes the focus
   judged: null, // what the classes say of it and its neighbours: {classes, closed, of: node -> result}
   why: null, // why the active class does, or does not, claim it
   questions: null, // the nodes worth asking about, the first one is asked
@@ -308,7 +309,7 @@ async function judge(current = () => true) {
   const about = state.active;
   const explained = state.model.explains && classNamed(about) ? service.why(nodes[0], about) : Promise.resolve(null);
   explained.catch(() => {}); // told below, after the other's trouble
-  const answer = await service.classify({ ...judging(), nodes, explain: false });
+  const answer = await service.classify({ ...judging(), nodes });
   if (!current() || state.node?.node !== nodes[0]) return;
   const of = new Map(answer.results.map((r) => [r.node, r]));
   state.judged = { classes: answer.classes, closed: answer.closed_set, of };
@@ -336,10 +337,9 @@ export async function look(name, focus = true) {
   state.looking = name;
   const found = await service.node(name);
   if (state.looking !== name) return;
-  Object.assign(state, { node: found, judged: null, why: null });
-  if (focus) say(`${name}: ${found.neighbours_total.toLocaleString("en")} neighbours.`);
+  Object.assign(state, { node: found, judged: null, why: null, titled: focus });
+  if (focus) say(`Looking at ${name}.`);
   paint();
-  if (focus) setTimeout(() => document.getElementById("node-title")?.focus());
   await judge();
 }
 export const lookAt = (node) => () => attempt(() => look(node));

@@ -217,7 +217,7 @@ async function takeOver(told) {
 
 const FEW = 8; // answers that are listed before all are asked for
 let whole = null; // the class of which all are listed
-let refused = new Map(); // class -> why its sentence was not taken
+const refused = new Map(); // class -> why its sentence was not taken
 
 function Sentence({ name, description, remarks }) {
   const id = "class-sentence";

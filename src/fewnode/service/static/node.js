@@ -1,5 +1,6 @@
 // The node that is looked at: what it is, what the classes say of it and why, what it could be, and its neighbours.
 
+import { useEffect } from "./vendored/preact.js";
 import { Content, Naming, Reasons, bar, button, colour, html, mark, number, percent, plural, shape } from "./parts.js";
 import * as desk from "./desk.js";
 import { attempt, classNamed, classNow, classOf, names, paint, saidOf, slot, state } from "./desk.js";
@@ -18,6 +19,7 @@ function shut() {
 
 export default function Node() {
   const { node, class: known, neighbours_total: total } = state.node;
+  useEffect(() => state.titled && document.getElementById("node-title").focus(), [node]);
   const part = Object.entries(state.model.classes).find(([, of]) => of.includes(known))?.[0];
   const learnt = state.model.trained && part ? `, ${LEARNT[part]}` : "";
   const near = () => (desk.show("find"), find({ near: node }));

@@ -8,7 +8,7 @@ import { button, html, later, number, plural } from "./parts.js";
 import * as service from "./service.js";
 
 const VIEWS = { find: "Find", judge: "Judge", list: "List", map: "Map", new: "New nodes", history: "History" };
-const [Judge, List, Map, NewNodes, History, Node] = [
+const [Judge, List, Picture, NewNodes, History, Node] = [
   later(() => import("./judge.js"), "default"),
   later(() => import("./list.js"), "default"),
   later(() => import("./map.js"), "default"),
@@ -71,7 +71,7 @@ function Story() {
 function Work() {
   const here = shown();
   if (!state.model) return html`<p class="big">${state.waiting || "Reading the network…"}</p>`;
-  const View = { judge: Judge, list: List, map: Map, new: NewNodes, history: History, find: names().length ? Judge : null }[here];
+  const View = { judge: Judge, list: List, map: Picture, new: NewNodes, history: History, find: names().length ? Judge : null }[here];
   return html`<${Story} />${View && html`<section id=${here === "find" ? "judge" : here} role="tabpanel" aria-labelledby="tab-${here}" key=${here}><${View} /></section>`}`;
 }
 
