@@ -33,7 +33,7 @@ from fewnode.recognition.prototypes import Explanation, Prototypical
 from fewnode.represent.features import structural_features
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
-from fewnode.storage.manifest import check_model, check_options
+from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
 from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding
 
@@ -361,7 +361,7 @@ def load_model(
     directory = Path(directory)
     meta, state = read_model(directory)
     with naming(directory):
-        check_model(meta)
+        check_manifest(ModelManifest, meta)
         options = dict(meta["options"])
         for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
             if isinstance(options.get(part), dict):

@@ -101,7 +101,6 @@ def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:
     step = max(1, NUMBERS_AT_ONCE // max(1, numbers))
     for low in range(0, max(1, z.shape[0]), step):
         yield z[low : low + step]
-        memory.keep()
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

@@ -357,7 +357,7 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
     assert facts["kinds"] == {"user": 24, "item": 6}
     exported = fewnode("data", "export", shop / "d", "--format", "csv", "--out", shop / "out")
     assert exported.code == 0
-    assert (shop / "out" / "edges.csv").read_text().startswith('"source","target","weight","relation"')
+    assert (shop / "out" / "edges.csv").read_text().startswith("source,target,weight,relation")
     write(shop / "new.csv", [["id", "label", "age"], ["u99", "A", 50]])
     write(shop / "links.csv", [["source", "target", "amount", "kind", "day"], ["u99", "i1", 7, "buys", "2024-01-20"]])
     grown = ["data", "extend", shop / "d", "--nodes", f"user:{shop / 'new.csv'}", "--edges", shop / "links.csv"]

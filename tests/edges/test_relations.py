@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.adjacency import Relation
-from fewnode.edges.relations import EdgeRows, read_relations, rewired
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -102,24 +102,6 @@ def test_an_unknown_relation_is_named() -> None:
         typed(("pays", "owns"), [0, 0, 1, 1], directed=["own"])
     with pytest.raises(FewnodeError, match="no kinds of edges"):
         read_relations(EdgeRows(EDGES), 4, directed=["owns"])
-
-
-# --- changes ------------------------------------------------------------------------------------------------------
-
-
-def test_changed_edges_leave_the_others_as_they_were() -> None:
-    graph = typed(("pays", "owns"), [0, 0, 1, 1], directed=["owns"], weight=WEIGHT)
-    kept, x = np.array([True, True, True, False]), np.zeros((4, 0), np.float32)  # node 3 goes, another one comes
-    added, gone = np.array([[0], [3]]), np.array([[1], [0]])
-    after = rewired(graph, kept, x, added, gone, directed=False)
-    assert [(r.name, r.n_edges) for r in after.relations] == [("pays", 1), ("owns", 0), ("edges", 1)]
-    assert after.relations[0].adj[1, 2] == graph.relations[0].adj[1, 2]
-    assert after.relations[2].adj[0, 3] == after.relations[2].adj[3, 0] == 1
-    one = rewired(weighted(), kept, x, added, gone, directed=False)
-    assert [(r.name, r.n_edges) for r in one.relations] == [("edges", 2)]
-    plain = rewired(Graph.from_edges(EDGES, 4), kept, x, added, gone, directed=False)
-    assert (plain.adj.toarray() == Graph.from_edges([[1, 0], [2, 3]], 4).adj.toarray()).all()
-    assert plain.relations == ()
 
 
 # --- scales -------------------------------------------------------------------------------------------------------

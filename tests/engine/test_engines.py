@@ -24,7 +24,7 @@ from fewnode.seeds import seeded, stream
 from graphs import random_graph, weighted_graph
 from test_gpn import random_episode, random_networks
 
-FEW, MANY = 200, 1000
+FEW, MANY = 80, 1000
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-10}
 
 

@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator
 from fewnode.experiment.grid import read_grid
@@ -24,10 +24,10 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.room import IN_MEMORY, Pieces, Room
-from fewnode.scale import cluster
+from fewnode.represent import workers as cluster
+from fewnode.represent.room import Room
+from fewnode.represent.workers import LOST, Workers, connected
 from fewnode.scale.bulk import Bulk, classify
-from fewnode.scale.cluster import block_runner, connected
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 
@@ -51,15 +51,6 @@ def _nodes() -> Iterator[Any]:
         del os.environ["PYTHONPATH"]
     else:
         os.environ["PYTHONPATH"] = before
-
-
-@pytest.fixture(name="ray")
-def _ray(nodes: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """This process, connected: once for all tests in a row that want to be."""
-    if not ray_module.is_initialized():
-        ray_module.init(nodes.address, log_to_driver=False)
-        ray_module.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    return ray_module
 
 
 @pytest.fixture(scope="module", name="home")
@@ -131,57 +122,66 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(
 # --- blocks -------------------------------------------------------------------------------------------------------
 
 
-class Mortal:
-    """Makes files, and takes its process with it in the middle of one, the first time."""
-
-    def __init__(self, make: Callable[..., None], mark: Path, last: str = "0001.safetensors") -> None:
-        self.make, self.mark, self.last = make, mark, last
-
-    def __call__(self, path: Path, *arguments: Any) -> None:
-        if path.name == self.last and not self.mark.exists():
-            self.mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.make(path, *arguments)
+def mortal(path: Path, text: str, mark: Path) -> None:
+    """Makes a file, and takes its process with it in the middle of one: the first time, or always."""
+    if path.name == "2" and not mark.exists():
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    path.write_text(text)
 
 
-def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
-    Estimator("gpn", 3, 3, episodes=10).fit(load_dataset(home)).save(tmp_path / "run")
-    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
-    classify(job, tmp_path / "here.csv")
-    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
-    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
-
-
-@pytest.mark.parametrize("dies", [False, pytest.param(True, marks=pytest.mark.check)])
-def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(
-    ray: Any, home: Path, tmp_path: Path, dies: bool
-) -> None:
-    data, mark = load_dataset(home), tmp_path / "mark"
-    there = block_runner(ray, 2, None)
-
-    def dying(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
-        there(Mortal(make, mark), pieces, done)
-
-    found = []
-    for room in (IN_MEMORY, Room.of(data.graph, tmp_path / "views", {}, None, dying if dies else there)):
-        method = GPNPlus(rank=64)
-        method.room = room
-        found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
-    assert mark.exists() == dies
-    assert np.array_equal(*(method.embed(data.graph).z for method in found))
-
-
-def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp_path: Path) -> None:
-    Estimator("gpn-plus", 3, 3).fit(load_dataset(home)).save(tmp_path / "run")
-    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
-    classify(job, tmp_path / "here.csv")
-    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
-    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+def deadly(path: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def full(path: Path) -> None:
     """The disk has no room."""
     raise OSError(28, "No space left on device", str(path))
+
+
+@pytest.fixture(name="pool", params=["local", "ray"])
+def _pool(request: pytest.FixtureRequest, nodes: Any, tmp_path: Path) -> Iterator[Workers]:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    ray_module.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with connected(nodes.address, tmp_path) if request.param == "ray" else nullcontext() as ray:
+        yield Workers(2, ray=ray)
+
+
+def test_a_worker_that_dies_costs_what_it_was_at(pool: Workers, tmp_path: Path) -> None:
+    files = {tmp_path / str(i): (f"text {i}", tmp_path / "marks" / "mark") for i in range(6)}
+    pool.make("files", mortal, files)
+    assert [path.read_text() for path in files] == [f"text {i}" for i in range(6)]
+    assert (tmp_path / "marks" / "mark").exists(), "so a process was killed"
+    assert dict(pool.each(deadly, {"a": (tmp_path,)})) == {"a": LOST}
+    with pytest.raises(FewnodeError, match="kills every worker"):
+        pool.make("files", deadly, {tmp_path / "other": ()})
+    with pytest.raises(OSError, match="No space left") as caught:
+        pool.make("files", full, {tmp_path / "full": ()})
+    assert caught.value.errno == 28
+    with pytest.raises(FewnodeError, match="no such file"):
+        list(pool.each(load_dataset, {0: (tmp_path / "none",)}))
+
+
+@pytest.mark.parametrize("method", ["gpn", "gpn-plus"])
+def test_views_and_answers_are_the_same_bytes_on_workers(
+    pool: Workers, method: str, home: Path, tmp_path: Path
+) -> None:
+    data = load_dataset(home)
+    model = Estimator(method, 3, 3, **({"episodes": 10} if method == "gpn" else {})).fit(data)
+    model.save(tmp_path / "run")
+    if method == "gpn-plus":
+        tiled = GPNPlus()
+        tiled.room = Room.of(data.graph, tmp_path / "views", {}, pool)
+        assert np.array_equal(
+            tiled.restore(data.graph.n_features, model.method_.state()).embed(data.graph).z,
+            model.method_.embed(data.graph).z,
+        )
+    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
+    classify(job, tmp_path / "here.csv")
+    classify(job, tmp_path / "there.csv", workers=pool)
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
 # --- what is wrong with a cluster ---------------------------------------------------------------------------------

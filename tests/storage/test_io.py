@@ -116,9 +116,9 @@ def _other_split(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
     [
         (_gone, "not a complete dataset ('y')"),
         (_other_labels, "labels are int64 (3,), expected integers of shape (4,)"),
-        (_no_width, "not a complete dataset (not enough values to unpack (expected 2, got 1))"),
+        (_no_width, "x_shape: List should have at least 2 items after validation, not 1"),
         (_other_size, "4 rows, expected 5; 6 places, 6 values"),
-        (_other_split, "dataset.json: split has no 'valid'"),
+        (_other_split, "split.train: Input should be a valid list, found '3'"),
     ],
 )
 def test_a_record_whose_checksums_are_right_must_still_be_a_dataset(

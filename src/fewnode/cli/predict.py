@@ -16,10 +16,9 @@ from fewnode.cli.scale import (
     Memory,
     Resume,
     Workers,
-    block_bar,
-    block_runner,
     keep_memory,
     name_unused,
+    working,
 )
 from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
@@ -150,7 +149,7 @@ def predict(
     set_threads(threads)
     shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
-    in_blocks = everything and (limit is not None or backend is Backend.ray)
+    in_blocks = everything and (limit is not None or backend is Backend.ray or workers > 1)
     if not in_blocks:
         refuse_unused(context, ["resume", "backend", "address", "workers"], "without --all in blocks (--memory)")
     model, dataset = open_model(run, data, method, quiet)
@@ -171,7 +170,7 @@ def predict(
             )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
-        name_unused(backend, address, workers, quiet)
+        name_unused(backend, address, quiet)
         there = (backend, address, workers)
         bulk = Bulk(
             run.resolve(),
@@ -181,10 +180,9 @@ def predict(
             explain,
             rejected=tuple((str(name), tuple(nodes)) for name, nodes in given.rejected.items()),
             multi_label=multi_label,
-            limit=limit,
             **mode,
         )
-        _classify_all(bulk, out, resume, quiet, there)
+        _classify_all(bulk, out, resume, quiet, there, limit)
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
     asked = everyone if query is None else read_query(query, dataset)
@@ -232,12 +230,14 @@ def _classes(answer: Answers) -> str:
     return f"{len(answer.classes)} class{'es' if len(answer.classes) > 1 else ''}"
 
 
-def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
+def _classify_all(
+    bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
+) -> None:
     from fewnode.machine.files import write_text
     from fewnode.scale.bulk import classify
 
-    with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
-        answer = classify(bulk, out, resume, runner, report)
+    with working(*there, limit, out.parent, quiet) as pool:
+        answer = classify(bulk, out, resume, pool)
     _warn(answer, False, quiet)
     if answer.why:
         write_text(out.with_suffix(".support.csv"), answer.support_csv())

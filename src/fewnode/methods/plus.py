@@ -89,9 +89,7 @@ class GPNPlus(RidgeClassifier):
         practice = practice_tasks([*train.members, *valid.members], self.seed)
         made: Made = {}
         mixture = self._weighed(graph, practice, [*train.members, *valid.members], made)
-        memory.give_back()
         mixture, blocks, z = mixture.learned(graph, made)
-        memory.give_back()
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
             if self._gains(mixture, blocks, metric, valid.members):
@@ -102,7 +100,6 @@ class GPNPlus(RidgeClassifier):
         z = mixture.joined(blocks, z)
         self.remember(graph, self._as_value(z))
         del blocks
-        memory.give_back()
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fewnode.gpn import closeness
-from fewnode.machine import memory
 
 CHUNK = 1 << 22
 """Numbers that a comparison of query nodes with prototypes holds at a time: it bounds memory when all are asked for."""
@@ -35,6 +34,4 @@ def nearness(z: Float[Tensor, "*b q d"], p: Float[Tensor, "*b n d"], distance: s
 
 def split_rows(rows: Tensor, numbers: int) -> Iterator[Tensor]:
     """The rows in parts, so that a part does not take too much memory if each row takes so many numbers."""
-    for part in rows.split(max(1, CHUNK // max(1, numbers))):
-        yield part
-        memory.keep()
+    yield from rows.split(max(1, CHUNK // max(1, numbers)))

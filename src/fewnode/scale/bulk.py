@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+import shutil
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Ints
-from fewnode.machine import memory
 from fewnode.machine.files import atomic_write, exclusive
 from fewnode.methods.gpn import GPN
 from fewnode.methods.plus import GPNPlus
@@ -29,7 +29,8 @@ from fewnode.predict.answers import Answers
 from fewnode.predict.embedding_cache import recall
 from fewnode.predict.labelling import claimable
 from fewnode.predict.question import Question
-from fewnode.represent.room import Room, Runner, clear_folder, finish, here
+from fewnode.represent.room import Room
+from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -51,7 +52,6 @@ class Bulk:
     multi_label: bool = False
     rejected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rows: int = ROWS
-    limit: int | None = None
     work: Path = Path()
 
 
@@ -87,8 +87,7 @@ def classify(
     bulk: Bulk,
     out: Path,
     resume: bool = False,
-    runner: Runner = here,
-    report: Callable[[str, int, int], None] = lambda what, done, total: None,
+    workers: Workers = HERE,
 ) -> Answers:
     """Write the table of predictions for every node, and the answer for the support nodes, which tells the classes.
 
@@ -104,15 +103,15 @@ def classify(
     with exclusive(work):
         if bulk.work.exists() and not resume:
             raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
-        _embed(bulk, model, data, runner, report)
+        _embed(bulk, model, data, workers)
         ranges = [(low, min(low + bulk.rows, data.graph.n)) for low in range(0, data.graph.n, bulk.rows)]
         pieces = {bulk.work / "answers" / f"{low:012d}.csv": (bulk, low, high) for low, high in ranges}
-        finish(write_answers, pieces, runner, partial(report, "nodes"))
+        workers.make("nodes", write_answers, pieces)
         with atomic_write(out) as file:
             for path in pieces:
                 file.write(path.read_bytes())
         found = _answer(bulk, bulk.support)
-    clear_folder(work)
+    shutil.rmtree(work)
     return found
 
 
@@ -120,19 +119,16 @@ def _own_embedding(bulk: Bulk) -> Path:
     return bulk.work / "z.safetensors"
 
 
-def _embed(
-    bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
-) -> None:
+def _embed(bulk: Bulk, model: Estimator, data: Dataset, workers: Workers) -> None:
     """z and importance of all nodes as a file, unless an earlier process has kept them for this machine."""
     known = recall(model, data)
-    if _own_embedding(bulk).exists() or (known and runner is here):
+    if _own_embedding(bulk).exists() or (known and workers.alone):
         return
     folder = bulk.work / "views"
     if not known and isinstance(model.method_, GPNPlus):
-        settings = model.all_settings()
-        model.method_.room = Room.of(data.graph, folder, settings, bulk.limit, runner, report)
+        model.method_.room = Room.of(data.graph, folder, model.all_settings(), workers)
     write_safetensors(_own_embedding(bulk), as_arrays(model.embedded(data.graph)))
-    clear_folder(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
@@ -147,11 +143,10 @@ def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
 
 
 def _opened(bulk: Bulk) -> tuple[Estimator, Dataset]:
-    return _open(bulk.run, bulk.home, bulk.limit)
+    return _open(bulk.run, bulk.home)
 
 
 @lru_cache(maxsize=1)
-def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]:
+def _open(run: Path, home: Path) -> tuple[Estimator, Dataset]:
     """Once in a process; the leader has checked what all of them open."""
-    memory.keep_within(limit)
     return load_model(run), load_dataset(home, check=False)
