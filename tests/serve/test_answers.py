@@ -81,11 +81,11 @@ def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: P
 
 
 def test_a_node_is_shown_with_its_words_and_neighbours(local: Local, planted: Dataset) -> None:
-    found = local.ask("/api/nodes?search=DE-1&limit=3").json
+    found = local.ask("/api/search?search=DE-1&limit=3").json
     assert found["total"] == sum("de-1" in name for name in planted.node_names or ())
     assert len(found["nodes"]) == 3
-    assert local.ask("/api/nodes?search=node-7").json["nodes"][0]["node"] == "node-7"
-    assert local.ask("/api/nodes?search=nothing").json == {"total": 0, "offset": 0, "nodes": []}
+    assert local.ask("/api/search?search=node-7").json["nodes"][0]["node"] == "node-7"
+    assert local.ask("/api/search?search=nothing").json == {"total": 0, "offset": 0, "nodes": []}
     about = local.ask("/api/nodes/node-7").json
     assert about["class"] == planted.class_names[planted.y[7]]
     assert about["neighbours_total"] == about["degree"] == planted.graph.degree[7]

@@ -64,8 +64,10 @@ def test_a_sentence_alone_is_a_class(texts_service: InProcess) -> None:
     assert (found["description"], found["support"]) == ("Sending mails, filtering spam", [])
     assert found["description_beta"] == pytest.approx(1)
     assert len(found["position"]) == 2
-    assert texts_service.ask("/api/classes/letters").json == found
-    assert texts_service.ask("/api/classes").json["classes"] == [{k: v for k, v in found.items() if k != "version"}]
+    moving = {"version", "position"}  # the map is laid out meanwhile
+    (listed,) = texts_service.ask("/api/classes").json["classes"]
+    for told in (texts_service.ask("/api/classes/letters").json, listed):
+        assert {k: v for k, v in told.items() if k not in moving} == {k: v for k, v in found.items() if k not in moving}
     answer = texts_service.ask("/api/classify", {"all": True, "limit": 5}).json
     assert len(answer["results"]) == 5
     assert all(each["node"].startswith("mail-") for each in answer["results"])

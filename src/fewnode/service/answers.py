@@ -372,33 +372,23 @@ class ReadList(Told):
     unused_columns: list[str]
 
 
-class Column(Told):
-    """What a new node can be given by."""
+class Attribute(Told):
+    """What nodes can be searched by, with how many have it, or what a new node can be given by."""
 
     name: str
     kind: str
+    nodes: int | None = None
     values: list[str] | None = None
 
 
 class Columns(Told):
-    columns: list[Column]
+    columns: list[Attribute]
     way: str
-
-
-class Attribute(Told):
-    name: str
-    nodes: int
-    kind: str
-    values: list[str] | None = None
 
 
 class Attributes(Told):
     total: int
     attributes: list[Attribute]
-
-
-class TryThese(Told):
-    examples: list[Listed]
 
 
 class Names(Told):

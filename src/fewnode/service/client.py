@@ -125,8 +125,8 @@ class Client:
         return self.ask(a.Trust, "GET", "/api/trust", {"class": label, **how}).classes
 
     def claims(self, label: str | None = None, **more: Any) -> a.ClaimPage:
-        """What the classes claim; `more` is what `ListClaims` has, such as `filter`, `sort`, `group` and `limit`."""
-        return self.ask(a.ClaimPage, "POST", "/api/claims", {"class": label, **more})
+        """What the classes claim; `more`: `text`, `attribute` and `value`, `unanswered`, `sort`, `group`, `limit`, …"""
+        return self.ask(a.ClaimPage, "GET", "/api/claims", {"class": label, **more})
 
     def export(self, name: str, **how: Any) -> bytes:
         """A file: `claims.csv`, `.json` or `.parquet`, `journal.csv` or `.json`, `support.csv`, `labels.csv`, …"""

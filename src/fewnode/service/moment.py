@@ -160,7 +160,7 @@ class Moment:
         answer = {"version": self.version, "classes": asked.classes, "closed_set": judged.closed_set}
         return {**answer, "note": judged.note or None, "results": results, "counts": counts}
 
-    def claims(self, body: b.ListClaims) -> Json:
+    def claims(self, body: b.PageOfClaims) -> Json:
         self.refuse_unknown(body.label)
         found = self.table(body).page(body) if self.state.support else {"total": 0, "rows": []}
         return {"version": self.version, **found}
@@ -249,15 +249,6 @@ class Moment:
             "fewnode": fewnode.__version__,
             "version": self.version,
         }
-
-    def nodes(self, wanted: b.Wanted) -> Json:
-        return self.search.find(wanted)
-
-    def node(self, name: str) -> Json:
-        return self.search.about(self.network.row(name))
-
-    def attributes(self, search: str, limit: int) -> Json:
-        return self.search.attributes.listed(search, limit)
 
     def columns(self) -> Json:
         """What a new node can be given by: the columns of the table or, where there was none, the usual attributes."""

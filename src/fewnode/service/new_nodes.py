@@ -199,7 +199,7 @@ class NodeReader:
         graph = replace(self.data.graph, adj=none, x=x, relations=relations, home=None)
         names = tuple(node.node for node in nodes)
         y, kind = np.full(len(nodes), UNKNOWN), None if self.data.kind is None else np.zeros(len(nodes), np.int64)
-        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind)
+        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind, texts=None)
 
 
 def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dataset:
@@ -217,7 +217,8 @@ def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dat
         labels = sp.vstack([as_members(d.y, d.labels, width) for d in (data, new)], format="csr")
     y = np.concatenate([data.y, new.y]) if labels is None else only_class(labels)
     kind = None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind])
-    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names}
+    texts = None if data.texts is None else (*data.texts, *(new.texts or [""] * len(nodes)))
+    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names, "texts": texts}
     graph = replace(graph, home=data.graph.home, blocks=data.graph.blocks)
     return replace(data, graph=graph, node_names=names, class_names=new.class_names, **fields)
 

@@ -34,11 +34,8 @@ const Waiting = () => html`<div class="question">
 
 const verdict = (text, letter, next, said) =>
   button(text, () => attempt(() => desk.decide(next.node, next.class, said, next.purpose === "check")), {
-    class: "solid",
-    "aria-label": `${text}, ${next.node} is ${said === "yes" ? "" : "not "}in ${next.class}`,
-    "aria-keyshortcuts": letter,
-    "data-letter": letter,
-  });
+    class: "solid", "aria-keyshortcuts": letter, "data-letter": letter,
+    "aria-label": `${text}, ${next.node} is ${said === "yes" ? "" : "not "}in ${next.class}` });
 
 function Question({ next }) {
   const others = state.classes.map((c) => c.name).filter((name) => name !== next.class);

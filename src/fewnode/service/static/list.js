@@ -22,10 +22,9 @@ async function load(offset = 0, current = () => true) {
   if (shown() !== "list" || !answered()) return;
   const mine = ++latest;
   const { sort, descending, group, text, attribute, value, unanswered, attached, since, columns } = list;
-  const wanted = Object.entries({ text, attribute, value, unanswered, attached, since }).filter(([, given]) => given);
   const found = await service.claims({
     ...judging(), ...(about() === null ? {} : { class: about() }), ...(columns.length ? { attributes: columns } : {}),
-    sort, descending, group: group && state.model.explains, filter: Object.fromEntries(wanted), offset, limit: PAGE,
+    text, attribute, value, unanswered, attached, since, sort, descending, group: group && state.model.explains, offset, limit: PAGE,
   });
   if (mine !== latest || !current()) return;
   list.rows = offset ? [...list.rows, ...found.rows] : found.rows;

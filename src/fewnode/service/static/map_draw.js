@@ -11,15 +11,8 @@ const KEPT = 4000; // names
 export const GREY = 0;
 export const STRONG = 1 + HUES; // where the colours of the page's own classes begin
 
-export const map = {
-  n: 0,
-  x: new Float32Array(),
-  y: new Float32Array(),
-  known: new Uint8Array(), // 255: no label
-  classNames: [],
-  claimed: null, // 0: none, 1 + i: the i-th of `classes`
-  classes: [],
-};
+// `known`: 255 is no label; `claimed`: 0 is none, 1 + i the i-th of `classes`.
+export const map = { n: 0, x: [], y: [], known: [], classNames: [], claimed: null, classes: [] };
 const names = new Map();
 
 // A line of JSON, then numbers.
@@ -34,15 +27,8 @@ export async function loadMap() {
   const n = header.nodes;
   const places = (axis) => Float32Array.from(new Uint16Array(body, 2 * n * axis, n), (value) => value / 65535);
   names.clear();
-  Object.assign(map, {
-    n,
-    x: places(0),
-    y: places(1),
-    known: new Uint8Array(body, 4 * n, n),
-    classNames: header.class_names,
-    claimed: null,
-    classes: [],
-  });
+  const known = new Uint8Array(body, 4 * n, n);
+  Object.assign(map, { n, x: places(0), y: places(1), known, classNames: header.class_names, claimed: null, classes: [] });
 }
 
 export async function loadClaims() {
@@ -96,10 +82,8 @@ export function middles(most) {
   for (let i = 0; i < map.n; i++)
     if (map.known[i] !== 255) (of.get(map.known[i]) ?? of.set(map.known[i], []).get(map.known[i])).push(i);
   const median = (rows, axis) => Float32Array.from(rows, (i) => axis[i]).sort()[rows.length >> 1];
-  return [...of]
-    .sort((a, b) => b[1].length - a[1].length)
-    .slice(0, most)
-    .map(([c, rows]) => [map.classNames[c], median(rows, map.x), median(rows, map.y)]);
+  const largest = [...of].sort((a, b) => b[1].length - a[1].length).slice(0, most);
+  return largest.map(([c, rows]) => [map.classNames[c], median(rows, map.x), median(rows, map.y)]);
 }
 
 // The dot nearest to a place of the screen: [row, pixels away]. `place`: how rows become pixels.
@@ -231,11 +215,10 @@ export function drawLooked(context, look) {
   context.lineWidth = 1;
   context.globalAlpha = 0.55;
   context.beginPath();
-  for (const { position } of state.node.neighbours)
-    if (position) {
-      context.moveTo(x, y);
-      context.lineTo(...look.screen(position));
-    }
+  for (const { position } of state.node.neighbours.filter((near) => near.position)) {
+    context.moveTo(x, y);
+    context.lineTo(...look.screen(position));
+  }
   context.stroke();
   context.globalAlpha = 1;
   ring(context, x, y, 10, look.ink.ink);
@@ -328,14 +311,8 @@ export function gestures(canvas, does) {
   }
 
   canvas.addEventListener("pointerleave", () => drag || does.leave());
-  canvas.addEventListener(
-    "wheel",
-    (event) => {
-      event.preventDefault();
-      does.wheel(event.deltaY < 0, spot(event));
-    },
-    { passive: false },
-  );
+  const wheel = (event) => (event.preventDefault(), does.wheel(event.deltaY < 0, spot(event)));
+  canvas.addEventListener("wheel", wheel, { passive: false });
 }
 
 // --- dots by WebGL: all nodes in one call, so that a map of 60,000 follows the hand ---
@@ -369,10 +346,7 @@ void main() {
 
 function compiled(gl) {
   const program = gl.createProgram();
-  for (const [kind, source] of [
-    [gl.VERTEX_SHADER, VERTEX],
-    [gl.FRAGMENT_SHADER, FRAGMENT],
-  ]) {
+  for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
     const shader = gl.createShader(kind);
     gl.shaderSource(shader, source);
     gl.compileShader(shader);

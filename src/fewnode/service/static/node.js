@@ -1,16 +1,12 @@
 // The node that is looked at: what it is, what the classes say of it and why, what it could be, and its neighbours.
 
-import { useEffect } from "./vendored/preact.js";
+import { useLayoutEffect } from "./vendored/preact.js";
 import { Content, Naming, Reasons, bar, button, colour, html, mark, number, percent, plural, shape } from "./parts.js";
 import * as desk from "./desk.js";
 import { attempt, classNamed, classNow, classOf, names, paint, saidOf, slot, state } from "./desk.js";
 import { find } from "./find.js";
 
-const LEARNT = {
-  train: "a class the model was trained on",
-  valid: "a class that stopped its training",
-  test: "a class the model has never seen",
-};
+const LEARNT = { train: "which the model was trained on", valid: "which stopped its training", test: "which it has never seen" };
 
 function shut() {
   desk.close();
@@ -19,7 +15,7 @@ function shut() {
 
 export default function Node() {
   const { node, class: known, neighbours_total: total } = state.node;
-  useEffect(() => state.titled && document.getElementById("node-title").focus(), [node]);
+  useLayoutEffect(() => state.titled && document.getElementById("node-title").focus(), [node]);
   const part = Object.entries(state.model.classes).find(([, of]) => of.includes(known))?.[0];
   const learnt = state.model.trained && part ? `, ${LEARNT[part]}` : "";
   const near = () => (desk.show("find"), find({ near: node }));

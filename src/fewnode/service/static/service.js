@@ -12,11 +12,7 @@ const PATIENCE = 30_000;
 const RETRIES = 4;
 const KEEPALIVE = 60_000; // bytes that a browser sends on after its page is closed
 const WORDS = {
-  401: [
-    "locked",
-    "This page's key is no longer valid.",
-    "Open the link that fewnode serve printed when it started, or the one it prints when you start it again.",
-  ],
+  401: ["locked", "This page's key is no longer valid.", "Open the link that fewnode serve printed when it started last."],
   403: ["refused", "The service refuses this page.", "Open it by the link that fewnode serve printed."],
   412: [
     "conflict",
@@ -80,7 +76,7 @@ function query(path, given) {
 
 export const now = post("/api/now");
 export const version = () => json("GET", "/api/version");
-export const search = (asked) => json("GET", query("/api/nodes", asked));
+export const search = (asked) => json("GET", query("/api/search", asked));
 export const attributes = (text) => json("GET", query("/api/attributes", { search: text, limit: 20 }));
 export const node = (name) => json("GET", named("nodes", name));
 export const bytes = async (path, how = {}) => (await request("GET", query(path, how))).arrayBuffer();
@@ -92,7 +88,7 @@ export const undo = post("/api/undo");
 export const redo = post("/api/redo");
 export const journal = (limit, offset) => json("GET", query("/api/journal", { limit, offset }));
 export const why = (name, about) => json("GET", query(named("why", name), { class: about }));
-export const claims = post("/api/claims");
+export const claims = (asked) => json("GET", query("/api/claims", asked));
 export const list = (text) => json("POST", "/api/lists", { text });
 export const columns = () => json("GET", "/api/columns");
 export const attach = post("/api/nodes");
@@ -150,33 +146,39 @@ function forget(key) {
 const asked = ({ id, answers, check, by }) => ({ id, answers, check, ...(by ? { by } : {}) });
 
 // Sends what waits, in the order it was given. What the service refuses for good is handed to `refused`; what it cannot take
-// now stays, and is tried again.
+// now stays, and is tried again. `saved` is waited for, but sending is not kept waiting by it.
 let sending = null;
+let following = null;
 let again = 0;
-export function sendAnswers(saved, refused) {
-  sending ??= drain(saved, refused).finally(() => (sending = null));
-  return sending;
+export async function sendAnswers(saved, refused) {
+  if (waiting.size) await (sending ??= drain(saved, refused));
+  await following;
 }
 
 async function drain(saved, refused) {
   clearTimeout(again);
-  const followed = [];
-  while (waiting.size) {
-    const [key, item] = waiting.entries().next().value;
-    try {
-      const found = await json("POST", "/api/answers", asked(item));
-      forget(key);
-      followed.push(saved(found));
-    } catch (error) {
-      if (error.kind !== "wrong") {
-        again = setTimeout(() => sendAnswers(saved, refused).catch(() => {}), PAUSE);
-        throw error;
-      }
-      forget(key);
-      refused(error, item);
-    }
+  try {
+    while (waiting.size) await sendFirst(saved, refused);
+  } catch (error) {
+    again = setTimeout(() => sendAnswers(saved, refused).catch(() => {}), PAUSE);
+    throw error;
+  } finally {
+    sending = null; // in the same turn as the last look at what waits: an answer that comes now is sent by another one
   }
-  await Promise.all(followed);
+}
+
+async function sendFirst(saved, refused) {
+  const [key, item] = waiting.entries().next().value;
+  try {
+    const found = await json("POST", "/api/answers", asked(item));
+    forget(key);
+    following = saved(found);
+    following.catch(() => {}); // told to who waits for it
+  } catch (error) {
+    if (error.kind !== "wrong") throw error;
+    forget(key);
+    refused(error, item);
+  }
 }
 
 // A page that is closed sends what it can; an answer that changes one before it waits for the next visit.

@@ -41,8 +41,7 @@ function Figures({ own: { known } }) {
 const option = (text, key, can) =>
   html`<p>${check(`option-${key}`, text, state.options[key], (on) => attempt(() => judgeBy(key, on)), { disabled: !can })}</p>`;
 
-const at = (curve, value) =>
-  curve.reduce((best, p) => (Math.abs(p.threshold - value) < Math.abs(best.threshold - value) ? p : best), curve[0]);
+const at = (curve, value) => curve.reduce((best, p) => (Math.abs(p.threshold - value) < Math.abs(best.threshold - value) ? p : best));
 const share = (text, value) => (value === null ? "" : `, ${whole(value)} ${text}`);
 
 let moving = null; // where the slider is while it is moved
