@@ -24,9 +24,9 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from fewnode.scoring.interval import interval
+from fewnode.model.estimator import Estimator
+from fewnode.scores import interval
 
 
 def split_of(data: Dataset, seed: int) -> Dataset:

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Block, Graph
+from fewnode.relations import EdgeRows, read_relations
 
 
 def fitted_method(method: Any, data: Dataset, way: int, shot: int, query: int | None = None) -> Any:
@@ -131,9 +131,9 @@ def predictions_of(
     model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, **how: Any
 ) -> Any:
     """The answers about some nodes, from a support set that is read for them alone."""
-    from fewnode.classes.definitions import Definitions  # most tests need no answers
-    from fewnode.nodes import as_dataset, label_list, node_rows
-    from fewnode.predict.question import Question
+    from fewnode.nodes import as_dataset  # most tests need no answers
+    from fewnode.recognition.classes import Given
 
-    given = Definitions(node_rows(as_dataset(data), support, "support").tolist(), label_list(labels))
-    return Question(model, data, given, how.pop("multi_label", False)).judge(query, explain=explain, **how)
+    network, several = as_dataset(data), how.pop("multi_label", False)
+    question = model.question(network, Given.of_support(network, support, labels, several=several), several)
+    return question.judge(query, explain=explain, **how)

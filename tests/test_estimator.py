@@ -6,7 +6,7 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import classes
 from fewnode.train import History
 

@@ -16,9 +16,11 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
-from fewnode.scoring.pools import read_pool
+from fewnode.model.estimator import Estimator
+from fewnode.nodes import as_dataset
+from fewnode.recognition.classes import Given
+from fewnode.tasks import read_pool
 from graphs import predictions_of
 
 Ask = Callable[[Any, Any, Any], Any]
@@ -44,10 +46,9 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         return model.predict_tasks(network, [Task(given, y, asked)])[0].tolist()
 
     def suggested(network: Any, support: Any, query: Any) -> Any:
-        return [(s.node, s.likely) for s in fewnode.suggest(model, network, support, LABELS, 2, query, rejected=[11])]
-
-    def none_of_them(network: Any, support: Any, query: Any) -> Any:
-        return [s.node for s in fewnode.suggest(model, network, support, LABELS, 2, [5, 6, 7, 9, 200], rejected=query)]
+        data = as_dataset(network)
+        given = Given.of_support(data, support, LABELS, no={"a": [11], "b": [11]})
+        return [(each.node, each.label) for each in model.question(data, given).next(2, among=query)]
 
     return {
         "predict_proba": lambda n, s, q: model.predict_proba(n, s, LABELS, q).tolist(),
@@ -55,15 +56,12 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "familiar": lambda n, s, q: model.familiar(n, s, LABELS, q).tolist(),
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
-        "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
         "Answers": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
-        "rejected": none_of_them,
     }
 
 
-NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Answers", "suggest"]
-NAMES.append("rejected")
+NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Answers", "suggest"]
 
 
 def mask(rows: list[int], n: int = 360) -> np.ndarray:
@@ -89,7 +87,7 @@ def test_rows_names_and_masks_are_the_same_nodes(doors: dict[str, Ask], planted:
 @pytest.mark.parametrize("door", NAMES)
 def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
     expected = doors[door](planted, SUPPORT, QUERY)
-    if door not in ("Answers",):  # which answers with names
+    if door not in ("Answers", "suggest"):  # which answers with names
         assert doors[door](planted.graph, SUPPORT, QUERY) == expected
     pyg = planted.to_pyg(sparse=True)  # dense attributes are the same but for the last bit
     pyg.test_mask = torch.from_numpy(mask(QUERY))
@@ -118,22 +116,20 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Answers", "suggest", "rejected"])
+@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Answers", "suggest"])
 def test_what_is_no_node_is_refused_by_the_arguments_name(
     doors: dict[str, Ask], planted: Dataset, door: str, case: str
 ) -> None:
     nodes, message = WRONG[case]
     with pytest.raises(FewnodeError, match=message.format("support")):
         doors[door](planted, nodes, QUERY)
-    what = {"suggest": "among", "rejected": "rejected"}.get(door, "query")
-    if (door, case) == ("rejected", "a dictionary"):
-        message = "{}: 1 is none of the classes"
+    what = "among" if door == "suggest" else "query"
     with pytest.raises(FewnodeError, match=message.format(what)):
         doors[door](planted, SUPPORT, nodes)
 
 
 def test_a_graph_alone_has_no_names(model: Estimator, planted: Dataset) -> None:
-    with pytest.raises(FewnodeError, match="query names the node 'node-1', but a Graph has no names; give the Dataset"):
+    with pytest.raises(FewnodeError, match="unknown node 'node-1': nodes have no names here"):
         model.predict(planted.graph, SUPPORT, LABELS, ["node-1"])
 
 
@@ -148,7 +144,7 @@ def test_a_node_counts_once_in_the_support(model: Estimator, planted: Dataset, t
     with pytest.raises(FewnodeError, match="support has node 'node-3' twice"):
         model.predict(planted, ["node-3", "node-40", 3], ["a", "b", "a"], QUERY)
     with pytest.raises(FewnodeError, match="support node 3 is in two classes, 'a' and 'b'"):
-        fewnode.suggest(model, planted.graph, [3, 3], ["a", "b"])
+        model.predict(planted.graph, [3, 3], ["a", "b"], QUERY)
     line = '{"support": ["node-3", "node-3"], "support_y": ["a", "a"], "query": ["node-1"], "query_y": ["a"]}\n'
     (tmp_path / "pool.jsonl").write_text(line)
     with pytest.raises(FewnodeError, match=r"pool.jsonl: line 1: support has node 'node-3' twice"):
@@ -177,8 +173,6 @@ def test_labels_that_name_no_class_are_refused(model: Estimator, planted: Datase
     for ask in (model.predict, model.predict_proba, model.familiar, model.explain):
         with pytest.raises(FewnodeError, match=message):
             ask(planted, SUPPORT, labels, QUERY)
-    with pytest.raises(FewnodeError, match=message):
-        fewnode.suggest(model, planted, SUPPORT, labels)
 
 
 @pytest.mark.parametrize("method", ["propagation", "sgc"])
@@ -203,7 +197,7 @@ class Nearest:
 
 def test_pyg_data_can_be_fitted_embedded_and_evaluated(model: Estimator, planted: Dataset) -> None:
     pyg = planted.to_pyg()
-    assert torch.allclose(model.embedding(pyg), model.embedding(planted), atol=1e-6)
+    assert np.allclose(model.embedding(pyg), model.embedding(planted), atol=1e-6)
     ours, theirs = (Estimator(Nearest, way=3, shot=2).fit(data) for data in (planted, pyg))
     one, other = fewnode.evaluate(ours, planted, tasks=5), fewnode.evaluate(theirs, pyg, tasks=5)
     assert one.per_task["accuracy"].tolist() == other.per_task["accuracy"].tolist()

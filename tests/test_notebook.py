@@ -8,7 +8,7 @@ import pytest
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.predict.answers import NONE, Answers
+from fewnode.recognition.answers import NONE, Answers
 
 
 @pytest.fixture(name="found", scope="module")
@@ -43,12 +43,12 @@ def test_the_table_of_answers_begins_with_the_surest(found: Answers) -> None:
 
 def test_suggestions_are_a_table_of_names(worded: Dataset) -> None:
     model = fewnode.Estimator("gpn-plus").fit(worded)
-    found = fewnode.suggest(model, worded, ["n0", "n30"], ["mail", "vpn"], count=3)
+    found = model.ask(worded, {"mail": ["n0"], "vpn": ["n30"]}).next(3)
     table = found.to_pandas()
-    assert table["node"].tolist() == [worded.node_names[each.node] for each in found] == found.names
-    assert table.columns.tolist() == ["node", "likely", "probability", "member", "covers"]
-    assert repr(found).startswith(f"<Suggestions: {found.names[0]} (")
-    assert f"<td>{found.names[2]}</td>" in found._repr_html_()
+    assert table["node"].tolist() == [each.node for each in found]
+    assert table.columns.tolist() == ["node", "label", "probability", "member", "covers", "purpose"]
+    assert repr(found).startswith(f"<Suggestions: {found[0].node} (")
+    assert f"<td>{found[2].node}</td>" in found._repr_html_()
 
 
 def test_names_are_escaped() -> None:

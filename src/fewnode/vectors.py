@@ -13,6 +13,7 @@ from fewnode.graph import Ints
 from fewnode.machine import memory
 
 Floats = NDArray[np.float32]
+Probabilities = NDArray[np.float32]
 LANDMARKS, NEIGHBOUR = 500, 10
 """Nodes of the network that tell how crowded it is around a node, by the cosine of the tenth nearest of them."""
 SAMPLE = 5_000

@@ -10,11 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode.classes.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.recognition.description import MAX_LENGTH, describe, opaque, read_classes
+from fewnode.review.shared_words import shared_words
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 

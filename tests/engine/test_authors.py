@@ -12,10 +12,10 @@ from fewnode import load_model
 from fewnode.dataset import Dataset
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.methods.networks import AuthorsNetworks, Reference, weights_of
+from fewnode.model.estimator import Estimator
 from graphs import random_graph
 from test_gpn import random_episode
 

@@ -16,7 +16,6 @@ from fewnode.dataset import Dataset
 from fewnode.datasets import import_dataset
 from fewnode.datasets.expected import EXPECTED, network_of_the_paper
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
@@ -27,7 +26,7 @@ from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment, states
 from fewnode.machine.files import exclusive
 from fewnode.methods.table import has_option
-from fewnode.protocols.all_classes import evaluate_all_classes
+from fewnode.model.estimator import Estimator
 from planted_grid import fill
 from sizes import begun, command, kill_once
 
@@ -272,7 +271,7 @@ def test_all_classes_in_a_grid_are_those_of_evaluate(grid_file: Write, tmp_path:
     assert "no base classes" in str(named["planted pn all classes 1-shot seed 0"].reason)
     assert "0 of 15 classes have more than 24" in str(named["planted logistic all classes 24-shot seed 0"].reason)
     far = named["planted nearest-mean all classes 3-shot seed 0"]
-    found = evaluate_all_classes("nearest-mean", planted, 3, 4, transductive=True, options={"steps": 4})
+    found = evaluate("nearest-mean", planted, shot=3, tasks=4, classes="all", transductive=True, options={"steps": 4})
     assert far.per_task["accuracy"] == found.per_task["accuracy"][0].round(4).tolist()
     assert far.cell["way"] == 15
     assert sum(record.provenance.get("shared_training", False) for record in records) == 2, "one fit for all shots"

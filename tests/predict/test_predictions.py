@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.classes.definitions import Definitions, read_query, read_support
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
-from fewnode.predict.answers import COLUMNS, NONE, Answers, class_columns
-from fewnode.recognition.prototypes import Explanation
+from fewnode.model.estimator import Estimator
+from fewnode.recognition.answer_tables import COLUMNS, class_columns
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.classes import Given, read_query, read_support
+from fewnode.recognition.space import Explanation
 from graphs import predictions_of
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
@@ -207,7 +208,7 @@ def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dat
     among = ask(model, planted, closed_set=True)[0].probabilities
     np.testing.assert_allclose(told.probabilities, member[:, None] * among, atol=2e-6)
     assert told.nodes == [planted.node_name(v) for v in query]
-    with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is .*--closed-set$"):
+    with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is "):
         predictions_of(model, planted, support, [NONE, "mail", "mail"], query)
     assert NONE in predictions_of(model, planted, support, [NONE, "mail", "mail"], query, closed_set=True).labels
 
@@ -240,7 +241,7 @@ def test_one_class_alone_means_more_like_these(model: Estimator, planted: Datase
     p = model.predict_proba(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0])
     np.testing.assert_allclose(p[:, 0], told.member[[own[5], 0]], atol=1e-6)
     assert model.predict(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0]) == ["vpn", NONE]
-    with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': with --closed-set"):
+    with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': in a closed set"):
         predictions_of(model, planted, [0], ["vpn"], [1], closed_set=True)
 
 
@@ -251,10 +252,10 @@ def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
         told = predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3])
         assert (told.closed_set, told.member) == (True, None)
         assert why in told.reason
-        assert "--method gpn-plus" in told.reason
+        assert "use gpn-plus" in told.reason
         one_class = (planted.graph, [0], ["a"], [2])
         for ask in (partial(predictions_of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
-            with pytest.raises(FewnodeError, match=f"{why}.*; train with --method gpn-plus, or give a second class$"):
+            with pytest.raises(FewnodeError, match=f"{why}.*; use gpn-plus, or give a second class$"):
                 ask()
         with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
             predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
@@ -273,7 +274,7 @@ def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
     table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
     assert read_support(table, planted) == ([3, 1], ["b", "=a"], {})
     assert read_query(table, planted) == [3, 1, 3]
-    assert Definitions.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
+    assert Given.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode import Class, Estimator, FewnodeError, Graph, Relation
-from fewnode.classes.definitions import Definitions
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.predict.question import Question
-from fewnode.predict.reasons import ClassReasons, SharedWord, Step
-from fewnode.predict.untrained import untrained
+from fewnode.model.recognise import untrained
+from fewnode.recognition.classes import Given
+from fewnode.review.reasons import ClassReasons, SharedWord, Step
 
 WORDS = ("mail", "smtp", "tunnel", "common")
 
@@ -37,7 +36,7 @@ def small() -> Dataset:
 def reasons() -> ClassReasons:
     data = small()
     model = Estimator("gpn-plus").fit(data)
-    return ClassReasons(Question(model, data, Definitions([0], ["mail"], rejected={"mail": [4]})).recogniser, "mail")
+    return ClassReasons(model.question(data, Given.of(data, {"mail": Class([0], [4])})), "mail")
 
 
 def test_a_neighbour_of_an_example(reasons: ClassReasons) -> None:
@@ -90,7 +89,7 @@ def test_an_amount_is_not_shared_by_being_there_but_a_category_is() -> None:
     blocks = (Block("words", 0, 4), Block("numbers", 4, 6))
     graph = replace(data.graph, x=sp.csr_array(x), blocks=blocks)
     data = replace(data, graph=graph, feature_names=(*WORDS, "size (number)", "country=FR"))
-    recogniser = Question(Estimator("gpn-plus").fit(data), data, Definitions([0], ["mail"])).recogniser
-    shared = {each.word for each in ClassReasons(recogniser, "mail").of([1])[0].words}
+    question = Estimator("gpn-plus").fit(data).question(data, Given.of(data, {"mail": [0]}))
+    shared = {each.word for each in ClassReasons(question, "mail").of([1])[0].words}
     assert "country=FR" in shared
     assert "size (number)" not in shared

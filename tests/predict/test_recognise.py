@@ -11,10 +11,11 @@ import scipy.sparse as sp
 
 import fewnode
 from fewnode import Class, FewnodeError, UnusedInput, recognise
-from fewnode.classes.description import describe, shared_words
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
-from fewnode.predict.answers import DESCRIPTION, NONE
+from fewnode.recognition.answers import DESCRIPTION, NONE
+from fewnode.recognition.description import describe
+from fewnode.review.shared_words import shared_words
 from graphs import TOPICS
 
 NAMES = list(TOPICS)

@@ -8,31 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.optimize
-import torch
-from torch.nn import functional as F
 
 from fewnode import Class, Estimator, FewnodeError, recognise
-from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
-from fewnode.predict.question import Question
-from fewnode.predict.untrained import untrained
-from fewnode.recognition.evidence import VARIANCE, learned_direction
+from fewnode.model.recognise import untrained
+from fewnode.recognition.classes import Given
+from fewnode.recognition.membership import sigmoid
+from fewnode.recognition.rejection import VARIANCE, learned_direction
+from fewnode.vectors import unit_rows
 from graphs import TOPICS
 
 MAIL, OTHERS = [0, 1], [30, 31, 55]
 
 
 def test_the_direction_is_that_of_a_general_optimiser(rng: np.random.Generator) -> None:
-    z = torch.from_numpy(rng.normal(size=(12, 5)))
-    prior, target = torch.from_numpy(rng.normal(size=12)), torch.from_numpy(rng.random(12))
-    unit, offset, wanted = F.normalize(z).numpy(), prior.numpy(), target.numpy()
+    z, offset, wanted = rng.normal(size=(12, 5)), rng.normal(size=12), rng.random(12)
+    unit = unit_rows(z)
 
     def loss(w: np.ndarray) -> float:
         score = offset + unit @ w
         return float(np.logaddexp(0, score).sum() - wanted @ score + w @ w / (2 * VARIANCE))
 
     best = scipy.optimize.minimize(loss, np.zeros(5), tol=1e-12).x
-    assert np.allclose(learned_direction(z, prior, target).numpy(), best, atol=1e-4)
+    assert np.allclose(learned_direction(z, sigmoid(offset), wanted), best, atol=1e-4)
 
 
 @pytest.mark.parametrize("classes", [1, 2])
@@ -54,14 +52,10 @@ def test_a_rejected_node_takes_down_itself_and_what_is_like_it(worded: Dataset, 
         recognise(worded, {"mail": Class(MAIL, no=no), **others}, query, **more).probabilities[:, 0] for no in ([], [5])
     )
     assert after[query.index(5)] == 0
-    z = F.normalize(_embedding(worded))
-    like = np.argsort(-(z[query] @ z[5]).numpy())[1:6]
+    z = unit_rows(untrained(worded).embedding(worded))
+    like = np.argsort(-(z[query] @ z[5]))[1:6]
     assert after[like[0]] < before[like[0]]
     assert after[like].mean() < before[like].mean()
-
-
-def _embedding(data: Dataset) -> torch.Tensor:
-    return untrained(data).embedding(data.graph)
 
 
 def test_a_rejection_that_was_expected_teaches_nothing(worded: Dataset) -> None:
@@ -91,12 +85,12 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
 
 @pytest.mark.parametrize("given", [{"mail": MAIL}, {"mail": MAIL, "vpn": OTHERS[:2]}])
 def test_other_rejected_nodes_need_no_new_answerer(worded: Dataset, given: dict[str, list[int]]) -> None:
-    read, model = Definitions.of(worded, given), untrained(worded)
-    asked = Question(model, worded, read)
+    read, model = Given.of(worded, given), untrained(worded)
+    asked = model.question(worded, read)
     plain = asked.judge(range(100))
     for no in ([5], [5, 9], []):
-        anew = Question(model, worded, replace(read, rejected={"mail": no})).judge(range(100))
-        again = asked.rejecting({"mail": no}).judge(range(100))
+        anew = model.question(worded, read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
+        again = replace(asked, given=read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
         assert np.array_equal(anew.probabilities, again.probabilities)
         assert np.array_equal(np.asarray(anew.member), np.asarray(again.member))
     assert np.array_equal(asked.judge(range(100)).probabilities, plain.probabilities)
@@ -122,24 +116,24 @@ def test_a_method_that_cannot_learn_from_them_says_so(planted: Dataset) -> None:
     asked = model.ask(planted, {"a": [0], "b": [50]})
     with pytest.raises(FewnodeError, match="'c' is none of the classes"):
         asked.answered({("c", 7): True})
-    assert asked.answered({("a", 7): True}).nodes == [0, 50, 7]
+    assert asked.answered({("a", 7): True}).given.support.tolist() == [0, 50, 7]
 
 
 def test_a_table_has_answers(worded: Dataset, tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
     table.write_text("node,class,answer\nn0,mail,yes\nn5,mail,NO\nn30,vpn,\n")
-    found = Definitions.read(worded, table, None)
-    assert (found.support, found.labels, found.rejected) == ([0, 30], ["mail", "vpn"], {"mail": [5]})
+    found = Given.read(worded, table, None)
+    assert (found.support.tolist(), found.labels, found.no[0].tolist()) == ([0, 30], ["mail", "vpn"], [5])
     assert found.remarks == ()
     table.write_text("node,class,answer\nn0,mail,perhaps\n")
     with pytest.raises(FewnodeError, match="line 2: the answer is 'perhaps', expected yes or no"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)
     table.write_text("node,class,answer\nn0,mail,no\nn30,vpn,yes\n")
     with pytest.raises(FewnodeError, match="class 'mail' has only nodes that are not in it"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)
     classes = tmp_path / "classes.csv"
     classes.write_text(f"class,description\nmail,{TOPICS['mail']}\n")
-    assert Definitions.read(worded, table, classes).rejected == {"mail": [0]}
+    assert Given.read(worded, table, classes).no[0].tolist() == [0]
     table.write_text("node,class,Answer\nn0,mail,yes\nn5,mail,no\nn30,vpn,yes\n")
     with pytest.raises(FewnodeError, match="the column 'Answer' must be called 'answer'"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)

@@ -31,20 +31,20 @@ import pytest
 import torch
 from safetensors.numpy import save as safetensors_bytes
 
-from fewnode.classes.definitions import read_support
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
 from fewnode.datasets import load
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
-from fewnode.recognition.prototypes import Prototypical
-from fewnode.scoring.pools import read_pool
+from fewnode.method import Embeds
+from fewnode.model.estimator import Estimator, load_model
+from fewnode.recognition.classes import read_support
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report
+from fewnode.tasks import read_pool
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 
@@ -209,9 +209,9 @@ def answers_of(model: Estimator, data: Dataset) -> list[Any]:
     task: tuple[Any, ...] = ([0, 13, 26], ["a", "b", "b"], [1, 14, 27])
     model.check_features(data)
     found = [model.predict_proba(data.graph, *task)]
-    if isinstance(model.method_, Prototypical):
+    if isinstance(model.method_, Embeds):
         found.append(model.predict_proba(data.graph, *task, transductive=True))
-        found += [model.familiar(data.graph, *task)] if model.method_.membership else []
+        found += [model.familiar(data.graph, *task)] if model.trained_["membership"] else []
         model.explain(data.graph, *task)
     return found
 

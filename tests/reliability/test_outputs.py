@@ -19,11 +19,11 @@ import pytest
 
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.formats.convert import export_tables
 from fewnode.machine.sheets import csv_text
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import save_dataset
 from fewnode.tables.report import report
 from graphs import predictions_of

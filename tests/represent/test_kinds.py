@@ -10,10 +10,10 @@ import pytest
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.estimator import Estimator
 from fewnode.represent.practice import unused_kinds
 from graphs import fitted_method, planted, planted_edges, planted_kinds
 

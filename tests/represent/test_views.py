@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
 from fewnode.graph import Block, Graph
+from fewnode.model.estimator import Estimator
 from fewnode.represent.projection import ViewFusion, ViewProjection, centred, effective_rank
 from fewnode.represent.sources import read_along
 from fewnode.vectors import unit_rows
@@ -64,7 +64,7 @@ def test_turning_a_block_of_vectors_changes_no_product_of_two_nodes(planted: Dat
     seen = []
     for data in (plain, turned(plain, 2)):
         model = Estimator("gpn-plus", rank=rank).fit(replace(data, split=type(data.split)((), (), ())))
-        z = model.embedded(data.graph).z
+        z = model.embedding(data.graph)
         seen.append(z @ z.T)
     assert np.allclose(*seen, atol=2e-3)
 

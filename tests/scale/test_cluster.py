@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.estimator import Estimator
 from fewnode.represent import workers as cluster
 from fewnode.represent.room import Room
 from fewnode.represent.workers import LOST, Workers, connected

@@ -13,11 +13,11 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pytest
 
-from fewnode.classes.definitions import read_support
 from fewnode.dataset import Dataset
-from fewnode.estimator import load_model
 from fewnode.graph import Graph
-from fewnode.predict.answers import NONE, Answers
+from fewnode.model.estimator import load_model
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.classes import read_support
 from fewnode.service.http import PACKED
 from graphs import predictions_of
 from service import Local, save_run

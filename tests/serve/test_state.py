@@ -14,8 +14,8 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.engine.compiled import Compiled
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.methods.gpn import GPN
+from fewnode.model.estimator import Estimator
 from fewnode.service import network
 from service import InProcess, Local, save_run
 from sizes import until

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.errors import FewnodeError, visible
 from fewnode.model.progress import training_bar
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
 Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
-Threads = typer.Option(1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.")
+Threads = typer.Option(
+    1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.", rich_help_panel=MORE
+)
 
 
 def starting(*words: str) -> Callable[[str], list[str]]:
@@ -124,10 +127,8 @@ def following(episodes: int, quiet: bool, heading: str = "", title: str = "train
 
 
 def set_threads(threads: int) -> None:
-    """Of torch, and of the linear algebra in NumPy and SciPy: there too a thread more changes last bits."""
-    import torch
+    """Of the linear algebra in NumPy and SciPy, and of torch where it comes: a thread more changes last bits."""
     from threadpoolctl import threadpool_limits
 
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # SciPy's is not loaded yet, and processes may be started
-    torch.set_num_threads(threads)
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # SciPy's and torch's are not loaded yet, and processes may be started
     threadpool_limits(threads)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
+    from fewnode.model.estimator import Estimator
 
 MAX_TUNED_BYTES = 1 << 24
 VIEWS = "views"
@@ -128,8 +128,8 @@ def train(
       fewnode predict --run run --support support.csv --all --out p.csv
     """
     from fewnode.datasets import load
-    from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
+    from fewnode.model.estimator import Estimator
     from fewnode.represent.practice import unused_kinds
 
     options = {
@@ -183,7 +183,7 @@ def _train(
     """Train and save; False if somebody else has done so by now."""
     from fewnode.machine.files import exclusive
     from fewnode.methods.plus import GPNPlus
-    from fewnode.predict.embedding_cache import keep
+    from fewnode.model.embedding_cache import keep
 
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now

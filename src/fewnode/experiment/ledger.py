@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
 from fewnode.machine.files import readable
-from fewnode.scoring.metrics import METRICS
+from fewnode.scores import METRICS
 
 FILE = "cells.jsonl"
 NEEDED = {"dataset", "method", "way", "shot", "seed", "kind"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,14 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
 from threadpoolctl import threadpool_limits
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
-from fewnode.evaluation import evaluate
+from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
 from fewnode.machine.files import one_line
@@ -27,9 +26,9 @@ from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
+from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
-from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
-from fewnode.scoring.metrics import METRICS
+from fewnode.scores import METRICS
 
 THREADS = 1
 
@@ -55,7 +54,8 @@ def _end_with_parent() -> None:
 
 def work(group: Sequence[PlannedCell]) -> list[Record]:
     """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
-    torch.set_num_threads(THREADS)
+    if torch := sys.modules.get("torch"):  # where a method needs it
+        torch.set_num_threads(THREADS)
     records, first, start = list[Record](), group[0], time.perf_counter()
     with threadpool_limits(THREADS):
         with suppress(OSError):  # not on Linux: the peak is then the process's, not that of this training
@@ -95,14 +95,11 @@ def _finish(planned: PlannedCell, model: Fitted, data: Dataset, fit: tuple[float
     if cell.kind == "case" and isinstance(model, Estimator):
         found = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
     else:
-        transductive = cell.mode == "transductive"
-        if planned.without_base:
-            sampler = AllClassesSampler(data, cell.shot, cell.pool_seed)
-            result = score_draws(model, data, sampler, cell.tasks, transductive)
-        else:
-            asked: dict[str, Any] = {"queries": cell.queries} if cell.queries != "balanced" else {}
-            asked |= {"transductive": True} if transductive else {}
-            result = evaluate(model, data, cell.way, cell.shot, tasks=cell.tasks, seed=cell.pool_seed, **asked)
+        asked: dict[str, Any] = (
+            {"classes": "all"} if planned.without_base else {"way": cell.way, "queries": cell.queries}
+        )
+        asked |= {"shot": cell.shot, "tasks": cell.tasks, "seed": cell.pool_seed}
+        result = evaluate(model, data, **asked, transductive=cell.mode == "transductive")
         found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
     history = getattr(getattr(model, "method_", model), "history_", None)
     provenance = {
@@ -129,7 +126,7 @@ def _failed(planned: PlannedCell, error: BaseException, seconds: float) -> Recor
 
 
 def _versions() -> dict[str, Any]:
-    versions = {"fewnode": fewnode.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    versions = {"fewnode": fewnode.__version__, "python": platform.python_version()}
     return {"versions": versions, "threads": THREADS, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 

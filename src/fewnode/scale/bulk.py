@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Ints
 from fewnode.machine.files import atomic_write, exclusive
-from fewnode.methods.gpn import GPN
+from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
-from fewnode.predict.answers import Answers
-from fewnode.predict.embedding_cache import recall
-from fewnode.predict.labelling import claimable
-from fewnode.predict.question import Question
+from fewnode.model.embedding_cache import recall
+from fewnode.model.estimator import Estimator, load_model
+from fewnode.nodes import Nodes
+from fewnode.recognition.answers import Answers
+from fewnode.recognition.classes import Given
+from fewnode.recognition.population import claimable
+from fewnode.recognition.question import Question, cannot_tell, closed_because
 from fewnode.represent.room import Room
 from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
@@ -57,7 +58,7 @@ class Bulk:
 
 def write_answers(path: Path, bulk: Bulk, low: int, high: int) -> None:
     """Rows of the table of predictions."""
-    own = low + np.flatnonzero(claimable(_opened(bulk)[1], bulk.support)[low:high])
+    own = low + np.flatnonzero(claimable(_opened(bulk)[1], np.array(bulk.support))[low:high])
     text = _answer(bulk, own).to_csv()
     with atomic_write(path) as file:
         file.write((text if low == 0 else text.partition("\n")[2]).encode())
@@ -72,15 +73,14 @@ def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Answers:
 def _question(bulk: Bulk) -> Question:
     """Once in a process: what share of the network is in the classes is the same for all blocks."""
     model, data = _opened(bulk)
-    method = model.method_
-    if not method.remembers(data.graph) and not recall(model, data):
-        method.remember(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
-    return _asked(bulk, model, data)
+    if not model.has_space(data.graph) and not recall(model, data):
+        model.space(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
+    return model.question(data, _given(bulk, data), bulk.multi_label)
 
 
-def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Question:
-    no: dict[Hashable, list[int]] = {name: list(rows) for name, rows in bulk.rejected}
-    return Question(model, data, Definitions(list(bulk.support), list(bulk.labels), rejected=no), bulk.multi_label)
+def _given(bulk: Bulk, data: Dataset) -> Given:
+    no: dict[Hashable, Nodes] = {name: list(rows) for name, rows in bulk.rejected}
+    return Given.of_support(data, list(bulk.support), list(bulk.labels), no=no, several=bulk.multi_label)
 
 
 def classify(
@@ -94,10 +94,11 @@ def classify(
     Blocks are in a folder beside `out` until the table is whole; `resume` goes on with those of an earlier run.
     """
     model, data = _opened(bulk)
-    if not isinstance(model.method_, GPN | GPNPlus):
+    if not isinstance(model.method_, Embeds):
         raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn-plus, gpn, gpn-naive and pn have")
-    asked = _asked(bulk, model, data)
-    asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
+    names = [str(name) for name in _given(bulk, data).names]
+    cannot = cannot_tell(model.method, len(names), model.head)
+    closed_because(names, bulk.multi_label, cannot, bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data))
     with exclusive(work):
@@ -127,7 +128,7 @@ def _embed(bulk: Bulk, model: Estimator, data: Dataset, workers: Workers) -> Non
     folder = bulk.work / "views"
     if not known and isinstance(model.method_, GPNPlus):
         model.method_.room = Room.of(data.graph, folder, model.all_settings(), workers)
-    write_safetensors(_own_embedding(bulk), as_arrays(model.embedded(data.graph)))
+    write_safetensors(_own_embedding(bulk), as_arrays(model.space(data.graph).embedding))
     shutil.rmtree(folder, ignore_errors=True)
 
 

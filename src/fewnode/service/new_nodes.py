@@ -19,10 +19,9 @@ import scipy.sparse as sp
 from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN, as_members, only_class
 from fewnode.dataset import Dataset
-from fewnode.edges.relations import EdgeRows
-from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, is_sparse
+from fewnode.relations import EdgeRows, Scaling
 from fewnode.service.bodies import NewEdge, NewNode
 from fewnode.tables.columns import Column
 from fewnode.tables.encode import Encoding, number_of
@@ -35,7 +34,7 @@ from fewnode.tables.spec import ImportSpec
 
 SHOWN = 5
 """Unknown names that a refusal lists."""
-PLAIN = Scaling("none")
+PLAIN = Scaling()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.sheets import csv_text
-from fewnode.predict.trust import curve, estimated_members, fair_sample, measured
-from fewnode.scoring.interval import wilson
+from fewnode.review.trust import curve, estimated_members, fair_sample, measured
+from fewnode.scores import wilson
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.network import Asked, Judged
 from fewnode.service.search import Search

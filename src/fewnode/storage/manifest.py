@@ -105,6 +105,7 @@ class Trained(Record):
     history: TrainingHistory | None
     temperature: Temperature | None
     membership: dict[str, Constant] | None
+    worth: Share
     validated: dict[str, Share]
     seconds: Annotated[float, Field(ge=0, le=1e12)]
     threads: Annotated[int, Field(ge=1, le=MAX_COUNT)]

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fewnode.edges.relations import UNNAMED, EdgeRows
-from fewnode.edges.scaling import unfit
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.relations import UNNAMED, EdgeRows, unfit
 from fewnode.tables.columns import Column, as_cells
 from fewnode.tables.files import Database, Source, Table, need_columns, title
 from fewnode.tables.rows import file_names, named_tables, need_exact

@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from fewnode.adjacency import Relation
 from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
-from fewnode.edges.relations import UNNAMED, EdgeFacts, EdgeRows, adjacency, summed
-from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
+from fewnode.relations import UNNAMED, EdgeFacts, EdgeRows, Scaling, adjacency, summed
 from fewnode.tables.classes import Classes, choose_classes
 from fewnode.tables.edges import NO_EDGES, EdgeSources, read_edges
 from fewnode.tables.encode import documents

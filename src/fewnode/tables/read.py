@@ -13,13 +13,12 @@ import scipy.sparse as sp
 from pydantic import BaseModel, ValidationError
 
 from fewnode.dataset import Dataset
-from fewnode.edges.relations import read_relations
-from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
 from fewnode.machine.files import read_lines
 from fewnode.machine.memory import parse_size
 from fewnode.naming import two_alike
+from fewnode.relations import Scaling, read_relations
 from fewnode.tables.bag import STOP_WORDS
 from fewnode.tables.classes import Classes, acyclic, choose_classes, read_parents, several_in_a_cell
 from fewnode.tables.compact import compact_graph
@@ -52,7 +51,7 @@ class Imported(BaseModel, extra="forbid"):
     directed: bool
     encoder: StoredEncoder | None = None
     parents: dict[str, str] = {}
-    scalings: dict[str, dict[str, Any]] = {}
+    scalings: dict[str, Scaling] = {}
     """How the weights of each relation were scaled."""
 
     @classmethod
@@ -64,7 +63,6 @@ class Imported(BaseModel, extra="forbid"):
             kept = cls.model_validate(data.encoding)
             kept.rows_like_these()
             acyclic(kept.parents, "parents")
-            kept.scaling("")
         except (ValidationError, FewnodeError):
             raise FewnodeError(
                 f"{data.name}: the stored encoding of its columns is not one that fewnode wrote"
@@ -76,8 +74,7 @@ class Imported(BaseModel, extra="forbid"):
         return ImportSpec.of({**self.spec, **{name: v for name, v in (given or {}).items() if v is not None}})
 
     def scaling(self, relation: str) -> Scaling:
-        scalings = {name: Scaling.from_json(scaling) for name, scaling in self.scalings.items()}
-        return scalings.get(relation, Scaling("none"))
+        return self.scalings.get(relation, Scaling())
 
 
 def read_tables(
@@ -147,7 +144,7 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         directed=spec.directed if isinstance(spec.directed, bool) else graph.directed,
         encoder=None if encoder is None else encoder.stored,
         parents=parents,
-        scalings={name: scaling.to_json() for name, scaling in facts.scalings.items()},
+        scalings=facts.scalings,
     )
     warnings = [use.warning for use in uses.values() if use.warning]
     warnings += filter(None, [_wordless(rows, encoding, x)])
