@@ -123,7 +123,7 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         rows, uses[COLUMN] = _encoded(rows, uses, encoder, progress)
     roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
     dates = {column: use.order for column, use in uses.items() if use.order is not None}
-    encoding = learn(rows.column, roles, dates, _words(spec))
+    encoding = learn(rows.column, roles, dates, _words(spec), rows.lacking)
     x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
     limited = {"from_edges": compact_graph} if rows.database.limit else {}
     graph, facts = read_relations(linked.rows, len(rows), x, directed=spec.directed, scale=spec.weight_scale, **limited)
