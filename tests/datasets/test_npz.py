@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit
-from fewnode.datasets import import_dataset, load
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.storage.packing import checked_csr
+from fewnode.formats.packing import checked_csr
+from fewnode.formats.sources import import_dataset, load
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 X = sp.csr_array(np.array([[1, 0, 2.5], [0, 0, 0], [0, 3, 0], [1, 1, 1]], np.float32))

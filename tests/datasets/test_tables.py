@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 
 NODES = {

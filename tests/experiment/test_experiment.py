@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewnode._system.files import exclusive
 from fewnode.dataset import Dataset
-from fewnode.datasets import import_dataset
-from fewnode.datasets.expected import EXPECTED, network_of_the_paper
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
@@ -24,7 +23,8 @@ from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment
-from fewnode.machine.files import exclusive
+from fewnode.formats.expected import EXPECTED, network_of_the_paper
+from fewnode.formats.sources import import_dataset
 from fewnode.methods.table import has_option
 from fewnode.model.estimator import Estimator
 from planted_grid import fill

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError
 from fewnode.experiment.results import (
     LAYOUT,
@@ -24,7 +25,6 @@ from fewnode.experiment.results import (
     read_results,
     table,
 )
-from fewnode.machine.sheets import csv_text
 from fewnode.scores import interval
 from synthetic import noisy, part, write
 

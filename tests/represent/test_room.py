@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.represent import room as rooms
@@ -19,7 +20,6 @@ from fewnode.represent import tiles
 from fewnode.represent.kinds import KIND_VIEWS
 from fewnode.represent.room import IN_MEMORY, Room
 from fewnode.represent.workers import Workers
-from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 
 NONE = EpisodeSampler.none()

@@ -230,7 +230,7 @@ def _classes(answer: Answers) -> str:
 def _classify_all(
     bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
 ) -> None:
-    from fewnode.machine.files import write_text
+    from fewnode._system.files import write_text
     from fewnode.model.bulk import classify
 
     with working(*there, limit, out.parent, quiet) as pool:
@@ -292,8 +292,8 @@ def suggest(
     """
     import numpy as np
 
-    from fewnode.machine.files import write_text
-    from fewnode.machine.sheets import csv_text
+    from fewnode._system.files import write_text
+    from fewnode._system.sheets import csv_text
     from fewnode.recognition.classes import Given, read_query, read_rejected, unused_columns
 
     inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
@@ -346,7 +346,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
         raise FewnodeError("give --data D, or --run RUN of a training")
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)
@@ -373,7 +373,7 @@ def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tu
 
 
 def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
 
     remembered = model.trained_["data"]
     if data is None and "path" not in remembered:

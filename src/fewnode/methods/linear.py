@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Probabilities
 
 MAX_STEPS = 1000

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature

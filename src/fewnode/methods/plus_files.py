@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 from fewnode.represent.attributes import SCALINGS
 from fewnode.represent.directions import Axes
@@ -16,7 +17,6 @@ from fewnode.represent.mixture import MixedViews
 from fewnode.represent.projection import ViewFusion, ViewProjection
 from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.represent.views import RANKS, View, diffusions
-from fewnode.storage.checkpoint import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")

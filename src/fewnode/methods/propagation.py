@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.space import Head
@@ -24,7 +25,6 @@ from fewnode.represent.attributes import need_attributes
 from fewnode.represent.diffusion import Diffusion, Operators
 from fewnode.represent.directions import Axes
 from fewnode.represent.projection import centred, mean_direction
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60

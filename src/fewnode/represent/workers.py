@@ -26,9 +26,9 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 import fewnode
+from fewnode._system import memory
+from fewnode._system.files import missing, remove_empty
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
-from fewnode.machine.files import missing, remove_empty
 
 Key = TypeVar("Key", bound=Hashable)
 Report = Callable[[str, int, int], None]
