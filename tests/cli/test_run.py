@@ -125,9 +125,11 @@ def test_a_pool_has_its_own_tasks(fewnode, run_dir: Path, tmp_path: Path) -> Non
         "--pool-seed: not used with a pool"
         in fewnode("evaluate", "--run", run_dir, "--pool", pool, "--pool-seed", 1).err
     )
-    for option in (("--way", 3), ("--tasks", 9), ("--queries", "long-tail")):
+    for option, said in (("--way", 3), "leave out way"), (("--tasks", 9), "leave out tasks"):
         done = fewnode("evaluate", "--run", run_dir, "--pool", pool, *option)
-        assert (done.code, option[0][2:] in done.err) == (2, True)
+        assert (done.code, said in done.err) == (2, True)
+    spread = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--queries", "long-tail")
+    assert (spread.code, "--queries: not used with a pool" in spread.err) == (2, True)
     assert fewnode("evaluate", "--run", run_dir, "--way", 0).code == 2
 
 

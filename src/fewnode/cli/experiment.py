@@ -10,17 +10,17 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, emit, note, show, table
+from fewnode.cli.output import Json, Quiet, emit, note, show
 from fewnode.cli.scale import Address, Backend, BackendOption, name_unused
 from fewnode.errors import FewnodeError, visible
 
 if TYPE_CHECKING:
     from fewnode.experiment.ledger import Record
-    from fewnode.experiment.plan import PlannedCell
     from fewnode.experiment.run import GridProgress
 
     Report = Callable[[GridProgress], None]
@@ -43,7 +43,6 @@ def experiment(
         None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
     ),
     retry: bool = typer.Option(False, "--retry", help="Run failed cells again."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="List the cells and what would become of each; run nothing."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -74,13 +73,9 @@ def experiment(
     """
     from fewnode.experiment.grid import read_grids
     from fewnode.experiment.run import experiment as run
-    from fewnode.experiment.run import states
 
     grid = read_grids(grids)
     name_unused(backend, address, quiet)
-    if dry_run:
-        _show_states(states(grid, out, data_dir, retry), as_json)
-        return
     start = time.monotonic()
     with _progress(quiet) as report:
         found = run(grid, out, workers, backend.value, data_dir, retry, report, address, partial(note, quiet=quiet))
@@ -146,18 +141,6 @@ def report(
 # --- what a person sees -------------------------------------------------------------------------------------------
 
 
-def _show_states(planned: list[tuple[PlannedCell, str]], as_json: bool) -> None:
-    if as_json:
-        emit({"cells": [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in planned]})
-        return
-    width = max(len(str(p.cell)) for p, _ in planned)
-    for p, state in planned:
-        typer.echo(visible(f"{str(p.cell).ljust(width)}  {state.ljust(10)}  {p.impossible or ''}".rstrip()))
-    states = [state for _, state in planned]
-    counts = [(state, states.count(state)) for state in ("to run", "done", "failed", "impossible")]
-    typer.echo("\n" + table(["cells", "count"], counts))
-
-
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Report]:
     """Cells done, running and failed, and the time left: a bar, or a line a cell where there is no terminal."""
@@ -188,7 +171,7 @@ def _line(progress: GridProgress) -> str:
 def _result(record: Record) -> str:
     if record.status != "done":
         return f"{record.name}: {record.status}: {record.reason}"
-    accuracy = f"{100 * record.scores['accuracy'].mean():.1f} %, " if record.per_task else ""
+    accuracy = f"{100 * fmean(record.per_task['accuracy']):.1f} %, " if record.per_task else ""
     return f"{record.name}: {accuracy}{sum(record.seconds.values()):.1f} s"
 
 
