@@ -34,6 +34,8 @@ from fewnode.tables.vectors import read_vectors, with_vectors
 
 MANY = 0.1
 """Share of the texts without a word from which on it is told."""
+MAX_TEXT = 4_000
+"""Characters of a text that are kept for people."""
 NAME_BYTES = 300
 """Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
 
@@ -158,6 +160,7 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         name=spec.name or tables[0]["file"].split(".")[0],
         info={
             **about_rows(rows, encoding, tables, classes),
+            **({"link": spec.link} if spec.link else {}),
             "why": {column: use.why for column, use in uses.items() if use.why},
             "attributes": encoding.counts,
             "missing": missing,
@@ -170,7 +173,15 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         labels=classes.labels,
         kind=kinds,
         kind_names=kind_names,
+        texts=None if rows.database.limit else texts_of(rows, encoding),
     )
+
+
+def texts_of(rows: NodeRows, encoding: Encoding) -> tuple[str, ...] | None:
+    """What the columns of text say of each node, for people to read; None where there is none."""
+    if not encoding.text:
+        return None
+    return tuple(text[:MAX_TEXT] for text in documents([rows.column(column) for column in encoding.text]))
 
 
 def _check_names(rows: NodeRows) -> None:

@@ -12,10 +12,10 @@ from fewnode.engine.lanes import compiled
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
+from fewnode.methods.skipgram import walk_vectors
 from fewnode.represent.attributes import unit_rows
 from fewnode.represent.directions import leading_rows
-from fewnode.represent.random_walks import walk_vectors
-from fewnode.represent.skipgram import Nodes
+from fewnode.represent.random_walks import Nodes
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""

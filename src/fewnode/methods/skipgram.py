@@ -17,7 +17,8 @@ from fewnode.engine.episode import power
 from fewnode.engine.lanes import compiled
 from fewnode.engine.loops import STEP, word
 from fewnode.errors import FewnodeError
-from fewnode.graph import Ints
+from fewnode.graph import Graph, Ints
+from fewnode.represent.random_walks import Nodes, below, random_walks
 
 CHUNK_PAIRS, GROUP = 1 << 24, 20
 """Pairs of a chunk (4 bytes each), about, and pairs of a centre that take one step, at most.
@@ -33,9 +34,27 @@ FINENESS = 4
 AT_ONCE = 4
 """Products that are computed side by side."""
 
-Nodes = NDArray[np.int32]
 Vectors = NDArray[np.float32]
 Weights = NDArray[np.floating[Any]]
+
+
+def walk_vectors(
+    graph: Graph,
+    p: float = 1.0,
+    q: float = 1.0,
+    *,
+    dimensions: int = 128,
+    walks: int = 10,
+    length: int = 80,
+    window: int = 10,
+    negatives: int = 5,
+    epochs: int = 1,
+    lr: float = 0.025,
+    seed: int = 0,
+) -> Vectors:
+    """Walks over the graph, then skip-gram over the walks; a vector for each node."""
+    path = random_walks(graph, p, q, walks, length, seed)
+    return skip_gram(path, graph.n, dimensions, window, negatives, epochs, lr, seed)
 
 
 def skip_gram(
@@ -110,12 +129,6 @@ def _fill(walks: Nodes, before: Nodes, after: Nodes, cursor: Ints, context: Node
                     context[at] = walks[row, k]
                     at += 1
                 cursor[u] = at
-
-
-@compiled
-def below(bits: np.uint64, n: int) -> int:
-    """A number of 0 … n-1 from the upper 32 bits."""
-    return int(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
 @compiled

@@ -10,8 +10,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.methods.features import DEGREE_BINS, clustering, degree_features, structural_features
 from fewnode.methods.propagation import Propagation
-from fewnode.represent.features import DEGREE_BINS, clustering, degree_features, structural_features
 from graphs import random_graph
 
 
