@@ -23,7 +23,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.adam import Adam
 from fewnode.dataset import Dataset
 from fewnode.embedding.diffusion import Diffusion
 from fewnode.engine.compiled import Compiled
@@ -34,7 +33,7 @@ from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.space import Head, Space
 from fewnode.seeds import stream
-from fewnode.train import step
+from fewnode.train import Adam, step
 from fewnode.vectors import Embedding, survey
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

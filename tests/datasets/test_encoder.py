@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.recognition.description import describe, opaque, shared_words
+from fewnode.recognition.description import describe, opaque
+from fewnode.review.shared_words import shared_words
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend

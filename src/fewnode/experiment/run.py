@@ -33,7 +33,6 @@ class GridProgress:
     impossible: int = 0
     kept: int = 0
     """Of those, how many were finished before."""
-    running: int = 0
     seconds_left: float = 0.0
     damaged: int = 0
     last: Record | None = field(default=None, repr=False)
@@ -82,11 +81,9 @@ def experiment(
                     ledger.add(planned.record("impossible", reason=planned.impossible))
             cluster = connected(address, out, say) if backend == "ray" else nullcontext()
             start, left = monotonic(), len(groups)
-            progress.running = min(workers, left)
             report(progress)
             with cluster as ray:
                 for count, new in enumerate(_finished(groups, Workers(workers, ray=ray)), 1):
-                    progress.running = min(workers, left - count)
                     progress.seconds_left = (monotonic() - start) / count * (left - count)
                     for record in new:
                         ledger.add(record)

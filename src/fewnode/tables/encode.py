@@ -207,7 +207,7 @@ def learn(
 
 def number_of(column: Column, order: str | None) -> NDArray[np.float64]:
     """The numbers of a column; of dates that are written in this order, their age."""
-    return column.numbers() if order is None else column.ages(order)
+    return column.numbers if order is None else column.ages(order)
 
 
 def documents(columns: Sequence[Column]) -> Iterator[str]:
