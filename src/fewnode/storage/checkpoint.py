@@ -12,11 +12,10 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
 
-from fewnode.adam import Adam, Weights, copied, overwrite
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import atomic_write, one_line
 from fewnode.storage.io import read_safetensors
-from fewnode.train import History, Journal, Point
+from fewnode.train import Adam, History, Journal, Point, Weights, copied, overwrite
 
 CHECKPOINT = "checkpoint.safetensors"
 
