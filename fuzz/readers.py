@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from fewnode.adam import Adam
+
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
 
 from fewnode._system.files import atomic_write, one_line
-from fewnode.adam import Adam, Weights, copied, overwrite
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_safetensors
-from fewnode.train import History, Journal, Point
+from fewnode.train import Adam, History, Journal, Point, Weights, copied, overwrite
 
 CHECKPOINT = "checkpoint.safetensors"
 
