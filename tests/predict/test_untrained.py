@@ -67,11 +67,6 @@ def test_it_is_fitted_once_and_answers_the_same_from_the_cache(home: Path, cache
     assert len(list((cache / "models").iterdir())) == 1, "nothing is left beside"
 
 
-def test_a_network_in_memory_is_kept_too(worded: Dataset, cache: Path, fits: list[str]) -> None:
-    assert np.array_equal(*(answer(untrained(replace(worded)), worded) for _ in range(2)))
-    assert len(fits) == 1
-
-
 def test_base_classes_make_another_model(home: Path, worded: Dataset, fits: list[str]) -> None:
     untrained(load(str(home)))
     based = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))

@@ -16,7 +16,7 @@ from fewnode.cli.output import note
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fewnode.represent import workers as pools
+    from fewnode.embedding import workers as pools
 
 
 class Backend(StrEnum):
@@ -52,7 +52,7 @@ def working(
     backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
 ) -> Iterator[pools.Workers]:
     """Who makes blocks: processes here, or of a cluster, if each of its nodes sees the folder."""
-    from fewnode.represent.workers import Workers, connected
+    from fewnode.embedding.workers import Workers, connected
 
     said: set[tuple[str, int]] = set()
 

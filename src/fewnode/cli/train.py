@@ -105,9 +105,9 @@ def train(
       fewnode predict --run run --support support.csv --all --out p.csv
     """
     from fewnode.datasets import load
+    from fewnode.embedding.practice import unused_kinds
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
-    from fewnode.represent.practice import unused_kinds
 
     own = MethodOptions.of(given, door=MethodOptions.flag).model_dump(exclude_unset=True)
     if "episodes" in own and not has_option(method, "episodes"):
@@ -223,8 +223,8 @@ def _tiled(
     quiet: bool,
 ) -> Iterator[None]:
     """GPN+ from disk to disk, in tiles that this process or a cluster makes."""
+    from fewnode.embedding.room import IN_MEMORY, Room
     from fewnode.methods.plus import GPNPlus
-    from fewnode.represent.room import IN_MEMORY, Room
 
     backend = there[0]
     if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local and there[2] == 1):

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
+from fewnode.embedding.workers import LOST, Workers, connected
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
@@ -17,7 +18,6 @@ from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
 from fewnode.experiment.work import failed, work, work_apart
 from fewnode.machine.files import exclusive, write_text
 from fewnode.machine.sheets import csv_text
-from fewnode.represent.workers import LOST, Workers, connected
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""

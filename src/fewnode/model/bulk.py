@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.room import Room
+from fewnode.embedding.workers import HERE, Workers
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.files import atomic_write, exclusive
@@ -28,8 +30,6 @@ from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
 from fewnode.recognition.population import claimable
 from fewnode.recognition.question import Question, cannot_tell, closed_because
-from fewnode.represent.room import Room
-from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.files import cache_directory
 from fewnode.model.embedding_cache import fingerprint, shrink
 from fewnode.model.estimator import Estimator
-from fewnode.represent.projection import Plane
 from fewnode.storage.io import read_record, write_record
 from fewnode.vectors import Floats
 

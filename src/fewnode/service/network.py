@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.attributes import inverse_document_frequency
+from fewnode.embedding.new_rows import StoredViews, can_be_updated
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
 from fewnode.machine import memory
@@ -31,8 +33,6 @@ from fewnode.recognition.description import Description, opaque
 from fewnode.recognition.population import may_have_class
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Space
-from fewnode.represent.attributes import inverse_document_frequency
-from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.review.finding import ask_next
 from fewnode.review.near_duplicates import grouped
 from fewnode.review.reasons import ClassReasons

@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.tiles import tile_ranges
 from fewnode.engine import loops
 from fewnode.engine.rows import add_shares
 from fewnode.engine.sparse import CSR, inverse_root, normalised
 from fewnode.graph import Graph, Ints
-from fewnode.represent.tiles import tile_ranges
 from fewnode.vectors import Floats
 
 Key = TypeVar("Key", bound=Hashable)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.represent import directions
-from fewnode.represent.directions import Axes, leading_rows
+from fewnode.embedding import directions
+from fewnode.embedding.directions import Axes, leading_rows
 
 
 def nearly_of_rank(rank: int, shape: tuple[int, int], seed: int = 0) -> np.ndarray:

@@ -13,10 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Graph, Ints
-from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.kinds import (
+from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.kinds import (
     KIND_VIEWS,
     NOTHING_LEARNED,
     LearnedRelations,
@@ -26,13 +24,15 @@ from fewnode.represent.kinds import (
     width_of,
     without_edges,
 )
-from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewFusion, ViewProjection, centred, mean_direction, sampled
-from fewnode.represent.room import IN_MEMORY, Room
-from fewnode.represent.sources import STRUCTURE, AttributeSource
-from fewnode.represent.structure import structure
-from fewnode.represent.tiles import TiledMatrix, row_ranges
-from fewnode.represent.views import Place, View, diffusions
+from fewnode.embedding.practice import PracticeTasks
+from fewnode.embedding.projection import ViewFusion, ViewProjection, centred, mean_direction, sampled
+from fewnode.embedding.room import IN_MEMORY, Room
+from fewnode.embedding.sources import STRUCTURE, AttributeSource
+from fewnode.embedding.structure import structure
+from fewnode.embedding.tiles import TiledMatrix, row_ranges
+from fewnode.embedding.views import Place, View, diffusions
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes, Graph, Ints
 from fewnode.vectors import Floats, unit_rows
 
 Made: TypeAlias = dict[str | Place, TiledMatrix]

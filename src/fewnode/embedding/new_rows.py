@@ -16,15 +16,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.kinds import KIND_VIEWS, operators_of
+from fewnode.embedding.mixture import MixedViews
+from fewnode.embedding.projection import ViewFusion, ViewProjection
+from fewnode.embedding.room import IN_MEMORY
+from fewnode.embedding.tiles import TiledMatrix, row_ranges
+from fewnode.embedding.views import Place, diffusions
 from fewnode.engine.sparse import inverse_root
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.kinds import KIND_VIEWS, operators_of
-from fewnode.represent.mixture import MixedViews
-from fewnode.represent.projection import ViewFusion, ViewProjection
-from fewnode.represent.room import IN_MEMORY
-from fewnode.represent.tiles import TiledMatrix, row_ranges
-from fewnode.represent.views import Place, diffusions
 from fewnode.vectors import Floats
 
 Kept: TypeAlias = str | Place

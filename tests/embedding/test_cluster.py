@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fewnode.embedding import workers as cluster
+from fewnode.embedding.room import Room
+from fewnode.embedding.workers import LOST, Workers, connected
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
@@ -25,9 +28,6 @@ from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.bulk import Bulk, classify
 from fewnode.model.estimator import Estimator
-from fewnode.represent import workers as cluster
-from fewnode.represent.room import Room
-from fewnode.represent.workers import LOST, Workers, connected
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.adjacency import Relation, total
+from fewnode.embedding.diffusion import Diffusion, Operators, random_walk
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
-from fewnode.represent.diffusion import Diffusion, Operators, random_walk
 from fewnode.vectors import Floats
 
 NARROW = 64

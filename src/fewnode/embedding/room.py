@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 import fewnode
+from fewnode.embedding.diffusion import Diffusion, Operators, diffused
+from fewnode.embedding.kinds import NARROW, LearnedRelations, is_narrow, operators_of
+from fewnode.embedding.tiles import WIDEST, TiledMatrix, tile_ranges
+from fewnode.embedding.views import Place
+from fewnode.embedding.workers import HERE, Workers
 from fewnode.graph import Graph, Ints
 from fewnode.machine import memory
-from fewnode.represent.diffusion import Diffusion, Operators, diffused
-from fewnode.represent.kinds import NARROW, LearnedRelations, is_narrow, operators_of
-from fewnode.represent.tiles import WIDEST, TiledMatrix, tile_ranges
-from fewnode.represent.views import Place
-from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, read_record, write_safetensors
 from fewnode.vectors import Floats
 

@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
+from fewnode.embedding import room as rooms
+from fewnode.embedding import tiles
+from fewnode.embedding.kinds import KIND_VIEWS
+from fewnode.embedding.room import IN_MEMORY, Room
+from fewnode.embedding.workers import Workers
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent import room as rooms
-from fewnode.represent import tiles
-from fewnode.represent.kinds import KIND_VIEWS
-from fewnode.represent.room import IN_MEMORY, Room
-from fewnode.represent.workers import Workers
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 

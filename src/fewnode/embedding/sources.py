@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.directions import Axes
+from fewnode.embedding.projection import centred, mean_direction, sampled
+from fewnode.embedding.tiles import Space, TiledMatrix, in_memory
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.represent.directions import Axes
-from fewnode.represent.projection import centred, mean_direction, sampled
-from fewnode.represent.tiles import Space, TiledMatrix, in_memory
 from fewnode.vectors import Floats
 
 STRUCTURE = "structure"

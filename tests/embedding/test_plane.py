@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewnode.represent.projection import Plane
+from fewnode.embedding.projection import Plane
 
 
 @pytest.mark.parametrize("d", [2, 7, 40])

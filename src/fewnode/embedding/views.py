@@ -8,10 +8,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, TypeAlias
 
-from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.kinds import KIND_VIEWS
-from fewnode.represent.projection import AS_IT_IS
-from fewnode.represent.sources import STRUCTURE
+from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.kinds import KIND_VIEWS
+from fewnode.embedding.projection import AS_IT_IS
+from fewnode.embedding.sources import STRUCTURE
 
 Place: TypeAlias = tuple[str, str]
 """A source and the name of a diffusion."""
@@ -67,7 +67,7 @@ def all_views(sources: Sequence[str], kinds: Sequence[str] = (), ranks: Sequence
 @cache
 def prior() -> Mapping[str, Any]:
     """The tables of the file."""
-    return tomllib.loads(resources.files("fewnode.represent").joinpath("prior.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resources.files("fewnode.embedding").joinpath("prior.toml").read_text(encoding="utf-8"))
 
 
 def prior_weights(sources: Sequence[str], kinds: Sequence[str] = ()) -> dict[View, float]:

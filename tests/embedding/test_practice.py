@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from fewnode.represent.practice import mix_weights
-from fewnode.represent.projection import within_class_metric
+from fewnode.embedding.practice import mix_weights
+from fewnode.embedding.projection import within_class_metric
 
 
 @pytest.fixture(name="practice")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fewnode.embedding.diffusion import Diffusion, Operators, diffused, random_walk
+from fewnode.embedding.structure import structure, two_step_information, walked
 from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph
-from fewnode.represent.diffusion import Diffusion, Operators, diffused, random_walk
-from fewnode.represent.structure import structure, two_step_information, walked
 from fewnode.vectors import unit_rows
 from graphs import random_graph, weighted_graph
 

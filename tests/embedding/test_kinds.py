@@ -9,12 +9,12 @@ import pytest
 
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.embedding.practice import unused_kinds
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
-from fewnode.represent.practice import unused_kinds
 from graphs import fitted_method, planted, planted_edges, planted_kinds
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.kinds import BY_WEIGHT, KIND_VIEWS, kind_views
+from fewnode.embedding.views import View
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
-from fewnode.represent.kinds import BY_WEIGHT, KIND_VIEWS, kind_views
-from fewnode.represent.views import View
 from fewnode.vectors import Floats, unit_rows
 
 SHOTS, QUERIES, TASKS, WAY = (1, 5), 5, 150, 5

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import ViewFusion, ViewProjection, centred, effective_rank
+from fewnode.embedding.sources import read_along
 from fewnode.graph import Block, Graph
 from fewnode.model.estimator import Estimator
-from fewnode.represent.projection import ViewFusion, ViewProjection, centred, effective_rank
-from fewnode.represent.sources import read_along
 from fewnode.vectors import unit_rows
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.directions import leading_rows
+from fewnode.embedding.random_walks import random_walks
+from fewnode.embedding.tiles import ROWS, Space, TiledMatrix, in_memory, row_ranges
 from fewnode.graph import Graph
-from fewnode.represent.directions import leading_rows
-from fewnode.represent.random_walks import random_walks
-from fewnode.represent.tiles import ROWS, Space, TiledMatrix, in_memory, row_ranges
 
 WALKED = 100_000
 """Nodes up to which walks are counted: they leave some 300 entries a node."""

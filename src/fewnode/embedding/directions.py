@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import inverse_document_frequency, scale
+from fewnode.embedding.tiles import Space, TiledMatrix, in_memory, row_ranges, tile_ranges
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR
 from fewnode.graph import Attributes, is_sparse
-from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.tiles import Space, TiledMatrix, in_memory, row_ranges, tile_ranges
 from fewnode.vectors import Floats
 
 ROUNDS, EXTRA = 2, 16
