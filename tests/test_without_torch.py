@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 
 BEFORE = """
 import sys

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system.kept import Kept
+from fewnode._system.locks import threads
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
+from fewnode.formats.directory import write_record
+from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
 from fewnode.graph import Graph, Ints
-from fewnode.machine.kept import Kept
-from fewnode.machine.system import threads
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
 from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
@@ -44,8 +46,6 @@ from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
-from fewnode.storage.io import write_record
-from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
 from fewnode.vectors import Embedding, Probabilities
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Estimator:
         shows how far it is. Deviation D14: with fewer than N validation classes, validation tasks have as many ways as
         there are.
         """
-        from fewnode.storage.checkpoint import Checkpoints  # which brings the compiled engine
+        from fewnode.formats.checkpoint import Checkpoints  # which brings the compiled engine
         from fewnode.train import Journal
 
         data = as_labelled(data)
