@@ -15,7 +15,7 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Graph
-from fewnode.model.estimator import load_model
+from fewnode.model.model_files import load_model
 from fewnode.recognition.answers import NONE, Answers
 from fewnode.recognition.classes import read_support
 from fewnode.service.http import PACKED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,10 +16,11 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answer_tables import DIGITS
-from fewnode.recognition.answers import DESCRIPTION, NONE, Answers
+from fewnode.recognition.answers import DESCRIPTION, Answers
 from fewnode.recognition.class_bias import biased
 from fewnode.recognition.classes import Given
 from fewnode.recognition.labelled import DOUBTED
+from fewnode.recognition.open_set import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
 from fewnode.recognition.rejection import (
     BACKGROUND,
@@ -30,7 +31,7 @@ from fewnode.recognition.rejection import (
     remaining,
 )
 from fewnode.recognition.several import class_shares, each_on_its_own, refuse_names
-from fewnode.recognition.space import Explanation, Head, Prepared, Rows, Space
+from fewnode.recognition.space import Explanation, Prepared, Rows, Space
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
@@ -178,10 +179,6 @@ class Question:
         looked = self.embedded.look(rows)
         found = self.embedded.member(self.prepared, looked, self.share if share is None else share)
         return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
-
-    def alone(self, rows: Ints) -> Probabilities:
-        """P(class) of nodes that are in one of the classes, each judged on its own, whatever was rejected."""
-        return self._alone(self.embedded.look(rows))
 
     def _member(self, rows: Rows) -> Doubles | None:
         return None if self.cannot_tell else self.embedded.member(self.prepared, rows, self.share)
@@ -345,43 +342,6 @@ class Question:
         from fewnode.review.trust import trust
 
         return trust(self)
-
-
-def cannot_tell(model: str, ways: int, head: Head | None) -> str:
-    """Why a model cannot tell whether a node is in any of so many classes, and what would help; nothing if it can."""
-    better = "" if model == "gpn-plus" else "use gpn-plus, or "
-    remedy = better + ("give a second class" if ways == 1 else "label more classes")
-    if head is None:
-        return f"{model.rsplit('/', 1)[-1]} cannot tell whether a node is in none of the classes; {remedy}"
-    few = "there were too few known classes to learn from what is in none, three are needed"
-    return f"{few}; {remedy}" if head.membership is None else ""
-
-
-def closed_because(
-    classes: Sequence[str], several: bool, cannot: str, closed_set: bool, threshold: float | None
-) -> str:
-    """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused.
-
-    `cannot`: why it cannot be told whether a node is in any of them, if that is so.
-    """
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
-    if threshold is not None and closed_set:
-        raise FewnodeError("a closed set has no threshold: leave one of them out")
-    if several:
-        if closed_set:
-            raise FewnodeError("a closed set means one class a node: leave it out, or several classes a node")
-        return ""
-    if threshold is not None and cannot:
-        raise FewnodeError(f"the threshold is of no use: {cannot}")
-    if len(classes) == 1 and (closed_set or cannot):
-        cause = cannot or "in a closed set that is every node; leave that out"
-        raise FewnodeError(f"one class alone asks which nodes are like {classes[0]!r}: {cause}")
-    if closed_set or cannot:
-        return cannot or "asked for"
-    if NONE in classes:
-        raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
-    return ""
 
 
 _NO_ROWS = np.zeros(0, np.int64)

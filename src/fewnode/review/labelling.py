@@ -92,7 +92,7 @@ def _among_others(question: Question, others: Ints, pool: Ints) -> tuple[Any, An
     support, y = np.concatenate([given.support, others]), np.concatenate([given.y, n_way + np.arange(others.size)])
     names = tuple(range(n_way + others.size))
     asked = replace(question, given=Given(names, support, y, given.described))
-    probability = asked.alone(pool)[:, :n_way]
+    probability = asked.among(pool)[:, :n_way]
     if asked.cannot_tell:
         return probability, probability
     space = asked.embedded
