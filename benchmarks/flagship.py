@@ -24,8 +24,8 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
+from fewnode.model.estimator import Estimator
 from fewnode.scoring.interval import interval
 
 

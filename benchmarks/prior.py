@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 import fewnode
-from fewnode.classes.described_tasks import named_tasks
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
+from fewnode.recognition.described_tasks import named_tasks
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
 from fewnode.represent.projection import ViewProjection, sampled

@@ -32,8 +32,8 @@ import torch
 from fewnode import __version__
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
-from fewnode.estimator import Estimator
 from fewnode.methods.gpn import GPN
+from fewnode.model.estimator import Estimator
 from fewnode.train import VALID_TASKS, Schedule
 from formulations import DROPOUT, FORMULATIONS, LogisticPipeline, Ours, initial_networks
 from networks import SIZES, network, planted

@@ -18,6 +18,11 @@ from fewnode.experiment.figures import INK, axes
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
 """Paul Tol's bright scheme; the same class has the same colour everywhere."""
 GREY = "#8899aa"
+ASKED = {
+    "vpn": fewnode.Class(yes=["openvpn", "tinc"], no=["nmap"], text="encrypted tunnels"),
+    "mail": ["postfix", "mutt"],
+}
+"""The classes of *How an answer is made*."""
 
 
 def drawn():
@@ -30,6 +35,7 @@ def drawn():
         "receptive_field": receptive_field(data, small),
         "prototypes": prototypes(data, gpn, small),
         "maps": maps(data, gpn, plus),
+        "answers": plus.ask(data, ASKED).judge().plot(),
     }
 
 

@@ -7,9 +7,7 @@ import gzip
 import hashlib
 import io
 import json
-import struct
 import tempfile
-import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -19,16 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from fewnode.adam import Adam
 from fewnode.classes.definitions import read_query, read_support
 from fewnode.classes.description import describe, read_classes
+from fewnode.estimator import Estimator, load_model
+
+from fewnode.adam import Adam
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
@@ -138,8 +136,6 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
     found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True), _npz(weighed=True)), 2)
-    found["mat"] = Reader(at("m/f_test.mat", lambda path: load(path.parent)), (_mat(), _mat(packed=True)), 4)
-    (folder / "m" / "f_network").write_bytes(b"0\t1\n1\t2\n2\t3\n")
     found["network"] = Reader(at("w/f_network", lambda path: load(path.parent)), (b"0\t1\n1\t2\n",), 4)
     found["support"] = Reader(at("s.csv", lambda path: read_support(path, data)), (b"node,class\nn1,a\nn2,'=b\n",), 8)
     found["classes"] = Reader(at("k.csv", read_classes), (b"class,description\na,some words\nb,\n",), 8)
@@ -253,25 +249,6 @@ def _npz(benchmark: bool = False, weighed: bool = False) -> bytes:
         }
     np.savez(buffer, **arrays)
     return buffer.getvalue()
-
-
-def _mat(packed: bool = False) -> bytes:
-    """Index, Label and Attributes of three nodes."""
-
-    def element(kind: int, content: bytes) -> bytes:
-        return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
-
-    def matrix(name: str, rows: int, columns: int, values: list[float]) -> bytes:
-        flags = element(6, struct.pack("<II", 6, 0))
-        shape = element(5, struct.pack("<ii", rows, columns))
-        return element(
-            14, flags + shape + element(1, name.encode()) + element(9, struct.pack(f"<{len(values)}d", *values))
-        )
-
-    parts = [matrix("Index", 1, 3, [0, 1, 2]), matrix("Label", 1, 3, [4, 4, 5]), matrix("Attributes", 3, 1, [1, 0, 2])]
-    if packed:
-        parts = [struct.pack("<II", 15, len(z)) + z for z in (zlib.compress(part) for part in parts)]
-    return b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + b"".join(parts)
 
 
 At = Callable[[str, Callable[[Path], object]], Callable[[bytes], object]]

@@ -8,8 +8,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # as in conftest.py
 
 from _pytest.assertion.rewrite import PYC_TAIL, _read_pyc, _rewrite_test, _write_pyc, get_cache_dir
 
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator
 from graphs import planted
 
 QUICK = {

@@ -19,9 +19,9 @@ import torch  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from fewnode.dataset import Dataset  # noqa: E402
-from fewnode.estimator import Estimator  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.machine import memory  # noqa: E402
+from fewnode.model.estimator import Estimator  # noqa: E402
 from fewnode.scale import bulk  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
 from multi_label_graphs import planted_multi_label  # noqa: E402
@@ -97,7 +97,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (bulk._open, bulk._answerer):
+    for cached in (bulk._open, bulk._question):
         cached.cache_clear()
 
 

@@ -128,9 +128,12 @@ def planted_kinds(seed: int = 0) -> Dataset:
 
 
 def predictions_of(
-    model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, *mode: bool, **how: Any
+    model: Any, data: Any, support: Any, labels: Any, query: Any, explain: bool = False, **how: Any
 ) -> Any:
     """The answers about some nodes, from a support set that is read for them alone."""
-    from fewnode.predict.predictions import Answerer  # most tests need no answers
+    from fewnode.nodes import as_dataset  # most tests need no answers
+    from fewnode.recognition.classes import Given
 
-    return Answerer(model, data, support, labels, how.pop("described", {})).predictions(query, explain, *mode, **how)
+    network, several = as_dataset(data), how.pop("multi_label", False)
+    question = model.question(network, Given.of_support(network, support, labels, several=several), several)
+    return question.judge(query, explain=explain, **how)

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.service.access import rules
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
@@ -84,7 +84,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["fewnode.cli", "fewnode.estimator", "fewnode.service.server", "fewnode.service.desk"])
+FORKS.set_forkserver_preload(
+    ["fewnode.cli", "fewnode.model.estimator", "fewnode.service.server", "fewnode.service.desk"]
+)
 
 
 def _command(arguments: list[str], environment: dict[str, str], *streams: Connection) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph, is_sparse
+from fewnode.model.estimator import Estimator
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 from service_model import Meaning, Model, Node

@@ -14,10 +14,10 @@ import torch
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.method import predict_tasks
 from fewnode.methods.table import METHODS, build_method
+from fewnode.model.estimator import Estimator, load_model
 from leaks import MaySee, may_see
 
 RESEARCH = Path(__file__).parents[1] / "research"
@@ -84,7 +84,7 @@ def model(request: pytest.FixtureRequest, planted: Dataset) -> Estimator:
 
 
 def fit(name: str, data: Dataset) -> Estimator:
-    return Estimator(name, way=3, shot=3, seed=1, **QUICK.get(name, {"episodes": 60})).fit(data)
+    return Estimator(name, way=3, shot=3, seed=1, **QUICK.get(name, {"episodes": 30})).fit(data)
 
 
 def task(data: Dataset) -> tuple[list[int], list[int], list[int]]:
@@ -218,7 +218,7 @@ def test_saved_and_loaded_it_gives_the_same_answers(model: Estimator, planted: D
 
 @pytest.mark.parametrize("name", EVERY)
 def test_without_base_classes_it_answers_or_says_that_it_needs_them(name: str, planted: Dataset) -> None:
-    method = build_method(name, 1, QUICK.get(name, {"episodes": 60}))
+    method = build_method(name, 1, QUICK.get(name, {"episodes": 30}))
     none = EpisodeSampler.none()
     if name not in NEED_NO_BASE:
         with pytest.raises(FewnodeError, match="no base classes to learn from"):

@@ -2,12 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import classes
 from fewnode.train import History
 
@@ -52,65 +51,11 @@ def test_an_unfitted_model_says_so(planted: Dataset, tmp_path: Path) -> None:
         fewnode.Estimator("gpn").save(tmp_path / "run")
 
 
-def test_an_encoder_of_ones_own_comes_back_with_the_model(planted: Dataset, tmp_path: Path) -> None:
-    from torch_geometric.nn.models import GIN
-
-    def encoder() -> torch.nn.Module:
-        return GIN(planted.graph.n_features, 8, 2, 4)
-
-    model = fewnode.Estimator("gpn", way=3, shot=2, episodes=10, encoder=encoder()).fit(planted)
-    model.save(tmp_path / "run")
-    with pytest.raises(FewnodeError, match="trained with its own encoder, GIN"):
-        load_model(tmp_path / "run")
-    again = load_model(tmp_path / "run", encoder=encoder())
-    task = ([0, 1, 2], ["a", "b", "b"], list(range(10)))
-    assert np.allclose(model.predict_proba(planted.graph, *task), again.predict_proba(planted.graph, *task), atol=1e-6)
-
-
-def test_flipped_bits_in_a_model_are_noticed(model: Estimator, tmp_path: Path) -> None:
-    model.save(tmp_path / "run")
-    for path in sorted((tmp_path / "run").glob("model.*")):  # the card is for people, and not read
-        good = path.read_bytes()
-        for place in np.random.default_rng(1).integers(0, 8 * len(good), 150):
-            bad = bytearray(good)
-            bad[place // 8] ^= 1 << place % 8
-            path.write_bytes(bad)
-            with pytest.raises(FewnodeError):
-                load_model(tmp_path / "run")
-        path.write_bytes(good)
-    load_model(tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0, 0], ["a", "b"], [1]), "support node 0 is in two classes, 'a' and 'b'"),
-        (([0], ["a", "b"], [1]), "1 support nodes and 2 labels"),
-        (([], [], [1]), "0 support nodes"),
-        (([0, 360], ["a", "b"], [1]), "node 360 is out of range, expected 0 to 359"),
-        (([0, 1], ["a", "b"], [-1]), "node -1 is out of range"),
-    ],
-)
-def test_a_malformed_task_is_refused(
-    model: Estimator, planted: Dataset, arguments: tuple[list[int], list[str], list[int]], message: str
-) -> None:
-    with pytest.raises(FewnodeError, match=message):
-        model.predict_proba(planted.graph, *arguments)
-
-
 def test_unknown_methods_and_options_suggest_the_closest() -> None:
     with pytest.raises(FewnodeError, match=r"unknown method 'gnp' .did you mean 'gpn'"):
         Estimator("gnp")
     with pytest.raises(FewnodeError, match=r"no option 'droput' .did you mean 'dropout'"):
         Estimator("gpn", droput=0.1)
-
-
-def test_another_network_with_the_same_attributes_is_fine(model: Estimator) -> None:
-    from graphs import planted
-
-    other = planted(seed=5)
-    result = fewnode.evaluate(model, other, way=5, shot=5, tasks=20)
-    assert result.accuracy.mean > 0.4
 
 
 def test_another_width_is_refused(model: Estimator, star: fewnode.Graph) -> None:
@@ -143,14 +88,6 @@ def test_each_step_is_told_once_with_its_loss(planted: Dataset) -> None:
     assert [np.mean(losses[low:high]) for low, high in ((0, 10), (10, 20), (20, 25))] == pytest.approx(
         [point["loss"] for point in points]
     )
-
-
-def test_each_rate_of_dropout_that_is_tried_is_a_part(planted: Dataset) -> None:
-    parts: list[str] = []
-    Estimator("gpn", **{**SHORT, "episodes": 2, "dropout": "auto"}).fit(
-        planted, on_step=lambda step, loss, history: parts.append(history.part)
-    )
-    assert parts == [f"dropout-{rate}" for rate in (0.0, 0.2, 0.5) for _ in range(2)]
 
 
 @pytest.mark.parametrize("method", ["gpn", "sgc"])

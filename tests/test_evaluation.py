@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.evaluation import Result, evaluate, join, score
+from fewnode.evaluation import evaluate, join, score
 from fewnode.graph import Graph, Ints
 from fewnode.scoring.interval import interval
 from fewnode.scoring.metrics import measure
@@ -42,11 +42,6 @@ def test_metrics_equal_scikit_learns(planted: Dataset) -> None:
         assert ours["accuracy"][i] == pytest.approx(accuracy_score(task.query_y, predicted))
         assert ours["macro_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="macro"))
         assert ours["weighted_f1"][i] == pytest.approx(f1_score(task.query_y, predicted, average="weighted"))
-
-
-def test_micro_f1_would_be_accuracy() -> None:
-    truth, predicted = np.array([0, 1, 2, 2, 1]), np.array([0, 2, 2, 2, 0])
-    assert f1_score(truth, predicted, average="micro") == accuracy_score(truth, predicted)
 
 
 def test_measure_by_hand() -> None:
@@ -128,14 +123,3 @@ def test_a_broken_pool_is_named_with_its_line(planted: Dataset, tmp_path, line: 
     (tmp_path / "pool.jsonl").write_text(f"{good}\n{line}\n")
     with pytest.raises(FewnodeError, match=message):
         read_pool(tmp_path / "pool.jsonl", planted)
-
-
-def test_an_empty_pool_is_refused(planted: Dataset, tmp_path) -> None:
-    (tmp_path / "pool.jsonl").write_text("\n")
-    with pytest.raises(FewnodeError, match="no task"):
-        read_pool(tmp_path / "pool.jsonl", planted)
-
-
-def test_results_compare_by_metric() -> None:
-    result = Result({"accuracy": np.array([[1.0, 0.5]])})
-    assert result.accuracy.mean == result["accuracy"].mean == 0.75

@@ -58,5 +58,5 @@ def test_test_nodes_that_are_near_no_base_class_leave_no_trace(name: str, plante
 
 
 def weights(name: str, data: Dataset) -> dict[str, Any]:
-    found: dict[str, Any] = fitted_method(build_method(name, 1, {"episodes": 20}), data, 3, 2).state()
+    found: dict[str, Any] = fitted_method(build_method(name, 1, {"episodes": 5}), data, 3, 2).state()
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,10 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError, UnusedInput
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator
+from fewnode.nodes import as_dataset
+from fewnode.recognition.classes import Given
 from fewnode.scoring.pools import read_pool
 from graphs import predictions_of
 
@@ -45,10 +46,9 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         return model.predict_tasks(network, [Task(given, y, asked)])[0].tolist()
 
     def suggested(network: Any, support: Any, query: Any) -> Any:
-        return [(s.node, s.likely) for s in fewnode.suggest(model, network, support, LABELS, 2, query, rejected=[11])]
-
-    def none_of_them(network: Any, support: Any, query: Any) -> Any:
-        return [s.node for s in fewnode.suggest(model, network, support, LABELS, 2, [5, 6, 7, 9, 200], rejected=query)]
+        data = as_dataset(network)
+        given = Given.of_support(data, support, LABELS, no={"a": [11], "b": [11]})
+        return [(each.node, each.label) for each in model.question(data, given).next(2, among=query)]
 
     return {
         "predict_proba": lambda n, s, q: model.predict_proba(n, s, LABELS, q).tolist(),
@@ -56,15 +56,12 @@ def _doors(model: Estimator) -> dict[str, Ask]:
         "familiar": lambda n, s, q: model.familiar(n, s, LABELS, q).tolist(),
         "explain": lambda n, s, q: model.explain(n, s, LABELS, q).nearest.tolist(),
         "predict_tasks": tasks,
-        "Recogniser": lambda n, s, q: model.recogniser(n, s, LABELS).predict_proba(q).tolist(),
-        "Predictions": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
+        "Answers": lambda n, s, q: predictions_of(model, n, s, LABELS, q, explain=True).to_json()["predictions"],
         "suggest": suggested,
-        "rejected": none_of_them,
     }
 
 
-NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Recogniser", "Predictions", "suggest"]
-NAMES.append("rejected")
+NAMES = ["predict_proba", "predict", "familiar", "explain", "predict_tasks", "Answers", "suggest"]
 
 
 def mask(rows: list[int], n: int = 360) -> np.ndarray:
@@ -90,7 +87,7 @@ def test_rows_names_and_masks_are_the_same_nodes(doors: dict[str, Ask], planted:
 @pytest.mark.parametrize("door", NAMES)
 def test_a_network_is_a_graph_a_dataset_or_pygs(doors: dict[str, Ask], planted: Dataset, door: str) -> None:
     expected = doors[door](planted, SUPPORT, QUERY)
-    if door not in ("Predictions",):  # which answers with names
+    if door not in ("Answers", "suggest"):  # which answers with names
         assert doors[door](planted.graph, SUPPORT, QUERY) == expected
     pyg = planted.to_pyg(sparse=True)  # dense attributes are the same but for the last bit
     pyg.test_mask = torch.from_numpy(mask(QUERY))
@@ -119,7 +116,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Predictions", "suggest", "rejected"])
+@pytest.mark.parametrize("door", ["predict_proba", "familiar", "explain", "Answers", "suggest"])
 def test_what_is_no_node_is_refused_by_the_arguments_name(
     doors: dict[str, Ask], planted: Dataset, door: str, case: str
 ) -> None:
@@ -131,17 +128,6 @@ def test_what_is_no_node_is_refused_by_the_arguments_name(
         message = "{}: 1 is none of the classes"
     with pytest.raises(FewnodeError, match=message.format(what)):
         doors[door](planted, SUPPORT, nodes)
-
-
-def test_tasks_outside_the_network_are_refused(model: Estimator, planted: Dataset) -> None:
-    y = np.array([0, 1])
-    for support, query, message in (
-        ([0, 360], [1, 2], "support: node 360 is out of range"),
-        ([0, 1], [1.5, 2], "query holds 1.5"),
-        ([0, 0], [1, 2], "support node 'node-0' is in two classes, 0 and 1"),
-    ):
-        with pytest.raises(FewnodeError, match=message):
-            model.predict_tasks(planted, [Task(np.array(support), y, np.array(query))])
 
 
 def test_a_graph_alone_has_no_names(model: Estimator, planted: Dataset) -> None:
@@ -160,7 +146,7 @@ def test_a_node_counts_once_in_the_support(model: Estimator, planted: Dataset, t
     with pytest.raises(FewnodeError, match="support has node 'node-3' twice"):
         model.predict(planted, ["node-3", "node-40", 3], ["a", "b", "a"], QUERY)
     with pytest.raises(FewnodeError, match="support node 3 is in two classes, 'a' and 'b'"):
-        fewnode.suggest(model, planted.graph, [3, 3], ["a", "b"])
+        model.predict(planted.graph, [3, 3], ["a", "b"], QUERY)
     line = '{"support": ["node-3", "node-3"], "support_y": ["a", "a"], "query": ["node-1"], "query_y": ["a"]}\n'
     (tmp_path / "pool.jsonl").write_text(line)
     with pytest.raises(FewnodeError, match=r"pool.jsonl: line 1: support has node 'node-3' twice"):
@@ -189,14 +175,6 @@ def test_labels_that_name_no_class_are_refused(model: Estimator, planted: Datase
     for ask in (model.predict, model.predict_proba, model.familiar, model.explain):
         with pytest.raises(FewnodeError, match=message):
             ask(planted, SUPPORT, labels, QUERY)
-    with pytest.raises(FewnodeError, match=message):
-        fewnode.suggest(model, planted, SUPPORT, labels)
-
-
-def test_labels_may_be_tensors_and_series(model: Estimator, planted: Dataset) -> None:
-    expected = model.predict(planted, SUPPORT, [0, 1, 1], QUERY)
-    for labels in (torch.tensor([0, 1, 1]), np.array([0, 1, 1]), pd.Series([0, 1, 1], index=[7, 8, 9])):
-        assert model.predict(planted, SUPPORT, labels, QUERY) == expected
 
 
 @pytest.mark.parametrize("method", ["propagation", "sgc"])
@@ -246,13 +224,6 @@ def test_an_evaluation_asks_what_the_model_was_trained_for(planted: Dataset) -> 
         fewnode.evaluate(model, planted, tasks=0)
     with pytest.raises(FewnodeError, match="a pool has its own tasks: leave out shot, tasks"):
         fewnode.evaluate(model, planted, shot=3, tasks=9, pool=EpisodeSampler(planted, "test", 2, 1).take(3))
-
-
-def test_nothing_is_said_where_all_is_used(model: Estimator, planted: Dataset) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Dataset.from_pyg(planted.to_pyg())
-        model.predict(planted.to_pyg(), SUPPORT, LABELS, QUERY)
 
 
 @pytest.mark.parametrize(("given", "meant"), [("6", "00006"), ("00007", "7"), ("8.0", "8"), ("Nine", "nine")])

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.model.progress import training_bar
-from fewnode.predict.predictions import NONE, Predictions
-from fewnode.train import History, Point
+from fewnode.recognition.answers import NONE, Answers
 
 
 @pytest.fixture(name="found", scope="module")
-def _found(worded: Dataset) -> Predictions:
+def _found(worded: Dataset) -> Answers:
     return fewnode.recognise(worded, {"mail": [0, 1, 2], "vpn": [25, 26, 27]})
 
 
-def test_texts_are_short(worded: Dataset, planted: Dataset, found: Predictions) -> None:
+def test_texts_are_short(worded: Dataset, planted: Dataset, found: Answers) -> None:
     assert repr(worded) == (
         "<Dataset: name worded, nodes 100, edges 273, attributes 32, "
         "classes 4 (0 training, 0 validation, 0 test), labelled 100 nodes>"
     )
-    assert repr(found).startswith("<Predictions: nodes 100, ")
+    assert repr(found).startswith("<Answers: nodes 100, ")
     model = fewnode.Estimator("propagation", way=3, shot=2)
     assert "not yet" in model._repr_html_()
     result = fewnode.evaluate(model.fit(planted), planted, tasks=10)
@@ -38,7 +33,7 @@ def test_texts_are_short(worded: Dataset, planted: Dataset, found: Predictions) 
         assert shown._repr_html_().count("<tr>") >= 4
 
 
-def test_the_table_of_answers_begins_with_the_surest(found: Predictions) -> None:
+def test_the_table_of_answers_begins_with_the_surest(found: Answers) -> None:
     html = found._repr_html_()
     first = found.nodes[int(np.argmax(found.member))]
     assert html.index(f"<td>{first}</td>") < html.index("</tr>", html.index("<tbody>"))
@@ -48,17 +43,17 @@ def test_the_table_of_answers_begins_with_the_surest(found: Predictions) -> None
 
 def test_suggestions_are_a_table_of_names(worded: Dataset) -> None:
     model = fewnode.Estimator("gpn-plus").fit(worded)
-    found = fewnode.suggest(model, worded, ["n0", "n30"], ["mail", "vpn"], count=3)
+    found = model.ask(worded, {"mail": ["n0"], "vpn": ["n30"]}).next(3)
     table = found.to_pandas()
-    assert table["node"].tolist() == [worded.node_names[each.node] for each in found] == found.names
-    assert table.columns.tolist() == ["node", "likely", "probability", "member", "covers"]
-    assert repr(found).startswith(f"<Suggestions: {found.names[0]} (")
-    assert f"<td>{found.names[2]}</td>" in found._repr_html_()
+    assert table["node"].tolist() == [each.node for each in found]
+    assert table.columns.tolist() == ["node", "label", "probability", "member", "covers", "purpose"]
+    assert repr(found).startswith(f"<Suggestions: {found[0].node} (")
+    assert f"<td>{found[2].node}</td>" in found._repr_html_()
 
 
 def test_names_are_escaped() -> None:
     evil = "<script>alert(1)</script>\x1b[31m"
-    answers = Predictions([evil, "b"], [evil], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
+    answers = Answers([evil, "b"], [evil], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
     for shown in (answers._repr_html_(), repr(answers)):
         assert "\x1b" not in shown
     assert "<script>" not in answers._repr_html_()
@@ -67,7 +62,7 @@ def test_names_are_escaped() -> None:
 # --- pictures -----------------------------------------------------------------------------------------------------
 
 
-def test_pictures_are_shown_by_themselves(found: Predictions, worded: Dataset) -> None:
+def test_pictures_are_shown_by_themselves(found: Answers, worded: Dataset) -> None:
     names = [worded.class_names[c] for c in worded.y]
     for picture in (found.plot(), found.plot("calibration", worded), found.plot("precision-recall", truth=names)):
         assert picture._repr_png_().startswith(b"\x89PNG")
@@ -79,7 +74,7 @@ def test_pictures_are_shown_by_themselves(found: Predictions, worded: Dataset) -
 
 def test_points_of_the_calibration_are_shares() -> None:
     said = np.array([[0.9, 0.05]] * 10 + [[0.1, 0.1]] * 4)
-    answers = Predictions([str(i) for i in range(14)], ["a", "b"], said, said.sum(axis=1), [])
+    answers = Answers([str(i) for i in range(14)], ["a", "b"], said, said.sum(axis=1), [])
     truth = ["a"] * 8 + ["b"] * 2 + ["a", "elsewhere", "elsewhere", None]
     line = answers.plot("calibration", truth).axes[0].lines[-1]
     assert line.get_xydata().tolist() == [[pytest.approx(0.8), pytest.approx(2 / 3)], [0.9, 0.8]]
@@ -98,38 +93,6 @@ def test_points_of_the_calibration_are_shares() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused(kind: str, truth: list[str | None] | None, said: str) -> None:
-    answers = Predictions(["x", "y"], ["a"], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
+    answers = Answers(["x", "y"], ["a"], np.array([[0.7], [0.1]]), np.array([0.7, 0.1]), [])
     with pytest.raises(FewnodeError, match=said):
         answers.plot(kind, truth)
-
-
-def test_a_class_has_one_colour_and_several_classes_have_a_map_alone(worded: Dataset) -> None:
-    found = fewnode.recognise(worded, {"vpn": [25, 26], "mail": [0, 1]})
-    names = [worded.class_names[c] for c in worded.y]
-    colours = {each.get_label(): each.get_facecolor().ravel().tolist() for each in found.plot().axes[0].collections}
-    lines = {
-        each.get_label().split(":")[0]: each.get_color() for each in found.plot("precision-recall", names).axes[0].lines
-    }
-    for name, colour in lines.items():
-        assert [round(255 * part) for part in colours[name][:3]] == list(bytes.fromhex(colour[1:]))
-    both = fewnode.recognise(worded, {"vpn": [25, 26], "mail": [0, 1]}, multi_label=True)
-    assert both.plot()._repr_png_()
-    with pytest.raises(FewnodeError, match="one class a node"):
-        both.plot("calibration", names)
-
-
-# --- bars ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_notebook_has_one_bar_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    handle = SimpleNamespace(update=shown.append)
-    kernel = type("ZMQInteractiveShell", (), {})()
-    display = SimpleNamespace(HTML=str, display=lambda bar, display_id: (shown.append(bar), handle)[1])
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel, display=display))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    with training_bar(30) as on_step:
-        on_step(1, 0.5, History())
-        on_step(20, 0.4, History([Point(20, 0.4, 0.75)], stopped=True))
-    assert shown[0].startswith("training <progress value='1' max='30'></progress> 1/30")
-    assert shown[1] == "training <progress value='20' max='20'></progress> 20/20 loss 0.400  valid 75.0 %"

@@ -95,21 +95,6 @@ def test_grid_searches_and_pipelines(planted: Dataset, tested: tuple[np.ndarray,
     assert cross_val_score(head, nodes, y, cv=3).mean() > 0.8
 
 
-def test_a_graph_is_not_copied_for_every_fit(planted: Dataset) -> None:
-    model = FewNodeClassifier(planted, Estimator("logistic", steps=1))
-    again = clone(model)
-    assert again.graph is planted
-    assert again.estimator is not model.estimator
-    first = model.fit([0, 1, 2, 3], ["a", "a", "b", "b"])
-    assert again.fit([4, 5, 6, 7], ["a", "a", "b", "b"]).estimator_ is first.estimator_, "fitted once"
-
-
-def test_pyg_graphs_are_taken(worded: Dataset) -> None:
-    pytest.importorskip("torch_geometric")
-    model = FewNodeClassifier(worded.to_pyg()).fit([0, 1, 30, 31], [0, 0, 1, 1])
-    assert model.predict([5, 35]).tolist() == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("nodes", "y", "said"),
     [
@@ -171,9 +156,3 @@ def test_parameters_make_the_same_estimator_again(planted: Dataset) -> None:
         model.predict(planted, [0], ["a"], [1])
     with pytest.raises(FewnodeError, match="episods"):
         model.set_params(episods=3)
-
-
-def test_a_score_needs_a_label_for_every_query(planted: Dataset) -> None:
-    model = Estimator("propagation", way=3, shot=2).fit(planted)
-    with pytest.raises(FewnodeError, match="2 query nodes and 1 labels"):
-        model.score(planted, [0, 1], ["a", "b"], [2, 3], ["a"])

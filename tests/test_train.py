@@ -145,11 +145,3 @@ def test_diverging_training_names_the_episode_and_keeps_the_last_checkpoint(tmp_
     fresh = Scripted([0.5] * 100)
     again = fresh.train(Schedule(episodes=20), Checkpoints(tmp_path))
     assert [point.episode for point in again.points] == [10, 20]
-
-
-@pytest.mark.parametrize("options", [{}, {"encoder": "sage"}])
-def test_a_file_of_other_shapes_is_refused(planted: Dataset, options: dict[str, object]) -> None:
-    """It may claim to need a network of any size."""
-    state = fit(planted, Journal(), episodes=1, **options).state()
-    with pytest.raises(ValueError, match="expected"):
-        GPN(**options).restore(10**12, state)  # type: ignore[arg-type]

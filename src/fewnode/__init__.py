@@ -9,19 +9,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fewnode.adjacency import Relation
-    from fewnode.classes.definitions import Class
-    from fewnode.classes.description import describe
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
     from fewnode.datasets import load
     from fewnode.episodes import Episode, EpisodeSampler, Task
-    from fewnode.estimator import Estimator, load_model
     from fewnode.evaluation import Result, evaluate
     from fewnode.graph import Graph
     from fewnode.method import Method
-    from fewnode.predict.labelling import suggest
-    from fewnode.predict.predictions import Predictions, recognise
+    from fewnode.model.estimator import Estimator, load_model
+    from fewnode.model.recognise import recognise
     from fewnode.protocols.all_classes import evaluate_all_classes
+    from fewnode.recognition.answers import Answers
+    from fewnode.recognition.classes import Class
+    from fewnode.recognition.description import describe
+    from fewnode.recognition.question import Question
     from fewnode.scikit import FewNodeClassifier, NodeEmbedding
     from fewnode.service.client import Client
     from fewnode.tables.edges import EdgeTable
@@ -39,22 +40,24 @@ _HOMES = {
     "fewnode.tables.extend": ["extend"],
     "fewnode.tables.read": ["read_tables"],
     "fewnode.tables.spec": ["ImportSpec"],
-    "fewnode.classes.definitions": ["Class"],
-    "fewnode.classes.description": ["describe"],
+    "fewnode.recognition.classes": ["Class"],
+    "fewnode.recognition.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
-    "fewnode.estimator": ["Estimator", "load_model"],
+    "fewnode.model.estimator": ["Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
     "fewnode.protocols.all_classes": ["evaluate_all_classes"],
-    "fewnode.predict.labelling": ["suggest"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
-    "fewnode.predict.predictions": ["Predictions", "recognise"],
+    "fewnode.recognition.answers": ["Answers"],
+    "fewnode.model.recognise": ["recognise"],
+    "fewnode.recognition.question": ["Question"],
     "fewnode.column_blocks": ["Block"],
     "fewnode.adjacency": ["Relation"],
     "fewnode.graph": ["Graph"],
 }
 
 __all__ = [
+    "Answers",
     "Block",
     "Class",
     "ClassSplit",
@@ -70,7 +73,7 @@ __all__ = [
     "ImportSpec",
     "Method",
     "NodeEmbedding",
-    "Predictions",
+    "Question",
     "Relation",
     "Result",
     "Task",
@@ -83,7 +86,6 @@ __all__ = [
     "load_model",
     "read_tables",
     "recognise",
-    "suggest",
 ]
 
 

@@ -49,7 +49,7 @@ def table_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object
 def as_frame(columns: Mapping[str, Any]) -> Any:
     """A `pandas.DataFrame`, if pandas is there."""
     try:
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
     except ModuleNotFoundError:
         raise FewnodeError("to_pandas needs pandas: pip install pandas") from None
     return pd.DataFrame(dict(columns))

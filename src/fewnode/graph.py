@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,6 +155,19 @@ class Graph:
     def n_edges(self) -> int:
         """Undirected edges count once."""
         return int(self.adj.nnz) if self.directed else int(self.adj.nnz) // 2
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a method can see."""
+        columns = [(block.kind, block.start, block.stop) for block in self.blocks]
+        kinds = [(relation.name, relation.directed) for relation in self.relations]
+        digest = hashlib.sha256(repr((self.x.shape, columns, kinds)).encode())
+        matrices = [self.adj, *(relation.adj for relation in self.relations), *([self.x] if is_sparse(self.x) else [])]
+        arrays = [part for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data)]
+        for array in [*arrays, *([] if is_sparse(self.x) else [self.x])]:
+            for part in memory.chunks(array):
+                digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph, Ints
+from fewnode.method import needs_base
+from fewnode.model.estimator import Estimator
 from fewnode.nodes import Network, as_dataset, node_rows
 
 Model: TypeAlias = str | Estimator | FrozenEstimator
@@ -64,17 +65,19 @@ class FewNodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "so its own label would be known; give nodes of other classes, or leave base out"
             )
         model = _fitted(self.estimator, network, self.base)
-        self.estimator_, self.recogniser_ = model, model.recogniser(network, support, labels.tolist())
+        self.estimator_, self.support_, self.labels_ = model, support, labels.tolist()
+        self.network_ = network
         self.n_features_in_, self.classes_ = 1, classes
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """A probability for each node (row) and class (column); columns are in the order of `classes_`."""
         check_is_fitted(self)
-        rows = _node_column(self.recogniser_.network, X)
+        rows = _node_column(self.network_, X)
         if rows.size == 0:
             raise FewnodeError("X has no nodes, expected at least one")
-        return np.asarray(self.recogniser_.predict_proba(rows, self.transductive), np.float64)
+        given = (self.network_, self.support_, self.labels_)
+        return np.asarray(self.estimator_.predict_proba(*given, rows, self.transductive), np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The most likely class of each node."""
@@ -109,7 +112,7 @@ class NodeEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         _node_column(self.network_, X)
         self.n_features_in_ = 1
         model = _fitted(self.estimator, self.network_, base=False)
-        self.embedding_: NDArray[np.float32] = model.embedding(self.network_).cpu().numpy()
+        self.embedding_: NDArray[np.float32] = model.embedding(self.network_)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -123,7 +126,7 @@ def _fitted(given: Model, network: Dataset, base: bool) -> Estimator:
     if isinstance(given, FrozenEstimator):
         return given.estimator  # type: ignore[no-any-return]
     model: Estimator = Estimator(given) if isinstance(given, str) else clone(given)
-    if not base and getattr(model.method_, "needs_base", True):
+    if not base and needs_base(model.method_):
         raise FewnodeError(
             f"{model.method} learns from base classes: give a Dataset that has them and base=True, or use gpn-plus"
         )

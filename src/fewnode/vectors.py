@@ -13,6 +13,7 @@ from fewnode.graph import Ints
 from fewnode.machine import memory
 
 Floats = NDArray[np.float32]
+Probabilities = NDArray[np.float32]
 LANDMARKS, NEIGHBOUR = 500, 10
 """Nodes of the network that tell how crowded it is around a node, by the cosine of the tenth nearest of them."""
 SAMPLE = 5_000
@@ -101,7 +102,6 @@ def in_parts(z: Floats, numbers: int) -> Iterator[Floats]:
     step = max(1, NUMBERS_AT_ONCE // max(1, numbers))
     for low in range(0, max(1, z.shape[0]), step):
         yield z[low : low + step]
-        memory.keep()
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

@@ -9,47 +9,47 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewnode.classes.definitions import Class, Definitions
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.recognition.classes import Class, Given
 
 
 def test_nodes_a_sentence_or_both(worded: Dataset) -> None:
-    found = Definitions.of(
+    found = Given.of(
         worded,
         {
             "mail": ["n0", "n1"],
             "vpn": "an encrypted tunnel",
-            "games": Class(nodes=[50], description="play and score"),
-            "music": Class(description=""),
+            "games": Class(yes=[50], text="play and score"),
+            "music": Class(text=""),
         },
     )
-    assert found.support == [0, 1, 50]
+    assert found.support.tolist() == [0, 1, 50]
     assert found.labels == ["mail", "mail", "games"]
-    assert list(found.descriptions) == ["vpn", "games", "music"] == list(found.rows)
+    assert list(found.descriptions) == ["vpn", "games", "music"]
     assert [match.matched for match in found.descriptions["music"].known] == ["music"], "the name speaks"
-    assert found.rows["vpn"].shape == (1, worded.graph.n_features)
+    assert found.descriptions["vpn"].x.shape == (1, worded.graph.n_features)
     assert found.remarks == ()
 
 
 def test_a_description_that_is_the_name_of_a_node_is_told(worded: Dataset) -> None:
     """Who means the node writes a list."""
     data = replace(worded, node_names=("tunnel", *(worded.node_names or ())[1:]))
-    assert Definitions.of(data, {"vpn": "tunnel"}).remarks == (
+    assert Given.of(data, {"vpn": "tunnel"}).remarks == (
         "class 'vpn': 'tunnel' is its description; ['tunnel'] is that node",
     )
 
 
 @pytest.mark.parametrize("nodes", [["n3"], [3], "n3 as text", np.arange(100) == 3, np.array([3]), 3])
 def test_nodes_are_given_as_everywhere(worded: Dataset, nodes: Any) -> None:
-    given = Class(nodes="n3") if isinstance(nodes, str) else nodes
-    assert Definitions.of(worded, {"mail": given}).support == [3]
+    given = Class(yes="n3") if isinstance(nodes, str) else nodes
+    assert Given.of(worded, {"mail": given}).support.tolist() == [3]
 
 
 def test_what_is_not_used_is_named(worded: Dataset) -> None:
-    found = Definitions.of(
-        worded, {"mail": "send 100 mails by pigeon", "c17": Class([9], ""), "vpn": Class([30], "a tunnel")}
+    found = Given.of(
+        worded, {"mail": "send 100 mails by pigeon", "c17": Class([9], text=""), "vpn": Class([30], text="a tunnel")}
     )
     assert any("'pigeon' is not a word of this network" in remark for remark in found.remarks)
     assert "class 'mail': numbers in a description are not used: 100" in found.remarks
@@ -67,7 +67,7 @@ def test_what_is_not_used_is_named(worded: Dataset) -> None:
         ({"mail": Class()}, "class 'mail' has no node and no description"),
         ({"mail": np.zeros(100, bool)}, "class 'mail' has no node and no description"),
         ({"mail": None}, "class 'mail' is a NoneType, expected a list of row numbers, node names"),
-        ({"mail": Class([1], 3)}, "class 'mail': its description is 3, expected text"),
+        ({"mail": Class([1], text=3)}, "class 'mail': its description is 3, expected text"),
         ({"mail": ["nobody"]}, "class 'mail': unknown node 'nobody'"),
         ({"mail": [100]}, "class 'mail': node 100 is out of range, expected 0 to 99"),
         ({"mail": np.ones(7, bool)}, "class 'mail' is a mask of length 7, expected 100"),
@@ -83,14 +83,14 @@ def test_what_is_not_used_is_named(worded: Dataset) -> None:
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(worded: Dataset, given: Any, message: str) -> None:
     with pytest.raises(FewnodeError, match=message):
-        Definitions.of(worded, given)
+        Given.of(worded, given)
 
 
 def test_a_network_without_words_says_what_to_do_instead(worded: Dataset, planted: Dataset) -> None:
     bare = replace(worded, graph=Graph(worded.graph.adj, np.zeros((100, 0), np.float32)), feature_names=None)
     for data, message in ((bare, "worded has no attributes"), (planted, "attributes of planted have no names")):
         with pytest.raises(FewnodeError, match=rf"{message}, so .*; give nodes instead of a description"):
-            Definitions.of(data, {"mail": "send mail"})
+            Given.of(data, {"mail": "send mail"})
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -100,14 +100,14 @@ def test_tables_of_nodes_and_of_descriptions(worded: Dataset, tmp_path: Path) ->
     support, classes = tmp_path / "support.csv", tmp_path / "classes.csv"
     support.write_text("node,class\nn0,mail\nn1,mail\nn30,vpn\n")
     classes.write_text("class,description\nvpn,an encrypted tunnel\nmusic,\n")
-    both = Definitions.read(worded, support, classes)
-    assert (both.support, both.labels) == ([0, 1, 30], ["mail", "mail", "vpn"])
+    both = Given.read(worded, support, classes)
+    assert (both.support.tolist(), both.labels) == ([0, 1, 30], ["mail", "mail", "vpn"])
     assert list(both.descriptions) == ["vpn", "music"]
-    assert Definitions.read(worded, support, None).descriptions == {}
-    assert Definitions.read(worded, None, classes).support == []
-    again = Definitions.of(worded, {"mail": [0, 1], "vpn": Class([30], "an encrypted tunnel"), "music": ""})
-    assert again.support == both.support
-    assert all((again.rows[name] != both.rows[name]).nnz == 0 for name in ("vpn", "music"))
+    assert Given.read(worded, support, None).descriptions == {}
+    assert Given.read(worded, None, classes).support.size == 0
+    again = Given.of(worded, {"mail": [0, 1], "vpn": Class([30], text="an encrypted tunnel"), "music": ""})
+    assert again.support.tolist() == both.support.tolist()
+    assert all((again.descriptions[name].x != both.descriptions[name].x).nnz == 0 for name in ("vpn", "music"))
 
 
 @pytest.mark.parametrize(
@@ -127,23 +127,23 @@ def test_bad_tables_of_classes_are_refused_with_their_place(
     path = tmp_path / "classes.csv"
     path.write_text(table)
     with pytest.raises(FewnodeError, match=message):
-        Definitions.read(worded, None, path)
+        Given.read(worded, None, path)
 
 
 def test_without_any_table_there_is_no_class(worded: Dataset) -> None:
     with pytest.raises(FewnodeError, match="--support names nodes of each, --classes describes them"):
-        Definitions.read(worded, None, None)
+        Given.read(worded, None, None)
 
 
 def test_columns_that_are_not_read_are_named(worded: Dataset, tmp_path: Path) -> None:
     support, classes = tmp_path / "support.csv", tmp_path / "classes.csv"
     support.write_text("node,class,who\nn0,mail,me\n")
     classes.write_text("class,description,weight\nvpn,,2\n")
-    told = Definitions.read(worded, support, classes).remarks
+    told = Given.read(worded, support, classes).remarks
     assert f"{support}: not used: 'who'; read are node and class" in told
     assert f"{classes}: not used: 'weight'; read are class and description" in told
     support.write_text("node,class\nn0,mail\n")
-    assert Definitions.read(worded, support, None).remarks == ()
+    assert Given.read(worded, support, None).remarks == ()
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_names_that_look_the_same_are_not_two_classes(
         if text is not None:
             (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(FewnodeError, match=r"\.csv: classes 'vpn' .* differ only in case, .*; write them alike"):
-        Definitions.read(worded, *tables)
+        Given.read(worded, *tables)
 
 
 def test_a_node_is_meant_as_it_is_written_else_without_spaces_around_it(worded: Dataset, tmp_path: Path) -> None:
     names = (" n1", *(worded.node_names or ())[1:])
     table = tmp_path / "support.csv"
     table.write_text('node,class\n" n1",mail\n n2,mail\nn1,vpn\n')
-    found = Definitions.read(replace(worded, node_names=names), table, None)
-    assert found.support == [0, 2, 1], "the first was taken for the other one"
+    found = Given.read(replace(worded, node_names=names), table, None)
+    assert found.support.tolist() == [0, 2, 1], "the first was taken for the other one"

@@ -8,9 +8,9 @@ import pytest
 
 import fewnode
 from fewnode import FewnodeError
-from fewnode.classes.described_tasks import described_pool, named_tasks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.evaluation import evaluate
+from fewnode.recognition.described_tasks import described_pool, named_tasks
 
 
 def test_classes_are_recognised_by_their_names_alone(worded: Dataset) -> None:
@@ -32,14 +32,6 @@ def test_labels_and_descriptions_together_are_better_than_labels(worded: Dataset
 def test_a_method_that_cannot_read_descriptions_says_so(worded: Dataset) -> None:
     data = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))
     model = fewnode.Estimator("propagation", way=2, shot=1, steps=1).fit(data)
-    with pytest.raises(FewnodeError, match="cannot read descriptions"):
-        evaluate(model, data, pool=described_pool(data, range(4), {}, (2, 0, 5), 2, 0))
-
-
-def test_means_as_prototypes_are_fitted_where_classes_have_names_but_read_no_description(worded: Dataset) -> None:
-    data = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))
-    model = fewnode.Estimator("gpn-plus", way=2, shot=1, ridge=False).fit(data)
-    assert not model.reads_descriptions
     with pytest.raises(FewnodeError, match="cannot read descriptions"):
         evaluate(model, data, pool=described_pool(data, range(4), {}, (2, 0, 5), 2, 0))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 import fewnode
-from fewnode.classes.description import MAX_LENGTH, describe, opaque, read_classes, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.recognition.description import MAX_LENGTH, describe, opaque, read_classes
+from fewnode.review.shared_words import shared_words
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 
@@ -64,20 +64,6 @@ def test_name_and_text_count_and_what_is_not_used_is_told(data: Dataset) -> None
     assert names_of(data, found.x) == {"email": 2, "wi": 1, "fi": 1, "driver": 1}
 
 
-def test_an_empty_text_lets_the_name_speak(data: Dataset) -> None:
-    assert names_of(data, describe(data, " ", "printerDrivers").x) == {"printer": 1, "driver": 1}
-    assert names_of(data, describe(data, "email", "c17").x) == {"email": 1}
-    assert describe(data, "email", "class 17").remarks() == []
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("c17", True), ("class 3", True), ("oldlibs", True), ("", True), ("printers_2", False), ("wifiDriver", False)],
-)
-def test_opaque_names(data: Dataset, name: str, expected: bool) -> None:
-    assert opaque(data, name) == expected
-
-
 @pytest.mark.parametrize(
     ("text", "name", "problem"),
     [
@@ -102,13 +88,6 @@ def test_what_is_refused(data: Dataset, text: Any, name: str, problem: str) -> N
 def network(x: Any, names: tuple[str, ...] | None) -> Dataset:
     graph = Graph.from_edges([[0], [1]], 2, x)
     return Dataset(graph, np.array([-1, -1]), ClassSplit((), (), ()), feature_names=names, name="net")
-
-
-def test_names_of_attributes_are_enough_if_they_are_words() -> None:
-    counts = np.array([[0, 1], [2, 0]], np.float32)
-    for x in (counts, sp.csr_array(counts)):
-        data = network(x, ("mail", "filter"))
-        assert names_of(data, describe(data, "filtering mails").x) == {"mail": 1, "filter": 1}
 
 
 @pytest.mark.parametrize(
@@ -153,11 +132,6 @@ def test_words_that_a_node_and_its_neighbours_share_with_a_description(data: Dat
     assert shared_words(describe(data, "email filter"), data, [0], count=1)[0].own == ("filter",)
 
 
-def test_a_node_without_neighbours_shares_its_own_words_only(data: Dataset) -> None:
-    alone = replace(data, graph=Graph.from_edges(np.zeros((2, 0), int), 4, data.graph.x, blocks=data.graph.blocks))
-    assert shared_words(describe(alone, "email"), alone, [1]) == [(("email",), ())]
-
-
 # --- tables of classes --------------------------------------------------------------------------------------------
 
 
@@ -165,25 +139,3 @@ def test_classes_of_a_table(tmp_path: Path) -> None:
     path = tmp_path / "classes.csv"
     path.write_text('\ufeffdescription;class;note\r\n"mail; news";mail;1\r\n\r\n;vpn;2\r\nx;\'=c;3\r\n')
     assert read_classes(path) == {"mail": "mail; news", "vpn": "", "=c": "x"}
-
-
-@pytest.mark.parametrize(
-    ("table", "problem"),
-    [
-        ("class,description\nmail,x\nvpn,\nmail,y\n", "line 4: class 'mail' is on line 2 already"),
-        ("class,description\n,x\n", "line 2: a description without a class"),
-        ("class,description\n", "no class in it"),
-        ("class\nmail\n", "line 1: column 'description' is missing; the header is 'class'"),
-        (f"class,description\nmail,{'x' * 10_001}\n", "line 2: a description of 10,001 characters, expected at most"),
-        (f"class,description\n{'x' * 1_001},\n", "line 2: a name of 1,001 characters, expected at most 1,000"),
-        ('class,description\nmail,"x\ny"\n', "line 2: a quoted cell does not end on this line"),
-        ("class,description\nmail,x,y\n", "line 2: 3 cells, expected 2"),
-    ],
-)
-def test_tables_of_classes_that_are_refused(tmp_path: Path, table: str, problem: str) -> None:
-    path = tmp_path / "classes.csv"
-    path.write_text(table)
-    with pytest.raises(FewnodeError) as caught:
-        read_classes(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert problem in str(caught.value)

@@ -73,7 +73,7 @@ def dataset_dir(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="session")
 def run_dir(dataset_dir: Path, planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from fewnode.estimator import Estimator
+    from fewnode.model.estimator import Estimator
 
     directory = tmp_path_factory.mktemp("runs") / "gpn"
     model = Estimator("gpn", way=3, shot=3, episodes=30).fit(planted)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import save_dataset
 
 
@@ -77,22 +77,6 @@ def test_what_are_no_shares_is_refused_in_a_sentence(fewnode, run, support, give
     assert message in done.err
 
 
-def test_one_class_alone_has_no_shares(fewnode, run, support) -> None:
-    support.write_text("node,class\nnode-3,x\n")
-    done = fewnode("predict", "--run", run, "--support", support, "--all", "-q", "--proportions", "x=1")
-    assert (done.code, done.out) == (2, "")
-    assert "'x' is given alone" in done.err
-
-
-@pytest.mark.parametrize("option", [("--proportions", "x=0.2,y=0.8"), ("--with-base",)])
-def test_blocks_take_neither(fewnode, run, support, tmp_path, option: tuple[str, ...], opened_anew) -> None:
-    asked = ("predict", "--run", run, "--support", support, "--all", "--out", tmp_path / "p.csv", "--memory", "2G")
-    done = fewnode(*asked, *option)
-    assert done.code == 2
-    assert "leaves out --classes, --transductive, --proportions, --with-base" in done.err
-    assert not (tmp_path / "p.csv").exists()
-
-
 # --- base classes ---
 
 
@@ -115,14 +99,6 @@ def test_base_classes_join(fewnode, run, support, planted: Dataset, tmp_path: Pa
 def _one(folder: Path) -> Path:
     (folder / "one.csv").write_text("node\nnode-1\n")
     return folder / "one.csv"
-
-
-def test_without_a_run_too(fewnode, dataset_dir: Path, support, tmp_path: Path) -> None:
-    done = fewnode(
-        "predict", "--data", dataset_dir, "--support", support, "--query", _one(tmp_path), "--with-base", "-q"
-    )
-    assert done.code == 0
-    assert done.out.count("class ") >= 10
 
 
 def test_a_name_that_is_taken_is_refused(fewnode, run, support) -> None:

@@ -103,14 +103,6 @@ def test_products_become_nodes_links_edges_and_leaves_classes(tmp_path: Path, bu
     assert (data.info["records"], data.info["skipped"]) == (200, {})
 
 
-def test_electronics_are_linked_by_what_is_bought_together(tmp_path: Path, build: Build) -> None:
-    def bought(record: Record) -> Record:
-        return record | {"related": {"also_viewed": ["TVs-50"], "bought_together": record["related"]["also_viewed"]}}
-
-    write(tmp_path / ELECTRONICS, [bought(r) for r in crowd("TVs")])
-    assert neighbours(build("amazon-electronics"), "TVs-9") == {"TVs-0"}
-
-
 def test_small_and_large_classes_and_lonely_products_go_until_nothing_changes(
     tmp_path: Path, build: Build, refusal: Refuse
 ) -> None:
@@ -125,18 +117,6 @@ def test_small_and_large_classes_and_lonely_products_go_until_nothing_changes(
     assert "Last-1" not in data.node_id
     write(tmp_path / CLOTHING, small)
     assert "99 records, but no class has 100 to 1000 linked nodes" in refusal("amazon-clothing")
-
-
-def test_a_product_without_description_or_category_is_no_node_and_no_damage(tmp_path: Path, build: Build) -> None:
-    lack: list[Record] = [{"description": None}, {"description": "  "}, {"categories": None}, {"categories": [[]]}]
-    records = [*crowd("Laces", LEAST + len(lack)), *crowd("Boots")]
-    for i, fields in enumerate(lack, start=1):
-        records[i] |= fields
-    write(tmp_path / CLOTHING, records)
-    data = build("amazon-clothing")
-    assert data.graph.n == 2 * LEAST
-    assert not {f"Laces-{i}" for i in range(1, len(lack) + 1)} & set(data.node_id)
-    assert data.info["skipped"] == {}
 
 
 def test_the_same_products_give_the_same_network_in_every_form(tmp_path: Path, build: Build) -> None:

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.cli.demo import replace_run
-from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
-
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
@@ -55,12 +51,6 @@ def test_demo_from_network_to_report(fewnode, demo: str, tmp_path: Path) -> None
     assert fewnode("evaluate", "--run", "demo/run", "--tasks", 5, "--json").json["tasks"] == 5
 
 
-def test_a_demo_spares_what_is_not_its_own(fewnode, planted: Dataset, tmp_path: Path) -> None:
-    Estimator("propagation", way=3, shot=2, steps=1).fit(planted).save(tmp_path / "run")
-    done = fewnode("demo", "--out", tmp_path)
-    assert (done.code, "there is a run that no demo has made; choose another --out" in done.err) == (2, True)
-
-
 def the_demos_output_is_the_readmes(demo: str) -> None:
     """Accuracies may differ by a little on another processor."""
     number = re.compile(r"\d+\.\d+")
@@ -70,9 +60,3 @@ def the_demos_output_is_the_readmes(demo: str) -> None:
         assert match, f"the demo no longer prints {line!r}"
         for ours, theirs in zip(number.findall(line), number.findall(match[0]), strict=True):
             assert float(ours) == pytest.approx(float(theirs), abs=2.0 if float(ours) > 1 else 0.05)
-
-
-def test_a_demo_takes_the_place_of_the_last_one(planted: Dataset, tmp_path: Path) -> None:
-    for episodes in (2, 3):
-        replace_run(Estimator("gpn", 3, 3, episodes=episodes).fit(planted), tmp_path / "run")
-    assert '"episodes": 3' in (tmp_path / "run" / "model.json").read_text()

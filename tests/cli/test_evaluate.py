@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
@@ -49,17 +48,6 @@ def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
     assert fewnode("evaluate", "--data", dataset_dir, *ASK, "--draws", 2, "-q").err == ""
 
 
-def test_small_classes_are_named(fewnode, planted: Dataset, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    y = planted.y.copy()
-    y[np.flatnonzero(y == 3)[2:]] = -1
-    save_dataset(replace(planted, y=y), tmp_path / "data")
-    done = fewnode("evaluate", "--data", tmp_path / "data", *ASK, "--shot", 2, "--draws", 1, "--json")
-    assert "left out, at most 2 labelled nodes: class d" in done.err
-    assert done.json["left_out"] == ["class d"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -82,15 +70,6 @@ def test_what_cannot_be_is_refused(fewnode, dataset_dir: Path, arguments: tuple[
     assert message in done.err
     assert done.err.count("\n") == 1
     assert done.out == ""
-
-
-def test_an_interval_of_one_task_is_not_known_and_of_one_class_nothing_is_to_be_told(fewnode, run_dir: Path) -> None:
-    one = ("evaluate", "--run", run_dir, "--tasks", 1)
-    assert fewnode(*one, "--json").json["accuracy"]["ci95"] is None
-    assert " ± ?" in fewnode(*one).out
-    done = fewnode("evaluate", "--run", run_dir, "--way", 1)
-    assert (done.code, "of one class alone every answer is right" in done.err) == (2, True)
-    assert fewnode("evaluate", "--run", run_dir, "--way", 1, "--tasks", 2, "--open-set").code == 0
 
 
 def test_descriptions_that_say_nothing_and_those_of_other_classes_are_named(

@@ -29,30 +29,6 @@ def _grid(tmp_path: Path) -> Path:
     return path
 
 
-def test_from_a_grid_to_a_page(fewnode, grid: Path, dataset_dir: Path, tmp_path: Path) -> None:
-    out, where = tmp_path / "out", ("--data-dir", dataset_dir.parent)
-    plan = fewnode("experiment", grid, "--out", out, *where, "--dry-run")
-    assert plan.code == 0
-    assert "6-way tasks need 6 test classes, there are 5" in plan.out
-    assert "to run" in plan.out
-    told = fewnode("experiment", grid, "--out", out, *where, "--dry-run", "--address", "host:1").err
-    assert "--address not used: for --backend ray" in told
-    assert not out.exists()
-    done = fewnode("experiment", grid, "--out", out, *where)
-    assert (done.code, done.out) == (0, "4 cells: 2 done (0 of all were finished before), 0 failed, 2 impossible\n")
-    assert "planted gpn 3-way 3-shot seed 0" in done.err
-    assert "left)" in done.err
-    again = fewnode("experiment", grid, "--out", out, *where, "--json")
-    assert (again.json["kept"], again.json["done"], again.err.count("\n")) == (2, 2, 1)
-    page = tmp_path / "report.html"
-    shown = fewnode("report", out, "--out", page, "--json")
-    assert (shown.code, shown.json["bytes"]) == (0, page.stat().st_size)
-    assert "Propagation" in fewnode("report", out, "--format", "markdown", "--out", "-").out
-    assert fewnode("report", out, "--out", "-").code == 2
-    assert fewnode("report", out, "--format", "csv", "--out", tmp_path / "t.csv", "-q").code == 0
-    assert (tmp_path / "t.csv").read_text().startswith("part,dataset,method")
-
-
 def test_what_is_wrong_is_one_line(fewnode, grid: Path, dataset_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     grid.write_text(GRID.replace("methods = ", "methds = "))

@@ -58,15 +58,6 @@ def test_a_table_of_every_node(fewnode, home: Path, support: Path, tmp_path: Pat
     assert loose.out.count("h|i") > out.read_text().count("h|i")
 
 
-def test_json_and_reasons(fewnode, home: Path, support: Path, tmp_path: Path) -> None:
-    (tmp_path / "q.csv").write_text("node\nnode-7\nnode-9\n")
-    asked = ("predict", "--data", home, "--support", support, "--query", tmp_path / "q.csv", "--multi-label")
-    done = fewnode(*asked, "--explain", "--json").json
-    assert (done["multi_label"], len(done["predictions"])) == (True, 2)
-    assert len(done["predictions"][0]["nearest"]) == 3
-    assert isinstance(done["predictions"][0]["labels"], list)
-
-
 def test_several_classes_need_the_option(fewnode, home: Path, support: Path) -> None:
     done = fewnode("predict", "--data", home, "--support", support, "--all")
     assert done.code == 2
@@ -101,16 +92,6 @@ def test_evaluate_a_run(fewnode, home: Path, tmp_path: Path) -> None:
         assert (refused.code, more[0] in refused.err) == (2, True)
     refused = fewnode("evaluate", "--run", run, "--precision-at", 3)
     assert (refused.code, "--multi-label" in refused.err) == (2, True)
-
-
-def test_evaluate_all_classes(fewnode, home: Path) -> None:
-    ask = ("evaluate", "--data", home, "--protocol", "all-classes", "--multi-label", "--draws", 2, "--query", 5)
-    done = fewnode(*ask, "--json", "-q").json
-    assert (done["way"], done["draws"], done["options"]) == (12, 2, {})
-    assert done["average_precision"]["mean"] > 0.5
-    assert "several classes a node" in fewnode(*ask).out
-    assert fewnode(*ask, "--transductive").code == 2
-    assert fewnode(*ask, "--method", "logistic").code == 2
 
 
 def test_an_evaluation_by_one_class_a_node_says_what_it_leaves_out(

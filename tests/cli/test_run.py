@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.storage.io import load_dataset, save_dataset
 from sizes import begun, in_child, kill_once
 from sizes import command as forked
@@ -47,23 +47,6 @@ def test_the_same_command_gives_the_same_numbers(fewnode, dataset_dir: Path, tmp
     assert weights[0] == weights[1]
 
 
-def test_a_pool_of_somebody_else(fewnode, run_dir: Path, tmp_path: Path) -> None:
-    pool = tmp_path / "pool.jsonl"
-    drawn = fewnode("evaluate", "--run", run_dir, "--tasks", 9, "--save-pool", pool, "--json").json
-    read = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--json").json
-    assert read["per_task"]["accuracy"] == drawn["per_task"]["accuracy"]
-    other = fewnode("evaluate", "--run", run_dir, "--tasks", 9, "--pool-seed", 1, "--json").json
-    assert other["ece"] != drawn["ece"], "other tasks, other answers"
-
-
-def test_repeats_train_again_on_the_same_tasks(fewnode, run_dir: Path) -> None:
-    result = fewnode("evaluate", "--run", run_dir, "--tasks", 5, "--repeats", 2, "--json", "-q").json
-    once = fewnode("evaluate", "--run", run_dir, "--tasks", 5, "--json").json
-    assert result["repeats"] == 2
-    assert result["per_task"]["accuracy"][0] == once["per_task"]["accuracy"][0]
-    assert result["per_task"]["accuracy"][0] != result["per_task"]["accuracy"][1]
-
-
 def test_predict_with_new_class_names_and_unequal_shots(
     fewnode, run_dir: Path, planted: Dataset, tmp_path: Path
 ) -> None:
@@ -78,28 +61,6 @@ def test_predict_with_new_class_names_and_unequal_shots(
         chances["none of these"] = 1 - float(row["member"])
         assert float(row["probability"]) == pytest.approx(chances[row["label"]], abs=1e-9)
         assert (row["label"] == "none of these") == (float(row["member"]) < 0.5)
-
-
-def test_predict_explains(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
-    support, query = _tables(tmp_path, planted)
-    out = tmp_path / "p.csv"
-    done = fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--out", out, "--explain")
-    assert "β = 1.000  two" in done.err, "the only support node of its class"
-    betas = _rows(tmp_path / "p.support.csv")
-    assert sum(float(row["beta"]) for row in betas if row["class"] == "new, one") == pytest.approx(1, abs=1e-5)
-    given = {row["node"] for row in betas}
-    assert all(set(row["nearest"].split()) <= given for row in _rows(out))
-    told = fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--explain", "--json").json
-    assert {"node", "class", "beta"} == set(told["support"][0])
-    assert {"node", "label", "probability", "probabilities", "member", "nearest", "because"} == set(
-        told["predictions"][0]
-    )
-
-
-def test_predict_all(fewnode, run_dir: Path, planted: Dataset, tmp_path: Path) -> None:
-    support, _ = _tables(tmp_path, planted)
-    done = fewnode("predict", "--run", run_dir, "--support", support, "--all")
-    assert len(done.out.splitlines()) == planted.graph.n + 1
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -143,40 +104,6 @@ def test_wrong_arguments_are_one_line_and_exit_2(
     assert message in done.err
     assert len(done.err.splitlines()) == 1, done.err
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("support", "query", "message"),
-    [
-        (
-            "node,class\nnode-0,a\nnode-0,b\n",
-            None,
-            "support.csv: line 3: node 'node-0' is in 'b', but in 'a' on line 2",
-        ),
-        ("node,class\nnodee-7,a\n", None, "support.csv: line 2: unknown node 'nodee-7' (did you mean 'node-7'?)"),
-        ("node,class\n", None, "support.csv: no support node in it"),
-        ("node,class\nnode-0,\n", None, "support.csv: line 2: node 'node-0' has no class"),
-        ("node,klass\nnode-0,a\n", None, "support.csv: line 1: column 'class' is missing"),
-        (None, "node\nnope\n", "query.csv: line 2: unknown node 'nope'"),
-        (None, "node\n", "query.csv: no node in it"),
-    ],
-)
-def test_wrong_tables_are_named_with_their_place(
-    fewnode, run_dir: Path, planted: Dataset, tmp_path: Path, support: str | None, query: str | None, message: str
-) -> None:
-    _tables(tmp_path, planted)
-    for name, text in (("support.csv", support), ("query.csv", query)):
-        if text is not None:
-            (tmp_path / name).write_text(text)
-    paths = ("--support", tmp_path / "support.csv", "--query", tmp_path / "query.csv")
-    done = fewnode("predict", "--run", run_dir, *paths, "--out", tmp_path / "out.csv")
-    assert done.code == 2
-    assert message in done.err
-    assert not (tmp_path / "out.csv").exists()
-
-
-def test_query_or_all_but_not_both(fewnode, run_dir: Path, tmp_path: Path) -> None:
-    assert "either --query nodes.csv or --all" in fewnode("predict", "--run", run_dir, "--support", "x").err
 
 
 @pytest.fixture
@@ -251,16 +178,6 @@ def test_attributes_made_from_structure_are_remembered_by_the_run(
     )
 
 
-def test_a_walk_method_needs_no_attributes_and_its_vectors_come_back_with_the_run(
-    fewnode, bare_dir: Path, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    small = ("--option", "dimensions=16", "--option", "length=20", "--way", 3, "--shot", 3)
-    assert fewnode("train", "--data", bare_dir, "--method", "deepwalk", *small, "--out", run).code == 0
-    assert (run / "model.safetensors").stat().st_size > 360 * 16 * 4, "the vectors are cached with the run"
-    assert fewnode("evaluate", "--run", run, "--tasks", 20, "--json").json["accuracy"]["mean"] > 0.4
-
-
 def test_an_existing_run_is_left_alone(fewnode, run_dir: Path, dataset_dir: Path) -> None:
     before = (run_dir / "model.json").read_bytes()
     done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", run_dir)
@@ -315,7 +232,7 @@ def test_an_unwritable_place_is_the_machines_failure(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "run")
 
-    monkeypatch.setattr("fewnode.estimator.Estimator.save", refuse)
+    monkeypatch.setattr("fewnode.model.estimator.Estimator.save", refuse)
     done = fewnode("train", "--data", dataset_dir, *TRAIN, "--out", tmp_path / "run")
     assert done.code == 3
     assert "Traceback" not in done.err
@@ -367,14 +284,6 @@ finally:
     assert done.stdout.rstrip().endswith("False")
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("train",), ("evaluate",), ("predict",), ("tune",)])
-def test_every_command_has_help_with_an_example(fewnode, command: tuple[str, ...]) -> None:
-    done = fewnode(*command, "--help")
-    assert done.code == 0
-    assert "fewnode " in done.out
-    assert command == () or "Example:" in done.out
-
-
 @pytest.fixture(name="plus_run", scope="module")
 def _plus_run(planted: Dataset, fitted_plus: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("plus")
@@ -399,13 +308,6 @@ def test_evaluate_in_both_modes_with_strangers_and_a_long_tail(fewnode, plus_run
     assert "calibration error" in printed
     wrong = fewnode(*asked, "--queries", "longtail")
     assert (wrong.code, "long-tail" in wrong.err) == (2, True)
-
-
-def test_a_run_without_prototypes_has_no_transductive_mode(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
-    quick = ("--method", "deepwalk", "--option", "dimensions=8", "--option", "length=5", "--option", "walks=1")
-    fewnode("train", "--data", dataset_dir, *quick, "--way", 3, "--out", tmp_path / "run", "-q")
-    refused = fewnode("evaluate", "--run", tmp_path / "run", "--transductive")
-    assert (refused.code, "no transductive mode" in refused.err) == (2, True)
 
 
 def test_predict_none_of_these(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:

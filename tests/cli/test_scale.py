@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
@@ -101,47 +99,11 @@ def test_a_disk_that_fills_up_in_the_middle_of_the_views(
     assert fewnode(*train, "--resume").code == 0
 
 
-def tables(folder: Path, n: int = 700, count: int = 3000) -> tuple[Path, Path]:
-    """Text, numbers, categories, vectors with gaps, weights and kinds; edges that are there twice; ids with a space."""
-    rng = np.random.default_rng(0)
-    words = [f"word{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(300)]
-    vectors = [None if i % 9 == 0 else rng.normal(size=5).tolist() for i in range(n)]
-    columns = {
-        "id": [f" n{i}" if i % 50 == 0 else f"n{i}" for i in range(n)],
-        "label": [None if i % 3 else f"c{i % 7}" for i in range(n)],
-        "summary": [" ".join(rng.choice(words, 6)) for _ in range(n)],
-        "size": [None if i % 11 == 0 else float(i) for i in range(n)],
-        "country": [("de", "fr", "NA")[i % 3] for i in rng.integers(0, 3, n)],
-        "vector": pa.array(vectors, pa.list_(pa.float32())),
-    }
-    pq.write_table(pa.table(columns), folder / "nodes.parquet", row_group_size=100)
-    ends = [[columns["id"][i] for i in side] for side in rng.integers(0, n, (2, count))]
-    amount, kind = rng.lognormal(sigma=2, size=count).round(2), rng.choice(["pays", "owns"], count)
-    lines = (f"{a},{b},{w},{k}" for a, b, w, k in zip(*ends, amount, kind, strict=True))
-    (folder / "edges.csv").write_text("source,target,amount,kind\n" + "\n".join(lines) + "\n")
-    return folder / "nodes.parquet", folder / "edges.csv"
-
-
-def test_tables_within_memory_are_those_read_whole(fewnode: Command, tmp_path: Path) -> None:
-    nodes, edges = tables(tmp_path)
-    given = ("data", "import", "--nodes", nodes, "--edges", edges, "--name", "d", "-q")
-    for out, limit in (("whole", ()), ("pieces", ("--memory", "2G"))):
-        assert fewnode(*given, "--out", tmp_path / out, *limit).code == 0
-    for file in ("dataset.safetensors", "dataset.json"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "pieces" / file).read_bytes()
-    edges.write_text(edges.read_text() + "n1,nobody,1,pays\n")
-    refused = fewnode(*given, "--out", tmp_path / "o", "--memory", "2G")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert f"{edges}: data row 3001, column 'target': node 'nobody' is not in {nodes}" in refused.err
-    assert not (tmp_path / "o").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("data", "import", "NPZ", "--out", "o", "--memory", "much"), "expected a size"),
         (("data", "import", "NPZ", "--out", "o", "--memory", "1M"), "at least 512M"),
-        (("data", "import", "NPZ", "--out", "o", "--memory", "1G", "--split", "50/20/30"), "class split is that of"),
         (("data", "import", "a.graphml", "--out", "o", "--memory", "1G"), "not used for a.graphml, which is one file"),
         ((*PLUS, "--backend", "ray", "--address", "here"), "--address here: expected HOST:PORT"),
         ((*PLUS, "--backend", "ray", "--address", "127.0.0.1:1"), "no Ray cluster"),
@@ -164,12 +126,3 @@ def test_what_is_wrong_is_one_line(
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert message in done.err
     assert not (tmp_path / "o").exists()
-
-
-def test_options_that_a_method_does_not_keep_are_named(fewnode: Command, npz: Path, tmp_path: Path) -> None:
-    options = ("--memory", "1G", "--workers", 2, "--address", "10.0.0.1:6379")
-    mine = Path(__file__).parents[2] / "examples" / "my_method.py"
-    done = fewnode("train", "--data", npz, "--method", f"{mine}:MyMethod", "--out", tmp_path / "run", *options)
-    assert done.code == 0
-    assert "MyMethod holds the whole network in memory: --memory is kept by gpn-plus alone" in done.err
-    assert "--address and --workers not used: for --backend ray" in done.err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
@@ -29,28 +28,6 @@ def _d(worded: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def rows(path: Path | str) -> list[dict[str, str]]:
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ("--support", "support.csv"),
-        ("--classes", "classes.csv"),
-        ("--support", "support.csv", "--classes", "classes.csv"),
-    ],
-    ids=["nodes", "sentences", "both"],
-)
-def test_predict_by_nodes_by_sentences_and_by_both(fewnode, d: Path, given: tuple[str, ...], worded: Dataset) -> None:
-    done = fewnode("predict", "--data", d, *given, "--all", "--closed-set", "--out", "p.csv")
-    assert done.code == 0, done.err
-    assert "reading it once, which is kept for the next time" in done.err
-    found = rows("p.csv")
-    assert list(found[0]) == ["node", "label", "probability", "mail", "vpn", "member"]
-    told = {row["node"]: row["label"] for row in found}
-    known = [
-        (node, ("mail", "vpn")[c]) for node, c in zip(worded.node_names or (), worded.y.tolist(), strict=True) if c < 2
-    ]
-    assert np.mean([told[node] == label for node, label in known]) > 0.85
 
 
 def test_the_second_time_nothing_is_computed_and_the_answer_is_the_same(fewnode, d: Path) -> None:
@@ -81,36 +58,6 @@ def test_remarks_are_lines_and_quiet_silences_them(fewnode, d: Path) -> None:
     assert fewnode(*asked, "--quiet").err == ""
     as_json = fewnode(*asked, "--json")
     assert [row["node"] for row in as_json.json["predictions"]] == ["n5", "n40"]
-
-
-def test_a_description_that_disagrees_is_said(fewnode, d: Path) -> None:
-    Path("support.csv").write_text(
-        "node,class\n" + "".join(f"n{i},{'mail' if i < 25 else 'vpn'}\n" for i in (*range(5), *range(30, 35)))
-    )
-    Path("classes.csv").write_text("class,description\nmail,an encrypted private tunnel\nvpn,send receive and filter\n")
-    asked = ("--data", d, "--support", "support.csv", "--classes", "classes.csv")
-    told = fewnode("predict", *asked, "--query", "asked.csv")
-    assert "class 'mail': its description disagrees with its nodes, so it counts little" in told.err
-
-
-def test_explain_names_the_description(fewnode, d: Path) -> None:
-    asked = ("--data", d, "--classes", "classes.csv", "--support", "support.csv", "--query", "asked.csv")
-    assert fewnode("predict", *asked, "--explain", "--out", "p.csv").code == 0
-    assert ("(description)", "vpn") in [(row["node"], row["class"]) for row in rows("p.support.csv")]
-
-
-@pytest.mark.parametrize("given", [("--support", "support.csv"), ("--classes", "classes.csv")])
-def test_suggest(fewnode, d: Path, given: tuple[str, str], worded: Dataset) -> None:
-    done = fewnode("suggest", "--data", d, *given, "--count", 4, "--json")
-    assert done.code == 0, done.err
-    found = done.json
-    assert found["run"] is None
-    assert found["method"] == "gpn-plus"
-    nodes = [row["node"] for row in found["suggestions"]]
-    assert len(set(nodes)) == 4
-    if given[0] == "--classes":  # the first look at each class that nobody has seen a node of
-        first = {row["likely"]: row["node"] for row in found["suggestions"][:2]}
-        assert {likely: worded.y[worded.node(node)] for likely, node in first.items()} == {"mail": 0, "vpn": 1}
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -155,12 +102,6 @@ def test_what_cannot_be_used_is_one_line_and_exit_2(fewnode, d: Path, case: str)
     assert not Path("p.csv").exists()
 
 
-def test_neither_a_run_nor_a_dataset(fewnode, d: Path) -> None:
-    for command in (("predict", "--all"), ("suggest",)):
-        done = fewnode(*command, "--support", "support.csv")
-        assert (done.code, done.err) == (2, "fewnode: give --data D, or --run RUN of a training\n")
-
-
 def test_one_node_and_every_node_are_answered(fewnode, d: Path, worded: Dataset) -> None:
     Path("support.csv").write_text("node,class\nn0,mail\nn0,mail\n")
     done = fewnode("predict", "--data", d, "--support", "support.csv", "--all", "--out", "p.csv")
@@ -183,25 +124,6 @@ def test_options_of_blocks_are_refused_where_there_are_none(fewnode, d: Path, op
 
 
 # --- from tables without classes ------------------------------------------------------------------------------------
-
-
-def test_tables_without_classes_are_enough(fewnode, tmp_path: Path, worded: Dataset, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = worded.feature_names or ()
-    texts = [" ".join(words[j] for j in row.indices) for row in (worded.graph.x[[i]] for i in range(100))]
-    Path("nodes.csv").write_text("id,about\n" + "".join(f"n{i},{text}\n" for i, text in enumerate(texts)))
-    Path("edges.csv").write_text("from,to\n" + "".join(f"n{a},n{b}\n" for a, b in worded.graph.edge_index().T))
-    Path("support.csv").write_text(SUPPORT)
-    tables = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--text", "about")
-    refused = fewnode("data", "import", *tables, "--out", "d")
-    assert refused.code == 2
-    assert "which column holds the class? Name it with --label: about; none: --no-label" in refused.err
-    made = fewnode("data", "import", *tables, "--no-label", "--out", "d")
-    assert made.code == 0, made.err
-    assert "next: fewnode predict --data d --support support.csv --all" in made.err
-    done = fewnode("predict", "--data", "d", "--support", "support.csv", "--all", "--out", "p.csv")
-    assert done.code == 0, done.err
-    assert len(rows("p.csv")) == 100
 
 
 def test_evaluate_all_classes(fewnode, d: Path) -> None:

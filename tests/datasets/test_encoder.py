@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.classes.description import describe, opaque, shared_words
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
+from fewnode.recognition.description import describe, opaque, shared_words
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend

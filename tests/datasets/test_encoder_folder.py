@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from encoders import TABLE, TOKENS, static_folder, write_tokenizer
-from fewnode.classes.description import describe
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import cache_directory
+from fewnode.recognition.description import describe
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables import encoder as encoders_of_ours
 from fewnode.tables.encoder import Encoder
@@ -182,17 +182,3 @@ def test_a_tokenizer_alone_is_no_encoder(tmp_path: Path) -> None:
     write_tokenizer(tmp_path)
     with pytest.raises(FewnodeError, match="no encoder that can be read"):
         Encoder.of(tmp_path)
-
-
-def test_a_node_over_http_goes_through_the_encoder(tmp_path: Path) -> None:
-    pytest.importorskip("model2vec")
-    pytest.importorskip("fastapi")
-    from fewnode.serve.rows import RowReader
-
-    data = read(static_folder(tmp_path))
-    reader = RowReader(data)
-    row = {"row": {"about": "filter mail"}}
-    assert (reader.columns, reader.report({"new": row}).missing) == (["about"], {})
-    np.testing.assert_allclose(reader.encoded({"new": row})[0].toarray(), data.graph.x[[2]].toarray(), rtol=1e-5)
-    with pytest.raises(FewnodeError, match="unknown column 'encoded text'"):
-        reader.content("new", {"row": {"encoded text": [1, 2, 3, 4]}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.import_report import describe_source
-from fewnode.datasets.info import count_by_size, describe, name_some, statistics
 from fewnode.graph import Graph
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
+from fewnode.tables.report import count_by_size, name_some, report, statistics
 
 
 def small() -> Dataset:
@@ -67,19 +67,18 @@ def test_the_text_fits_eighty_columns_and_moves_no_cursor() -> None:
     names = tuple(f"\x1b[31m class {'long ' * 20}{i}" for i in range(40))
     y = np.repeat(np.arange(40), 30)
     data = Dataset(Graph.from_edges([[0], [1]], y.size), y, ClassSplit((0,), (1,), tuple(range(2, 9))), names)
-    for text in (describe(statistics(data)), describe(statistics(small()))):
+    for text in (report(data), report(small())):
         assert max(map(len, text.splitlines())) <= 80
         assert "\x1b" not in text
-    text = describe(statistics(small()))
+    text = report(small())
     assert "train classes     up to 2-way 2-shot, as many queries (a has 4)" in text
     assert "valid classes     none" in text
     assert "in no part        c (2)" in text
-    assert "100 % of classes have under 10" in text
 
 
 def test_an_empty_dataset_can_be_described() -> None:
     data = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()))
-    assert "0 nodes, 0 undirected edges" in describe(statistics(data))
+    assert "0 nodes, 0 undirected edges" in report(data)
 
 
 def test_a_list_too_long_for_the_line_says_how_many_more() -> None:
@@ -93,31 +92,39 @@ def test_a_list_too_long_for_the_line_says_how_many_more() -> None:
 def test_what_was_understood_of_tables() -> None:
     nodes = {"id": ["a", "b", "c"], "label": ["x", "x", None], "size": ["1", "", "3"], "url": ["u", "v", "w"]}
     data = read_tables(nodes, {"s": ["a", "a", "b", "z"], "t": ["a", "b", "a", "a"]}, unknown_ends="drop")
-    text = describe_source(data.info)
-    assert text.splitlines() == [
+    assert report(data).splitlines()[1:12] == [
         "the nodes table: 3 nodes",
-        "  id     id",
-        "  label  label (1 unknown: 1 empty)",
-        "  size   numeric (numbers; 1 missing: the mean and a flag)",
-        "  url    not used (3 distinct values of 1.0 words; --text or --category uses it)",
-        "the edges table: 4 edges",
-        "  s  source",
-        "  t  target",
+        "  id        id",
+        "  label     label (1 unknown: 1 empty)",
+        "  numeric   size (numbers)",
+        "  not used  url (3 distinct values of 1.0 words; --text or --category uses it)",
+        "  missing   size 1: the mean and a flag",
+        "the edges table: 4 edges, s to t",
         "  dropped: 1 self-loops, 1 with an unknown end",
         "repeated edges, counted once: 1",
-        "attributes: 1 numbers, 1 missing flags",
+        "made of           1 numbers, 1 missing flags",
+        "attributes        2, 2.0 of them a node",
     ]
-    more = describe_source(extend(data, {"id": ["d"], "label": ["new"], "size": [2], "u": [1]}).info, latest=True)
-    assert more.splitlines() == [
+    more = extend(data, {"id": ["d"], "label": ["new"], "size": [2], "u": [1]})
+    assert report(more, latest=True).splitlines()[1:7] == [
         "the nodes table: 1 nodes",
-        "  id     id",
-        "  label  label (all known)",
-        "  size   numeric",
-        "  u      not used (no attribute of the nodes table)",
-        "no edges",
+        "  id        id",
+        "  label     label (all known)",
+        "  numeric   size",
+        "  not used  u (no attribute of the nodes table)",
         "new classes, in no part: new",
     ]
-    assert describe_source({}) == ""
+
+
+def test_a_report_fits_a_screen_whatever_there_is() -> None:
+    nodes = {
+        "id": list("abcdef"),
+        **{f"{'long ' * 9}{i}": [f"{'w' * 50} {i} {j}" for j in range(6)] for i in range(60)},
+    }
+    edges = [{"s": ["a"], "t": ["b"], "kind": [f"k{i}"]} for i in range(40)]
+    lines = report(read_tables(nodes, edges, relation="kind")).splitlines()
+    assert (len(lines) <= 30, max(map(len, lines)) <= 80) == (True, True)
+    assert any("--json has all" in line for line in lines)
 
 
 def test_the_difference_to_the_paper_is_told() -> None:
@@ -126,7 +133,6 @@ def test_the_difference_to_the_paper_is_told() -> None:
         "expected": {"nodes": 24919, "split": [40, 17, 20]},
         "difference": {"nodes": -12, "split": [0, 1, -1]},
     }
-    lines = describe_source(info).splitlines()
-    assert lines[1].split() == ["3", "not", "JSON"]
-    assert lines[3].split() == ["nodes", "24,919", "-12"]
-    assert lines[4].split() == ["split", "40/17/20", "+0/+1/-1"]
+    text = report(replace(small(), info=info))
+    for words in ("lines skipped: 3 not JSON", "nodes of the paper: 24,919, here -12", "40/17/20, here +0/+1/-1"):
+        assert words in text

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.import_report import describe_source
-from fewnode.datasets.info import describe, statistics
 from fewnode.errors import FewnodeError
 from fewnode.formats.convert import export_tables
 from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
+from fewnode.tables.report import report, statistics
 
 EDGES = {"s": list("abca"), "t": list("bcdd")}
 SIZES = [1.0, 2.0, 3.0, 4.0]
@@ -36,8 +35,8 @@ def test_a_cell_may_hold_several_classes() -> None:
     assert members(data) == {"x": {"a", "b", "d"}, "y": {"a", "d"}}
     assert data.y.tolist() == [-1, 0, -1, -1]  # of a node in several classes none is *the* class
     assert (data.info["labels"]["several"], data.info["labels"]["unknown"]) == (2, 1)
-    assert "2 nodes are in several classes, 1 in none" in " ".join(describe_source(data.info).split())
-    assert "several classes   2 nodes, 2 classes at most" in describe(statistics(data))
+    assert "2 nodes are in several classes, 1 in none" in " ".join(report(data).split())
+    assert "several classes   2 nodes, 2 classes at most" in report(data)
     assert sorted(data.split.train + data.split.valid + data.split.test) == [0, 1]
     assert statistics(data)["homophily"] == 1
 
@@ -122,7 +121,7 @@ def test_tables_with_names_are_kinds_of_nodes() -> None:
     assert x[:, names.index("age (number)")].tolist() == [-1, 1, 0, 0]  # zero, and no part of the mean
     assert data.claimable_mask.tolist() == [True, True, False, False]
     assert data.info["columns"]["kind"] == "category"
-    text = describe(statistics(data))
+    text = report(data)
     assert "kinds of nodes    user (2), item (2)" in text
     more = extend(data, {"item": {"sku": ["e"], "price": [5.0]}}, id="sku")
     assert more.kind.tolist() == [0, 0, 1, 1, 1]

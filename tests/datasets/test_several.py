@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.import_report import describe_source, describe_warnings
 from fewnode.errors import FewnodeError
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
+from fewnode.tables.report import report, warnings_of
 
 NODES = {"id": list("abcd"), "label": list("xyxy"), "size": [1.0, 2.0, 3.0, 4.0]}
 ONE, OTHER = {"s": ["a"], "t": ["b"]}, {"u": ["c", "a"], "v": ["d", "b"], "amount": [5, 6]}
@@ -100,10 +100,8 @@ def test_a_column_that_a_table_lacks_is_missing_there() -> None:
     assert x[:, names.index("age (missing)")].tolist() == [1, 1, 1, 1, 0, 0]
     later = extend(data, {"id": ["g"], "size": [1.0], "name": ["Ann"]})  # age was missing in a table, so it may be
     assert later.graph.x.toarray()[6, names.index("age (missing)")] == 1
-    text = describe_source(later.info, latest=True)
-    assert "in none of the tables, so missing: age\n" in text
-    assert describe_source(later.info) == f"{describe_source(data.info)}\n{text}"  # the first tables are told as well
-    assert "  age   numeric (4 missing in all tables: the mean and a flag)\n" in describe_source(data.info)
+    assert "in none of the tables, so missing: age\n" in report(later, latest=True)
+    assert "age 4: the mean and a flag" in report(data)
     with pytest.raises(FewnodeError, match="no column 'size'"):
         extend(data, {"id": ["g"], "age": [1], "name": ["Ann"]})
 
@@ -118,9 +116,7 @@ def test_only_what_was_missing_at_first_has_a_flag() -> None:
     more = extend(data, {"id": ["e"], "size": [None], "age": ["NA"]})
     np.testing.assert_array_equal(more.graph.x[4], [0, 0, 1])
     assert more.info["extended"][0]["missing"] == {"size": 1, "age": 1}
-    text = describe_source(more.info)
-    assert "  size  numeric (1 missing: the mean)\n" in text
-    assert "  age   numeric (1 missing, 1 'NA' among them: the mean and a flag)\n" in text
+    assert "missing   size 1: the mean, age 1 (1 'NA'): the mean and a flag\n" in report(more)
 
 
 def test_later_tables_are_read_as_the_first_unless_told_otherwise(tmp_path: Path) -> None:
@@ -139,8 +135,8 @@ def test_only_cells_of_the_new_nodes_are_warned_of() -> None:
     assert "several classes: 1, as 'x|y'" in data.info["warnings"][0]
     more = extend(data, {"id": ["e"], "label": ["x"]})
     assert more.info["extended"][0]["warnings"] == []
-    assert "'x|y'" in describe_warnings(more.info)
-    assert describe_warnings(more.info, latest=True) == ""
+    assert "'x|y'" in warnings_of(more.info)
+    assert warnings_of(more.info, latest=True) == ""
 
 
 # --- vectors ------------------------------------------------------------------------------------------------------
@@ -257,10 +253,12 @@ def test_a_forged_dataset_is_not_extended(forged: dict[str, Any], message: str) 
 
 
 @pytest.mark.parametrize(
-    "forged", [{"columns": {}}, {"extended": [3]}, {"extended": {"a": 1}}, {"notes": 3}, {"skipped": 3}]
+    "forged", [{"nodes": [3]}, {"extended": [3]}, {"extended": {"a": 1}}, {"notes": 3}, {"skipped": 3}]
 )
 def test_a_forged_account_is_refused_in_a_sentence(forged: dict[str, Any]) -> None:
+    data = read_tables(NODES, ONE)
+    data.info.update(forged)
     with pytest.raises(FewnodeError, match="is not what fewnode wrote"):
-        describe_source(forged)
+        report(data)
     with pytest.raises(FewnodeError, match="is not what fewnode wrote"):
-        describe_warnings({"warnings": 3})
+        warnings_of({"warnings": 3})

@@ -108,10 +108,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     np.save(tmp_path / "other" / "v.npy", V)
     for name, content, problem in (
-        ("cut.npy", whole[:-8], "claims 48 bytes, but stores 40"),
-        ("long.npy", whole + b"0", "claims 48 bytes, but stores 49"),
+        ("cut.npy", whole[:-8], "not a readable .npy file"),
         ("none.npy", b"hello, world", "not a readable .npy file"),
-        ("objects.npy", objects.read_bytes(), "found object (1, 1), expected numbers"),
+        ("objects.npy", objects.read_bytes(), "not a readable .npy file"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FewnodeError) as caught:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.adjacency import Relation
-from fewnode.edges.relations import EdgeRows, edge_rows, read_relations, rewired
+from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.edges.scaling import Scaling
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -21,15 +21,6 @@ def weighted(**rules: object) -> Graph:
 def typed(names: tuple[str, ...], kind: list[int], directed: object = False, **rows: object) -> Graph:
     found = EdgeRows(EDGES, kind=np.array(kind), names=names, **rows)  # type: ignore[arg-type]
     return read_relations(found, 4, directed=directed)[0]  # type: ignore[arg-type]
-
-
-def test_a_plain_graph_has_no_relations() -> None:
-    plain = read_relations(EdgeRows(EDGES), 4)[0]
-    ones = read_relations(edge_rows(EDGES, np.ones(4)), 4)[0]
-    for graph in (plain, ones, Graph.from_edges(EDGES, 4)):
-        assert (graph.relations, graph.weighted) == ((), False)
-        assert graph.strength.tolist() == graph.degree.tolist()
-        assert (graph.adj.toarray() == plain.adj.toarray()).all()
 
 
 def test_weights_have_mean_one_and_degrees_count_neighbours() -> None:
@@ -62,15 +53,6 @@ def test_repeated_edges_add_up_or_count_once() -> None:
     assert [plain.adj[0, 1], plain.adj[2, 3]] == [1, 1]
     one_way = read_relations(EdgeRows(edges, weight), 4, directed=True, scale="none")[0]
     np.testing.assert_allclose([one_way.adj[1, 0], one_way.adj[0, 1]], [15 / 28, 6 / 28], rtol=1e-6)  # 5, 2 and 21
-
-
-def test_an_edge_that_is_there_both_ways_with_one_weight_counts_once() -> None:
-    both = np.concatenate([EDGES, EDGES[::-1]], axis=1)
-    graph, facts = read_relations(EdgeRows(both, np.tile(WEIGHT, 2)), 4)
-    assert facts.repeated == 4
-    np.testing.assert_array_equal(graph.adj.toarray(), weighted().adj.toarray())
-    other = read_relations(EdgeRows(both, np.r_[WEIGHT, 2, 2, 3, 2]), 4, scale="none")[0]
-    assert other.adj[0, 1] / other.adj[2, 3] == pytest.approx(3 / 6)
 
 
 def test_an_edge_of_weight_zero_is_none() -> None:
@@ -106,13 +88,6 @@ def test_kinds_are_relations_and_their_sum_counts_every_edge_once() -> None:
     assert (every.adj.toarray() == Graph.from_edges(EDGES, 4, directed=True).adj.toarray()).all()
 
 
-def test_the_sum_of_weighted_kinds_has_mean_one() -> None:
-    graph = typed(("pays", "owns"), [0, 0, 1, 1], weight=WEIGHT)
-    assert graph.adj.data.mean() == pytest.approx(1)
-    assert [r.adj.data.mean() for r in graph.relations] == pytest.approx([1, 1])
-    assert graph.adj[1, 2] == pytest.approx(4 / 3)  # 1 and 2 of mean 1.5, as all of them have mean 1
-
-
 def test_each_kind_has_its_own_edges_whatever_the_others_have() -> None:
     both = np.concatenate([EDGES, EDGES[::-1]], axis=1)
     rows = EdgeRows(both, np.tile(WEIGHT, 2), np.repeat([0, 1], 4), ("pays", "paid by"))
@@ -122,16 +97,6 @@ def test_each_kind_has_its_own_edges_whatever_the_others_have() -> None:
     np.testing.assert_allclose(graph.adj.toarray(), weighted().adj.toarray())
 
 
-def test_many_kinds_are_kept_apart_and_too_many_are_refused() -> None:
-    kind = np.arange(1001)
-    edges = np.stack([kind % 40, (kind + 1) % 40])
-    names = tuple(f"kind {i}" for i in range(1001))
-    graph, _ = read_relations(EdgeRows(edges[:, :1000], kind=kind[:1000], names=names[:1000]), 40)
-    assert len(graph.relations) == 1000
-    with pytest.raises(FewnodeError, match=r"1,001 kinds of edges, at most 1,000 are kept apart; join the rarest"):
-        read_relations(EdgeRows(edges, kind=kind, names=names), 40)
-
-
 def test_an_unknown_relation_is_named() -> None:
     with pytest.raises(FewnodeError, match=r"unknown relation 'own' .did you mean 'owns'"):
         typed(("pays", "owns"), [0, 0, 1, 1], directed=["own"])
@@ -139,42 +104,7 @@ def test_an_unknown_relation_is_named() -> None:
         read_relations(EdgeRows(EDGES), 4, directed=["owns"])
 
 
-def test_relations_of_one_name_or_another_size_are_refused() -> None:
-    adj = Graph.from_edges(EDGES, 4).adj
-    with pytest.raises(FewnodeError, match="relation 'a' is there twice"):
-        Graph.from_relations([Relation("a", adj), Relation("a", adj)])
-    with pytest.raises(FewnodeError, match="relation 'a' is 4 x 4, expected 2 x 2"):
-        Graph(Graph.from_edges([[0], [1]], 2).adj, np.zeros((2, 0), np.float32), relations=(Relation("a", adj),))
-
-
-# --- changes ------------------------------------------------------------------------------------------------------
-
-
-def test_changed_edges_leave_the_others_as_they_were() -> None:
-    graph = typed(("pays", "owns"), [0, 0, 1, 1], directed=["owns"], weight=WEIGHT)
-    kept, x = np.array([True, True, True, False]), np.zeros((4, 0), np.float32)  # node 3 goes, another one comes
-    added, gone = np.array([[0], [3]]), np.array([[1], [0]])
-    after = rewired(graph, kept, x, added, gone, directed=False)
-    assert [(r.name, r.n_edges) for r in after.relations] == [("pays", 1), ("owns", 0), ("edges", 1)]
-    assert after.relations[0].adj[1, 2] == graph.relations[0].adj[1, 2]
-    assert after.relations[2].adj[0, 3] == after.relations[2].adj[3, 0] == 1
-    one = rewired(weighted(), kept, x, added, gone, directed=False)
-    assert [(r.name, r.n_edges) for r in one.relations] == [("edges", 2)]
-    plain = rewired(Graph.from_edges(EDGES, 4), kept, x, added, gone, directed=False)
-    assert (plain.adj.toarray() == Graph.from_edges([[1, 0], [2, 3]], 4).adj.toarray()).all()
-    assert plain.relations == ()
-
-
 # --- scales -------------------------------------------------------------------------------------------------------
-
-
-def test_heavy_tails_are_read_by_their_logarithm() -> None:
-    rng = np.random.default_rng(0)
-    assert Scaling.learn(rng.uniform(1, 5, 999)).kind == "none"
-    assert Scaling.learn(rng.lognormal(0, 3, 999)).kind == "log"
-    assert Scaling.learn(rng.lognormal(0, 3, 999), "none").kind == "none"
-    with pytest.raises(FewnodeError, match="unknown scale 'lgo'"):
-        Scaling.learn(np.ones(3), "lgo")
 
 
 @pytest.mark.parametrize("kind", ["none", "log"])

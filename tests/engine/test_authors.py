@@ -12,10 +12,10 @@ from fewnode import load_model
 from fewnode.dataset import Dataset
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
 from fewnode.methods.networks import AuthorsNetworks, Reference, weights_of
+from fewnode.model.estimator import Estimator
 from graphs import random_graph
 from test_gpn import random_episode
 
@@ -56,17 +56,6 @@ def test_answers_are_those_of_their_formulas() -> None:
         assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_option_brings_what_their_code_has() -> None:
-    model = Estimator("gpn", formulation="authors")
-    assert (model.method_.episodes, model.method_.dropout, model.query) == (1000, 0.5, 20)
-    assert Estimator("gpn", formulation="authors", query=3, episodes=7).method_.episodes == 7
-    assert (Estimator("gpn").method_.episodes, Estimator("gpn").method_.dropout, Estimator("gpn").query) == (
-        300,
-        "auto",
-        5,
-    )
-
-
 def test_a_model_of_theirs_learns_and_comes_back_from_a_file(planted: Dataset, tmp_path: Path) -> None:
     model = Estimator("gpn-authors", 3, 2, query=2, episodes=60).fit(planted)
     (episode,) = EpisodeSampler(planted, "test", 3, 2, 5).take(1)
@@ -76,18 +65,6 @@ def test_a_model_of_theirs_learns_and_comes_back_from_a_file(planted: Dataset, t
     model.save(tmp_path / "run")
     again = load_model(tmp_path / "run")
     assert np.array_equal(again.predict_proba(*asked), answer)
-
-
-def test_the_last_weights_can_be_kept(planted: Dataset) -> None:
-    train, valid = EpisodeSampler(planted, "train", 3, 2), EpisodeSampler(planted, "valid", 3, 2)
-    made = [
-        GPN(formulation="authors", episodes=40, keep=keep).fit(planted.graph, train, valid) for keep in ("best", "last")
-    ]
-    best = made[0].history_.best.episode
-    same = np.array_equal(*(model.weights_["encoder.weight.0"] for model in made))
-    assert same == (best == 40)
-    shorter = GPN(formulation="authors", episodes=best, keep="last").fit(planted.graph, train, valid)
-    assert np.array_equal(shorter.weights_["encoder.weight.0"], made[0].weights_["encoder.weight.0"])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from fewnode.dataset import Dataset
 from fewnode.datasets import import_dataset
 from fewnode.datasets.expected import EXPECTED, network_of_the_paper
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
@@ -27,6 +26,7 @@ from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment, states
 from fewnode.machine.files import exclusive
 from fewnode.methods.table import has_option
+from fewnode.model.estimator import Estimator
 from fewnode.protocols.all_classes import evaluate_all_classes
 from planted_grid import fill
 from sizes import begun, command, kill_once

@@ -18,11 +18,11 @@ from fewnode.cli.tune import tune as command
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import score
 from fewnode.experiment import tune as tuning
 from fewnode.experiment.tune import POOL_SEED, tune
 from fewnode.methods.table import METHODS, Range, class_of, space
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import save_dataset
 
 SMALL: dict[str, Any] = {"shape": (3, 3, None), "trials": 4, "tasks": 20}

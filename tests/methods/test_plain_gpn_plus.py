@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fewnode.episodes import EpisodeSampler
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from networks import planted
 from plain_gpn_plus import PlainGPNPlus
 

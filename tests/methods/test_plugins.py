@@ -12,11 +12,11 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.storage.io import read_record, save_dataset, write_record
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"

@@ -15,9 +15,9 @@ from torch import Tensor
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Block, Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.storage.io import read_record, write_record
 
 State = dict[str, Tensor]
@@ -39,26 +39,6 @@ def _mixed(planted: Dataset) -> Dataset:
 def _model(request: pytest.FixtureRequest, mixed: Dataset) -> Estimator:
     split = mixed.split if request.param == "base classes" else ClassSplit((), (), ())
     return Estimator("gpn-plus", way=3, shot=3, rank=16).fit(replace(mixed, split=split))
-
-
-def test_saved_and_loaded_it_answers_the_same(model: Estimator, mixed: Dataset, tmp_path: Path) -> None:
-    model.save(tmp_path / "run")
-    again = load_model(tmp_path / "run")
-    names = [source.name for source in again.method_.mixture_.sources]
-    assert names == ["words", "vector", "numbers", "attributes"]
-    assert again.method_.mixture_.weight == model.method_.mixture_.weight
-    asked = ([0, 5, 9, 70, 71], ["a", "b", "b", "c", "c"], list(range(100, 160)))
-    for transductive in (False, True):
-        before = model.predict_proba(mixed.graph, *asked, transductive=transductive)
-        after = again.predict_proba(mixed.graph, *asked, transductive=transductive)
-        assert np.allclose(before, after, rtol=0, atol=1e-6 if transductive else 0)
-
-
-def test_what_is_restored_is_what_was_written(model: Estimator, mixed: Dataset) -> None:
-    state = model.method_.state()
-    again = GPNPlus(rank=16).restore(mixed.graph.n_features, state).state()
-    assert again.keys() == state.keys()
-    assert all(torch.equal(again[name], tensor) for name, tensor in state.items())
 
 
 def changed(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[State], State]:

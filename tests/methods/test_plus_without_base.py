@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,28 +12,17 @@ import torch
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.estimator import Estimator
 from fewnode.protocols.all_classes import evaluate_all_classes
-from fewnode.represent.views import prior, prior_weights
 
 NOBODY = ClassSplit((), (), ())
 
 
 def fitted(data: Dataset, **options: object) -> Estimator:
     return Estimator("gpn-plus", way=3, shot=3, rank=32, **options).fit(data)
-
-
-def test_without_base_classes_all_is_as_the_prior_says(planted: Dataset) -> None:
-    model = fitted(replace(planted, split=NOBODY))
-    weight = prior_weights(["attributes", "structure"])
-    assert model.method_.mixture_.weight == pytest.approx(weight)
-    assert model.trained_["temperature"] == {mode: asdict(t) for mode, t in model.method_.prior.temperatures.items()}
-    assert model.trained_["membership"] == asdict(model.method_.prior.membership)
-    assert model.trained_["membership"]["slope"] == prior()["membership"]["slope"]
-    assert model.trained_["classes"] == {"train": [], "valid": [], "test": []}
 
 
 def test_labels_that_are_no_base_classes_are_not_looked_at(planted: Dataset) -> None:
@@ -65,21 +54,6 @@ def test_base_classes_too_small_for_a_task_do_no_harm(planted: Dataset, sizes: t
     split = ClassSplit(tuple(range(len(sizes))), (), tuple(range(10, 15)))
     model = fitted(replace(planted, y=y, split=split))
     assert evaluate(model, planted, way=5, shot=3, tasks=30).accuracy.mean > 0.9
-
-
-def test_methods_that_need_base_classes_still_say_so(planted: Dataset) -> None:
-    for split, message in (
-        (NOBODY, "3-way tasks need 3 train classes, there are 0"),
-        (ClassSplit((0, 1, 2), (3,), ()), "1 validation classes; two are needed"),
-    ):
-        with pytest.raises(FewnodeError, match=message):
-            Estimator("gpn", way=3, shot=3).fit(replace(planted, split=split))
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (-1, 3)])
-def test_tasks_that_are_none_are_refused_whatever_the_classes(planted: Dataset, shape: tuple[int, int]) -> None:
-    with pytest.raises(FewnodeError, match="at least 1"):
-        Estimator("gpn-plus", *shape).fit(planted)
 
 
 @pytest.mark.parametrize(("tells", "gain"), [("structure", 0.02), ("attributes", 0.0)])

@@ -1,11 +1,8 @@
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 
-from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
-from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
 from fewnode.represent.attributes import inverse_document_frequency, scale
@@ -35,20 +32,3 @@ def test_tf_idf_by_hand() -> None:
         scaled = scaled.toarray() if sp.issparse(scaled) else scaled
         assert np.allclose(scaled[0], expected / np.linalg.norm(expected))
         assert scaled[2].tolist() == [0, 0], "a node without attributes stays one"
-
-
-def test_idf_is_the_training_networks(planted: Dataset) -> None:
-    train = EpisodeSampler(planted, "train", 2, 1)
-    method = Propagation(rank=8, scaling="tf-idf").fit(planted.graph, train, train)
-    half = Graph(planted.graph.adj[:180][:, :180], planted.graph.x[:180])
-    alone = Propagation(2, 0, "tf-idf", False, "cosine", rank=8).fit(half, train, train)
-    assert not np.allclose(method.axes_.idf, alone.axes_.idf)
-    before = method.axes_.idf.copy()
-    method.embedding(half)
-    assert np.array_equal(before, method.axes_.idf)
-
-
-def test_no_attributes_are_refused(planted: Dataset) -> None:
-    train = EpisodeSampler(planted, "train", 2, 1)
-    with pytest.raises(FewnodeError, match="no attributes"):
-        Propagation().fit(Graph.from_edges([[0], [1]], 2), train, train)

@@ -10,7 +10,7 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
 from fewnode.represent.projection import Plane
 

@@ -19,7 +19,7 @@ import pytest
 from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
 from fewnode.paper import download as module
-from fewnode.paper.download import DEFAULT_BASE, blob_id, download
+from fewnode.paper.download import download
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"
 NAME = "amazon-clothing"
@@ -146,41 +146,11 @@ def test_a_transfer_that_is_cut_short_goes_on_where_it_stopped(site: Site, tmp_p
     assert (tmp_path / MAT).read_bytes() == site.files[MAT]
 
 
-def test_a_server_that_cannot_go_on_starts_anew(site: Site, tmp_path: Path) -> None:
-    (tmp_path / f"{MAT}.part").write_bytes(site.files[MAT][:1000])
-    site.behaviour[MAT] = "no range"
-    download(NAME, tmp_path, site.base)
-    assert (tmp_path / MAT).read_bytes() == site.files[MAT]
-
-
-@pytest.mark.parametrize("size", [1000, None, 10**7])
-def test_a_partial_file_that_is_wrong_is_fetched_anew(site: Site, tmp_path: Path, size: int | None) -> None:
-    length = len(site.files[MAT]) if size is None else size
-    (tmp_path / f"{MAT}.part").write_bytes(bytes(length))
-    download(NAME, tmp_path, site.base)
-    assert (tmp_path / MAT).read_bytes() == site.files[MAT]
-    assert [span for name, span in site.asked if name == MAT] == [f"bytes={length}-", None]
-
-
-def test_a_partial_file_that_is_whole_is_used(site: Site, tmp_path: Path) -> None:
-    (tmp_path / f"{MAT}.part").write_bytes(site.files[MAT])
-    download(NAME, tmp_path, site.base)
-    assert (tmp_path / MAT).read_bytes() == site.files[MAT]
-    assert len([name for name, _ in site.asked if name == MAT]) == 1
-
-
 def test_wrong_content_is_refused_and_deleted(site: Site, tmp_path: Path) -> None:
     site.behaviour[MAT] = "wrong"
     with pytest.raises(FewnodeError, match=rf"{MAT}: not the published file \(another git blob id\), deleted"):
         download(NAME, tmp_path, site.base)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", NETWORK]
-
-
-def test_a_file_that_is_there_and_differs_is_not_overwritten(site: Site, tmp_path: Path) -> None:
-    (tmp_path / MAT).write_bytes(b"mine")
-    with pytest.raises(FewnodeError, match="there already, but not the published file"):
-        download(NAME, tmp_path, site.base)
-    assert (tmp_path / MAT).read_bytes() == b"mine"
 
 
 def test_redirects_are_followed_within_tls_only(site: Site, tmp_path: Path) -> None:
@@ -226,47 +196,3 @@ def test_a_stream_without_an_end_is_refused(site: Site, tmp_path: Path, monkeypa
     monkeypatch.setattr(module, "MAX_BYTES", 100_000)
     with pytest.raises(FewnodeError, match="larger than"):
         download(NAME, tmp_path, site.base)
-
-
-def test_a_missing_file_and_a_missing_server_are_told_apart(site: Site, tmp_path: Path) -> None:
-    del site.files[MAT]
-    with pytest.raises(FewnodeError, match=f"{MAT}: the server answers 404 Not Found"):
-        download(NAME, tmp_path, site.base)
-    with pytest.raises(FewnodeError, match=r"cannot be reached \(.*refused\)"):
-        download(NAME, tmp_path, "https://127.0.0.1:1/")
-
-
-def test_only_trusted_servers_are_used(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SSL_CERT_FILE")
-    with pytest.raises(FewnodeError, match=r"cannot be reached .*self-signed certificate"):
-        download(NAME, tmp_path, site.base)
-    assert not site.asked
-
-
-@pytest.mark.parametrize("base", ["http://127.0.0.1:1/", "file:///etc/", "ftp://example.org/", "/etc"])
-def test_other_protocols_are_refused(tmp_path: Path, base: str) -> None:
-    with pytest.raises(FewnodeError, match="not an https address, refused"):
-        download(NAME, tmp_path, base)
-
-
-def test_networks_without_published_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(FewnodeError, match="reddit: no published files; there are amazon-clothing, amazon-el"):
-        download("reddit", tmp_path)
-    with pytest.raises(FewnodeError, match=r"amazon: no published files"):
-        download("amazon", tmp_path)
-
-
-def test_all_nine_files_have_an_id_and_an_address() -> None:
-    blobs = {name: blob for expected in EXPECTED.values() for name, blob in expected.blobs.items()}
-    assert len(blobs) == 9
-    assert all(len(blob) == 40 for blob in blobs.values())
-    assert DEFAULT_BASE.startswith("https://")
-    listed = SHARED.parent / "published-blobs.tsv"
-    if listed.exists():
-        rows = [line.split("\t") for line in listed.read_text().splitlines()[1:]]
-        assert blobs == {row[0]: row[1] for row in rows}
-
-
-def test_a_blob_id_is_that_of_git(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"hello\n")
-    assert blob_id(tmp_path / "a") == "ce013625030ba8dba906f756967f9e9ca394464a"

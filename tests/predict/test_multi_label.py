@@ -11,10 +11,11 @@ import pytest
 
 import fewnode
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
-from fewnode.predict.labelling import suggest, unlabelled
-from fewnode.predict.multi_label import IndependentClasses
-from fewnode.predict.predictions import NONE, Predictions, recognise
+from fewnode.model.estimator import Estimator
+from fewnode.model.recognise import recognise
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.classes import Given
+from fewnode.review.labelling import unlabelled
 from multi_label_graphs import with_words
 
 
@@ -114,7 +115,7 @@ def test_what_else_is_asked_about_changes_nothing(data: Dataset, model: Estimato
 
 
 def test_tables_and_objects_hold_all_classes() -> None:
-    found = Predictions(
+    found = Answers(
         ["n", "m"], ["a", "b"], np.array([[0.9, 0.6], [0.2, 0.3]]), np.array([0.96, 0.44]), [], multi_label=True
     )
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
@@ -131,8 +132,8 @@ def test_tables_and_objects_hold_all_classes() -> None:
         ({"a": [0, 0], "b": [1]}, {}, "support has node 'node-0' twice"),
         ({"a|b": [0], "c": [1]}, {}, r"class 'a\|b': '\|' stands between the classes of a node; rename it"),
         ({NONE: [0], "c": [1]}, {}, "a class is called 'none of these'"),
-        ({"a": [0], "b": [1]}, {"closed_set": True}, "--closed-set means one class a node"),
-        ({"a": [0], "b": [1]}, {"transductive": True}, "leave out --transductive"),
+        ({"a": [0], "b": [1]}, {"closed_set": True}, "a closed set means one class a node"),
+        ({"a": [0], "b": [1]}, {"transductive": True}, "leave out the transductive mode"),
         ({"a": [0], "b": [1]}, {"threshold": 1.5}, "a probability from 0 to 1 is expected"),
     ],
 )
@@ -147,7 +148,7 @@ def test_a_method_that_cannot_tell_members_says_so(data: Dataset) -> None:
     single = replace(data, labels=None)
     model = Estimator("sgc", way=2, shot=2).fit(single)
     with pytest.raises(fewnode.FewnodeError, match="sgc cannot tell whether a node is in none of the classes"):
-        IndependentClasses(model.recogniser(single, [0, 1], ["a", "b"], several=True))
+        model.ask(single, {"a": [0], "b": [1]}, multi_label=True)
 
 
 def test_only_kinds_that_have_labels_are_claimed_and_suggested(data: Dataset) -> None:
@@ -158,15 +159,17 @@ def test_only_kinds_that_have_labels_are_claimed_and_suggested(data: Dataset) ->
         found = recognise(both, given, model=model)
     assert found.nodes == list(data.node_names or ())
     assert recognise(both, given, ["word-3"], model=model).nodes == ["word-3"]
-    assert max(unlabelled(both, given["class h"])) < data.graph.n
-    assert max(unlabelled(both, [data.graph.n])) >= data.graph.n, "a word is labelled: words may be in a class"
-    picked = suggest(model, both, given["class h"], ["h"] * len(given["class h"]), count=20)
-    assert max(s.node for s in picked) < data.graph.n
-    assert suggest(model, both, given["class h"], ["h"] * len(given["class h"]), among=["word-1"])[0].node > 480
+    assert max(unlabelled(both, np.array(given["class h"]))) < data.graph.n
+    assert max(unlabelled(both, np.array([data.graph.n]))) >= data.graph.n, (
+        "a word is labelled: words may be in a class"
+    )
+    asked = model.question(both, Given.of(both, {"h": given["class h"]}))
+    assert not any(each.node.startswith("word") for each in asked.next(20))
+    assert asked.next(among=["word-1"])[0].node == "word-1"
 
 
 def test_nodes_of_several_known_classes_are_not_suggested(data: Dataset) -> None:
     seen = data.train_mask | data.valid_mask
     assert (seen & (data.y < 0)).any()
     new = next(n for n in data.members(7) if not seen[n])
-    assert not seen[unlabelled(data, [new])].any()
+    assert not seen[unlabelled(data, np.array([new]))].any()

@@ -14,27 +14,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewnode.classes.definitions import Definitions, read_query, read_support
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
-from fewnode.predict.predictions import COLUMNS, NONE, Answerer, Predictions, class_columns
-from fewnode.recognition.prototypes import Explanation
+from fewnode.model.estimator import Estimator
+from fewnode.recognition.answer_tables import COLUMNS, class_columns
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.classes import Given, read_query, read_support
+from fewnode.recognition.space import Explanation
 from graphs import predictions_of
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
 WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))
 
 
-def answer(why: Explanation | None = None, **more: object) -> Predictions:
+def answer(why: Explanation | None = None, **more: object) -> Answers:
     """Two nodes: one likely in mail, one likely in neither."""
     probabilities, member = np.array([[0.6, 0.2], [0.15, 0.15]]), np.array([0.8, 0.3])
-    return Predictions(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, why, **more)  # type: ignore[arg-type]
+    return Answers(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, why, **more)  # type: ignore[arg-type]
 
 
-def closed(member: np.ndarray | None = None) -> Predictions:
+def closed(member: np.ndarray | None = None) -> Answers:
     probabilities = np.array([[0.75, 0.25], [0.5, 0.5]])
-    return Predictions(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, closed_set=True, reason="so")
+    return Answers(["x", "=y"], ["mail", "vpn"], probabilities, member, SUPPORT, closed_set=True, reason="so")
 
 
 def test_a_table_has_a_label_its_probability_a_column_a_class_and_member() -> None:
@@ -76,7 +77,7 @@ def test_no_two_columns_are_called_the_same(classes: list[str]) -> None:
 
 def test_a_class_may_be_called_like_a_column() -> None:
     classes = ["label", "p(label)", "other"]
-    named = Predictions(["x"], classes, np.array([[0.1, 0.2, 0.3]]), np.array([0.6]), [])
+    named = Answers(["x"], classes, np.array([[0.1, 0.2, 0.3]]), np.array([0.6]), [])
     assert named.to_csv().splitlines()[0] == "node,label,probability,p(label),p(p(label)),other,member"
 
 
@@ -90,15 +91,9 @@ def test_the_threshold_moves_what_is_in_none_of_the_classes() -> None:
 def test_what_is_not_a_number_is_not_shown() -> None:
     for number in (np.nan, np.inf):
         with pytest.raises(FewnodeError, match=r"^node '=y': its probability is not a finite number; look for"):
-            Predictions(["x", "=y"], ["mail"], np.array([[0.5], [number]]), None, SUPPORT, closed_set=True)
+            Answers(["x", "=y"], ["mail"], np.array([[0.5], [number]]), None, SUPPORT, closed_set=True)
         with pytest.raises(FewnodeError, match=r"^node 'x': "):
-            Predictions(["x", "=y"], ["mail"], np.array([[0.5], [0.5]]), np.array([number, 1.0]), SUPPORT)
-
-
-def test_some_rows_of_an_answer() -> None:
-    some = answer(WHY).only([1])
-    assert (some.nodes, some.labels, some.why) == (["=y"], [NONE], None)
-    assert some.to_csv().splitlines()[1:] == answer().to_csv().splitlines()[2:]
+            Answers(["x", "=y"], ["mail"], np.array([[0.5], [0.5]]), np.array([number, 1.0]), SUPPORT)
 
 
 def test_weights_of_support_nodes() -> None:
@@ -155,7 +150,7 @@ def model(planted: Dataset) -> Estimator:
     return Estimator("propagation", way=3, shot=2, steps=1, scaling="l2", centre=False, distance="cosine").fit(planted)
 
 
-def ask(model: Estimator, data: Dataset, **how: Any) -> tuple[Predictions, list[int], list[str], list[int]]:
+def ask(model: Estimator, data: Dataset, **how: Any) -> tuple[Answers, list[int], list[str], list[int]]:
     """A node of each of two test classes and of a third, against a node of one and two of the other, named by hand."""
     first, second, third = (np.flatnonzero(data.y == c).tolist() for c in data.split.test[:3])
     support, labels, query = [*second[:1], *first[:2]], ["vpn", "mail", "mail"], [first[5], second[5], third[5]]
@@ -174,8 +169,6 @@ def test_an_answer_has_the_probabilities_of_the_model_under_the_names_of_the_tab
     np.testing.assert_allclose(told.probabilities, expected, atol=1e-6)
     assert told.probabilities.sum(axis=1) == pytest.approx(1, abs=2e-6)
     assert (told.closed_set, told.reason) == (True, "asked for")
-    answerer = Answerer(model, planted, support, labels)
-    assert (answerer.nodes, answerer.data, answerer.classes) == (support, planted, ["mail", "vpn"])
 
 
 def test_a_table_json_and_python_say_the_same_numbers(model: Estimator, planted: Dataset) -> None:
@@ -215,15 +208,16 @@ def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dat
     among = ask(model, planted, closed_set=True)[0].probabilities
     np.testing.assert_allclose(told.probabilities, member[:, None] * among, atol=2e-6)
     assert told.nodes == [planted.node_name(v) for v in query]
-    with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is .*--closed-set$"):
-        Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query)
-    assert NONE in Answerer(model, planted, support, [NONE, "mail", "mail"]).predictions(query, closed_set=True).labels
+    with pytest.raises(FewnodeError, match=r"^a class is called 'none of these', as is "):
+        predictions_of(model, planted, support, [NONE, "mail", "mail"], query)
+    assert NONE in predictions_of(model, planted, support, [NONE, "mail", "mail"], query, closed_set=True).labels
 
 
 def test_an_answer_does_not_depend_on_what_else_is_asked(model: Estimator, planted: Dataset) -> None:
     told, support, labels, query = ask(model, planted)
     everyone = predictions_of(model, planted, support, labels, range(planted.graph.n))
-    assert everyone.only(query).to_csv() == told.to_csv()
+    rows = everyone.to_csv().splitlines()
+    assert [rows[0], *(rows[1 + node] for node in query)] == told.to_csv().splitlines()
 
 
 def test_a_support_node_is_in_the_class_it_was_given_for(model: Estimator, planted: Dataset) -> None:
@@ -247,7 +241,7 @@ def test_one_class_alone_means_more_like_these(model: Estimator, planted: Datase
     p = model.predict_proba(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0])
     np.testing.assert_allclose(p[:, 0], told.member[[own[5], 0]], atol=1e-6)
     assert model.predict(planted.graph, own[:4], ["vpn"] * 4, [int(own[5]), 0]) == ["vpn", NONE]
-    with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': with --closed-set"):
+    with pytest.raises(FewnodeError, match=r"^one class alone asks which nodes are like 'vpn': in a closed set"):
         predictions_of(model, planted, [0], ["vpn"], [1], closed_set=True)
 
 
@@ -258,10 +252,10 @@ def test_what_cannot_tell_members_does_not_claim_to(planted: Dataset) -> None:
         told = predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3])
         assert (told.closed_set, told.member) == (True, None)
         assert why in told.reason
-        assert "--method gpn-plus" in told.reason
+        assert "use gpn-plus" in told.reason
         one_class = (planted.graph, [0], ["a"], [2])
         for ask in (partial(predictions_of, model, planted, *one_class[1:]), partial(model.predict_proba, *one_class)):
-            with pytest.raises(FewnodeError, match=f"{why}.*; train with --method gpn-plus, or give a second class$"):
+            with pytest.raises(FewnodeError, match=f"{why}.*; use gpn-plus, or give a second class$"):
                 ask()
         with pytest.raises(FewnodeError, match=f"the threshold is of no use: .*{why}"):
             predictions_of(model, planted, [0, 1], ["a", "b"], [2, 3], threshold=0.4)
@@ -280,7 +274,7 @@ def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
     table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
     assert read_support(table, planted) == ([3, 1], ["b", "=a"], {})
     assert read_query(table, planted) == [3, 1, 3]
-    assert Definitions.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
+    assert Given.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
 
 
 @pytest.mark.parametrize(

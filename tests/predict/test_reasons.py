@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode import Class, Estimator, FewnodeError, Graph, Relation, recognise
+from fewnode import Class, Estimator, FewnodeError, Graph, Relation
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.predict.predictions import Answerer
-from fewnode.predict.reasons import ClassReasons, SharedWord, Step
+from fewnode.model.recognise import untrained
+from fewnode.recognition.classes import Given
+from fewnode.review.reasons import ClassReasons, SharedWord, Step
 
 WORDS = ("mail", "smtp", "tunnel", "common")
 
@@ -35,7 +36,7 @@ def small() -> Dataset:
 def reasons() -> ClassReasons:
     data = small()
     model = Estimator("gpn-plus").fit(data)
-    return ClassReasons(Answerer(model, data, [0], ["mail"], rejected={"mail": [4]}).recogniser, "mail")
+    return ClassReasons(model.question(data, Given.of(data, {"mail": Class([0], [4])})), "mail")
 
 
 def test_a_neighbour_of_an_example(reasons: ClassReasons) -> None:
@@ -69,16 +70,17 @@ def test_no_two_rows_have_the_same_sentence_and_an_example_does_not_explain_itse
 
 
 def test_answers_explain_themselves(worded: Dataset) -> None:
-    found = recognise(worded, {"mail": Class([0, 1], rejected=[80]), "vpn": [30]}, ["n2", "n31", "n90"], explain=True)
+    asked = untrained(worded).ask(worded, {"mail": Class([0, 1], no=[80]), "vpn": [30]})
+    found = asked.judge(["n2", "n31", "n90"], explain=True)
     assert found.because is not None
     assert [bool(text) for text in found.because] == [label != "none of these" for label in found.labels]
-    assert found.explain("n2").sentence == found.because[0]
-    assert found.explain("n2", "vpn").label == "vpn"
+    assert asked.why("n2").sentence == found.because[0]
+    assert asked.why("n2", "vpn").label == "vpn"
     header, first = found.to_csv().splitlines()[:2]
     assert header.endswith(",because")
     assert "most like" in first
     with pytest.raises(FewnodeError, match="no class 'ham'"):
-        found.explain("n2", "ham")
+        asked.why("n2", "ham")
 
 
 def test_an_amount_is_not_shared_by_being_there_but_a_category_is() -> None:
@@ -87,7 +89,7 @@ def test_an_amount_is_not_shared_by_being_there_but_a_category_is() -> None:
     blocks = (Block("words", 0, 4), Block("numbers", 4, 6))
     graph = replace(data.graph, x=sp.csr_array(x), blocks=blocks)
     data = replace(data, graph=graph, feature_names=(*WORDS, "size (number)", "country=FR"))
-    recogniser = Answerer(Estimator("gpn-plus").fit(data), data, [0], ["mail"]).recogniser
-    shared = {each.word for each in ClassReasons(recogniser, "mail").of([1])[0].words}
+    question = Estimator("gpn-plus").fit(data).question(data, Given.of(data, {"mail": [0]}))
+    shared = {each.word for each in ClassReasons(question, "mail").of([1])[0].words}
     assert "country=FR" in shared
     assert "size (number)" not in shared

@@ -11,17 +11,18 @@ import scipy.sparse as sp
 
 import fewnode
 from fewnode import Class, FewnodeError, UnusedInput, recognise
-from fewnode.classes.description import describe, shared_words
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
-from fewnode.predict.predictions import DESCRIPTION, NONE
+from fewnode.recognition.answers import DESCRIPTION, NONE
+from fewnode.recognition.description import describe
+from fewnode.review.shared_words import shared_words
 from graphs import TOPICS
 
 NAMES = list(TOPICS)
 NOBODY = ClassSplit((), (), ())
 
 
-def right(found: fewnode.Predictions, data: Dataset) -> float:
+def right(found: fewnode.Answers, data: Dataset) -> float:
     labels = np.array(found.classes)[found.probabilities.argmax(axis=1)]
     return float(np.mean(labels == np.array(NAMES)[data.y]))
 
@@ -30,8 +31,8 @@ WAYS = {
     "nodes": {name: [25 * c, 25 * c + 1] for c, name in enumerate(NAMES)},
     "a name": dict.fromkeys(NAMES, ""),
     "a sentence": {name: f"what people {words} with" for name, words in TOPICS.items()},
-    "both": {name: Class([25 * c], TOPICS[name]) for c, name in enumerate(NAMES)},
-    "mixed": {"mail": [0, 1], "vpn": TOPICS["vpn"], "games": Class([50], ""), "music": Class(["n75", "n76"])},
+    "both": {name: Class([25 * c], text=TOPICS[name]) for c, name in enumerate(NAMES)},
+    "mixed": {"mail": [0, 1], "vpn": TOPICS["vpn"], "games": Class([50], text=""), "music": Class(["n75", "n76"])},
 }
 
 
@@ -48,7 +49,7 @@ def test_every_way_of_giving_classes_finds_them(worded: Dataset, way: str, trans
 
 def test_a_sentence_helps_one_label(worded: Dataset) -> None:
     nodes = {name: [25 * c + 3] for c, name in enumerate(NAMES)}
-    both = {name: Class(rows, TOPICS[name]) for name, rows in nodes.items()}
+    both = {name: Class(rows, text=TOPICS[name]) for name, rows in nodes.items()}
     assert right(recognise(worded, both), worded) >= right(recognise(worded, nodes), worded)
 
 
@@ -74,7 +75,7 @@ def test_a_description_that_its_nodes_disagree_with_is_said_and_counts_little(wo
     nodes = {name: list(range(25 * c, 25 * c + 5)) for c, name in enumerate(NAMES)}
     told = {**TOPICS, "mail": TOPICS["vpn"], "vpn": TOPICS["mail"]}
     with pytest.warns(UnusedInput) as said:
-        wrong = recognise(worded, {name: Class(rows, told[name]) for name, rows in nodes.items()})
+        wrong = recognise(worded, {name: Class(rows, text=told[name]) for name, rows in nodes.items()})
     message = str(said[0].message)
     for name in NAMES:
         assert (f"class {name!r}: its description disagrees with its nodes" in message) == (name in ("mail", "vpn"))
@@ -90,7 +91,9 @@ def test_one_class_alone_is_more_like_these(worded: Dataset) -> None:
 
 
 def test_why_names_descriptions_too(worded: Dataset) -> None:
-    found = recognise(worded, {"mail": Class([0], TOPICS["mail"]), "vpn": TOPICS["vpn"]}, ["n9", "n30"], explain=True)
+    found = recognise(
+        worded, {"mail": Class([0], text=TOPICS["mail"]), "vpn": TOPICS["vpn"]}, ["n9", "n30"], explain=True
+    )
     assert found.support == [("n0", "mail"), (DESCRIPTION, "mail"), (DESCRIPTION, "vpn")]
     assert found.nearest[1][0] == DESCRIPTION
     assert found.why is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewnode.predict.near_duplicates import grouped
-from fewnode.predict.trust import curve, estimated_members, fair_sample, known_curve, measured
+from fewnode.review.near_duplicates import grouped
+from fewnode.review.trust import curve, estimated_members, fair_sample, known_curve, measured
 
 
 def test_nothing_is_measured_by_no_answer() -> None:

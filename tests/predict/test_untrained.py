@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode import estimator
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.datasets import load
-from fewnode.estimator import Estimator
-from fewnode.predict.untrained import is_kept, untrained
+from fewnode.machine.kept import Kept
+from fewnode.model import recognise
+from fewnode.model.estimator import Estimator
+from fewnode.model.recognise import is_kept, untrained
 from fewnode.storage.io import save_dataset
 from sizes import begun
 
@@ -23,6 +24,7 @@ from sizes import begun
 @pytest.fixture(name="cache")
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(recognise, "MODELS", Kept(0))  # as in a process for each question
     return tmp_path / "cache" / "fewnode"
 
 
@@ -42,7 +44,7 @@ def _fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(data.name)
         return fit(self, data, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(estimator.Estimator, "fit", watched)
+    monkeypatch.setattr(Estimator, "fit", watched)
     return seen
 
 
@@ -59,7 +61,7 @@ def test_it_is_fitted_once_and_answers_the_same_from_the_cache(home: Path, cache
     assert sorted(home.rglob("*")) == before, "nothing is written beside a dataset"
     again = load(str(home))
     model = untrained(again)
-    assert model.has_embedding(again.graph), "nothing is computed again"
+    assert model.has_space(again), "nothing is computed again"
     assert np.array_equal(first, answer(model, again))
     assert len(fits) == 1
     assert len(list((cache / "models").iterdir())) == 1, "nothing is left beside"

@@ -10,7 +10,7 @@ import pytest
 import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import fewnode
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
+from fewnode.model.estimator import Estimator
 from fewnode.protocols.all_classes import AllClassesSampler
 from fewnode.scoring.interval import interval
 

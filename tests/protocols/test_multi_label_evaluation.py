@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 import fewnode
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from fewnode.protocols.multi_label_evaluation import (
     MultiLabelSampler,
     evaluate_all_classes_multi_label,

@@ -6,25 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from torch.nn import functional as F
 
 from fewnode import vectors
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Described, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
-from fewnode.gpn import closeness
-from fewnode.graph import Graph
-from fewnode.methods.propagation import Propagation
+from fewnode.model.estimator import Estimator
 from fewnode.recognition.calibration import LeftOut, Temperature, calibration_tasks, fit_temperature, mean_shots
 from fewnode.recognition.fit_membership import fit_membership
-from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.membership import MembershipModel, sigmoid
+from fewnode.recognition.nearness import nearness
+from fewnode.recognition.space import Head, Space
 from fewnode.recognition.transductive import rectify
 from fewnode.scoring.metrics import calibration_error
 from fewnode.scoring.open_set import strangers
-from fewnode.vectors import Embedding, crowding, survey
+from fewnode.vectors import Embedding, crowding, survey, unit_rows
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:
@@ -96,11 +93,11 @@ def test_a_temperature_undoes_overconfidence_far_from_labelled_nodes(rng: np.ran
 def test_an_answer_is_as_sure_as_its_query_is_near(model: Estimator, planted: Dataset, transductive: bool) -> None:
     """The power of each query by hand: its cosine to the support node most like it."""
     task = EpisodeSampler(planted, "test", 3, 2, 5)[0].task
-    z = F.normalize(model.embedding(planted.graph)).numpy()
+    z = unit_rows(model.embedding(planted.graph))
     near = 10 * (z[task.query] @ z[task.support].T).max(axis=1)
     constants = model.trained_["temperature"]["transductive" if transductive else "inductive"]
     assert constants["by_nearness"] != 0
-    raw = model.method_.predict_tasks(planted.graph, [task], transductive)[0].astype(np.float64)
+    raw = model.space(planted.graph).answer_tasks([task], transductive)[0].astype(np.float64)
     level = constants["level"] + constants["by_shots"] * np.log(2) + constants["by_ways"] * np.log(3)
     right = raw ** np.exp(level + constants["by_nearness"] * near)[:, None]
     right /= right.sum(axis=1, keepdims=True)
@@ -187,7 +184,7 @@ def test_without_base_classes_an_answer_is_less_sure_where_labels_mean_nothing(p
     guessed = model.predict_proba(data, support, rng.permutation(label), query).max(axis=1).mean()
     assert guessed < sure - 0.2
     one_each = Task(support[::8], np.arange(4), query)
-    assert model.method_.left_out(data.graph, one_each) is None
+    assert model.space(data.graph).prepare(one_each).left_out is None
 
 
 def test_strangers_are_told_from_members(model: Estimator, planted: Dataset) -> None:
@@ -208,36 +205,31 @@ def test_strangers_are_of_classes_outside_the_task_and_of_test_classes_first(pla
 def test_too_few_classes_leave_strangers_unknown(planted: Dataset) -> None:
     """Training classes count where nothing was trained on them."""
     few = replace(planted, split=ClassSplit(planted.split.train, planted.split.valid[:2], planted.split.test))
-    assert Estimator("propagation", 2, 2, rank=16).fit(few).method_.membership is not None
+    assert Estimator("propagation", 2, 2, rank=16).fit(few).trained_["membership"]
     model = Estimator("gpn", 2, 2, episodes=20).fit(few)
-    assert model.method_.membership is None
+    assert model.trained_["membership"] is None
     with pytest.raises(FewnodeError, match="three are needed"):
         model.familiar(planted.graph, [0, 1], [0, 1], [2])
 
 
 def test_a_nearer_node_is_likelier_known(model: Estimator, planted: Dataset) -> None:
-    known = fit_membership(
-        model.method_, planted.graph, [np.flatnonzero(planted.y == c) for c in planted.split.valid], 3
-    )
+    members = [np.flatnonzero(planted.y == c) for c in planted.split.valid]
+    known = fit_membership(model.space(planted.graph), members, 3)
     assert known is not None
     assert known.slope > 0
-    near = torch.tensor([[1.0, 0.0], [5.0, 0.0]])
-    p = MembershipModel(1.0, 0.0, -2.0).probability(near, torch.ones(2))
-    assert torch.allclose(p, torch.sigmoid(torch.tensor([-1.0, 3.0])))
+    p = MembershipModel(1.0, 0.0, -2.0).probability(np.array([[1.0, 0.0], [5.0, 0.0]]), np.ones(2))
+    assert np.allclose(p, sigmoid(np.array([-1.0, 3.0])))
 
 
 def test_being_near_says_less_in_a_crowd(rng: np.random.Generator) -> None:
     """Classes of two kinds: close together, where strangers are near as well, and far apart."""
-    near, crowd = torch.tensor([[4.0], [4.0]]), torch.tensor([0.0, 3.0])
-    p = MembershipModel(1.0, 0.0, -2.0, -1.0).probability(near, torch.ones(1), crowd)
-    assert torch.allclose(p, torch.sigmoid(torch.tensor([2.0, -1.0])))
-    centre = F.normalize(torch.from_numpy(rng.normal(size=(12, 8))).float())
-    centre[6:] = F.normalize(centre[6] + 0.3 * centre[6:])  # half of the classes are alike
-    z = F.normalize(centre.repeat_interleave(40, 0) + 0.15 * torch.from_numpy(rng.normal(size=(480, 8))).float())
-    method = Propagation()
-    method.distance, graph = "cosine", Graph.from_edges(np.zeros((2, 0), np.int64), 480)
-    method.remember(graph, Embedding.of(z.numpy()))
-    found = fit_membership(method, graph, list(np.arange(480).reshape(12, 40)), 5)
+    p = MembershipModel(1.0, 0.0, -2.0, -1.0).probability(np.full((2, 1), 4.0), np.ones(1), np.array([0.0, 3.0]))
+    assert np.allclose(p, sigmoid(np.array([2.0, -1.0])))
+    centre = unit_rows(rng.normal(size=(12, 8)))
+    centre[6:] = unit_rows(centre[6] + 0.3 * centre[6:])  # half of the classes are alike
+    z = unit_rows((np.repeat(centre, 40, axis=0) + 0.15 * rng.normal(size=(480, 8))).astype(np.float32))
+    space = Space(Embedding.of(z), Head("cosine", crowds=True))
+    found = fit_membership(space, list(np.arange(480).reshape(12, 40)), 5)
     assert found is not None
     assert found.slope > 0 > found.by_crowd
 
@@ -246,9 +238,8 @@ def test_a_crowd_is_as_close_as_the_tenth_of_the_nodes_drawn(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     z = rng.normal(size=(30, 4)).astype(np.float32)  # few enough for all to be drawn
-    rows, tensor = z[[3, 7, 3]], torch.from_numpy(z)
-    near = closeness(torch.from_numpy(rows), tensor.expand(3, -1, -1), "cosine")
-    tenth = near.sort(dim=1, descending=True).values[:, 9].numpy()
+    rows = z[[3, 7, 3]]
+    tenth = np.sort(nearness(rows, z, "cosine"), axis=1)[:, -10]
     assert np.allclose(crowding(rows, survey(z).landmarks), tenth, atol=1e-5)
     assert crowding(rows[:1], survey(z[:4]).landmarks).shape == (1,)  # another network, of fewer nodes than ten
     monkeypatch.setattr(vectors, "NUMBERS_AT_ONCE", 1)  # one node at a time
@@ -271,25 +262,24 @@ def test_calibration_tasks_are_of_classes_that_have_the_nodes() -> None:
 
 def test_rectifying_moves_a_bad_prototype_to_its_class(rng: np.random.Generator) -> None:
     """Two clouds, and a support node of the first at its very edge."""
-    query = torch.cat([torch.randn(30, 2) * 0.3 + torch.tensor([-2.0, 0.0]), torch.randn(30, 2) * 0.3 + 2.0])
-    support = torch.tensor([[-0.2, 0.3], [2.0, 2.0]])
-    share = rectify(support, torch.ones(2), torch.eye(2), query, "sqeuclidean")
+    query = np.concatenate([rng.normal(size=(30, 2)) * 0.3 + [-2.0, 0.0], rng.normal(size=(30, 2)) * 0.3 + 2.0])
+    support = np.array([[-0.2, 0.3], [2.0, 2.0]], np.float32)
+    share = rectify(support, np.ones(2), np.eye(2), query.astype(np.float32), "sqeuclidean")
     assert share[:30, 0].min() > 0.9
     assert share[30:, 1].min() > 0.9
 
 
 def test_rectifying_learns_how_common_a_class_is() -> None:
     """A node as near to the one as to the other is what most are; ten of each are imagined beside them."""
-    query = torch.cat([torch.full((4500, 1), -3.0), torch.full((500, 1), 3.0), torch.zeros(1, 1)])
-    share = rectify(torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.eye(2), query, "sqeuclidean")
+    query = np.repeat(np.array([[-3.0], [3.0], [0.0]]), [4500, 500, 1], axis=0)
+    share = rectify(np.array([[-3.0], [3.0]]), np.ones(2), np.eye(2), query, "sqeuclidean")
     assert share[-1, 0] / share[-1, 1] == pytest.approx((4500 + 10) / (500 + 10), rel=0.05)
 
 
 def test_rectifying_leaves_strangers_out() -> None:
     """Fifty nodes of no class lie between; with a sense for strangers the prototypes stay where they are."""
-    members = torch.tensor([[-3.0], [3.0]]).repeat(20, 1)
-    query = torch.cat([members, torch.full((50, 1), 0.5)])
-    given = (torch.tensor([[-3.0], [3.0]]), torch.ones(2), torch.eye(2), query, "sqeuclidean")
+    query = np.concatenate([np.tile([[-3.0], [3.0]], (20, 1)), np.full((50, 1), 0.5)])
+    given = (np.array([[-3.0], [3.0]]), np.ones(2), np.eye(2), query, "sqeuclidean")
     with_all, careful = rectify(*given), rectify(*given, MembershipModel(4.0, 0.0, 4.0))
     assert with_all[40:].sum() > 40
     assert careful[40:].sum() < 1
@@ -300,30 +290,23 @@ def test_nodes_asked_together_tell_how_many_of_them_are_members() -> None:
     """Logistic data with one member in five; learned as if every second were one."""
     rng = np.random.default_rng(0)
     member = np.arange(5000) % 5 == 0
-    near = torch.from_numpy(rng.normal(np.where(member, 1.0, -1.0))).float()[:, None]
-    known, shots = MembershipModel(2.0, 0.0, 0.0), torch.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
+    near = rng.normal(np.where(member, 1.0, -1.0))[:, None]
+    known, shots = MembershipModel(2.0, 0.0, 0.0), np.ones(1)  # the log-odds of N(1, 1) against N(-1, 1)
     assert known.probability(near, shots).mean() > 0.25
     among = known.among(near, shots)
     assert among.mean() == pytest.approx(0.2, abs=0.01)
     right = (near[:, 0] + np.log(0.2 / 0.8) / 2) * 2  # Bayes' rule, by hand
-    assert torch.allclose(among, torch.sigmoid(right), atol=0.01)
+    assert np.allclose(among, sigmoid(right), atol=0.01)
     assert known.among(near[member], shots).mean() > 0.95
-    assert torch.isfinite(known.among(torch.tensor([[9.0]]), shots)).all()
+    assert np.isfinite(known.among(np.array([[9.0]]), shots)).all()
 
 
 @pytest.mark.parametrize("name", ["propagation", "gpn-plus"])
 def test_among_strangers_each_query_is_answered_on_its_own(name: str, planted: Dataset) -> None:
-    model = Estimator(name, 3, 3, rank=16).fit(planted)
-    model.method_.membership = MembershipModel(4.0, 0.0, -50.0)  # nothing is near enough
-    support, label = np.arange(10), planted.y[:10]
-    alone, together = (
-        model.predict_proba(planted.graph, support, label, np.arange(10, 60), transductive=mode).argmax(axis=1)
-        for mode in (False, True)
-    )
-    assert np.array_equal(alone, together)
+    space = Estimator(name, 3, 3, rank=16).fit(planted).space(planted.graph)
+    space = replace(space, head=replace(space.head, membership=MembershipModel(4.0, 0.0, -50.0)))  # nothing is near
     task = EpisodeSampler(planted, "test", 3, 1, 10)[0].task
-    raw = [model.method_.predict_tasks(planted.graph, [task], mode)[0] for mode in (False, True)]
-    assert np.allclose(*raw, atol=1e-6)
+    assert np.allclose(*(space.answer_tasks([task], mode)[0] for mode in (False, True)), atol=1e-6)
 
 
 def test_transductive_is_better_at_one_shot_and_queries_may_be_few(model: Estimator, planted: Dataset) -> None:

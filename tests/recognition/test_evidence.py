@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.optimize
-import torch
-from torch.nn import functional as F
 
 from fewnode import Class, Estimator, FewnodeError, recognise
-from fewnode.classes.definitions import Definitions
 from fewnode.dataset import Dataset
-from fewnode.predict.predictions import Answerer
-from fewnode.predict.untrained import untrained
-from fewnode.recognition.evidence import VARIANCE, learned_direction
+from fewnode.model.recognise import untrained
+from fewnode.recognition.classes import Given
+from fewnode.recognition.membership import sigmoid
+from fewnode.recognition.rejection import VARIANCE, learned_direction
+from fewnode.vectors import unit_rows
 from graphs import TOPICS
 
 MAIL, OTHERS = [0, 1], [30, 31, 55]
 
 
 def test_the_direction_is_that_of_a_general_optimiser(rng: np.random.Generator) -> None:
-    z = torch.from_numpy(rng.normal(size=(12, 5)))
-    prior, target = torch.from_numpy(rng.normal(size=12)), torch.from_numpy(rng.random(12))
-    unit, offset, wanted = F.normalize(z).numpy(), prior.numpy(), target.numpy()
+    z, offset, wanted = rng.normal(size=(12, 5)), rng.normal(size=12), rng.random(12)
+    unit = unit_rows(z)
 
     def loss(w: np.ndarray) -> float:
         score = offset + unit @ w
         return float(np.logaddexp(0, score).sum() - wanted @ score + w @ w / (2 * VARIANCE))
 
     best = scipy.optimize.minimize(loss, np.zeros(5), tol=1e-12).x
-    assert np.allclose(learned_direction(z, prior, target).numpy(), best, atol=1e-4)
+    assert np.allclose(learned_direction(z, sigmoid(offset), wanted), best, atol=1e-4)
 
 
 @pytest.mark.parametrize("classes", [1, 2])
 def test_without_a_rejected_node_every_answer_is_the_same_bit_for_bit(worded: Dataset, classes: int) -> None:
     given: dict[str, list[int]] = dict(list({"mail": MAIL, "vpn": OTHERS}.items())[:classes])
     before = recognise(worded, given)
-    after = recognise(worded, {name: Class(nodes, rejected=[]) for name, nodes in given.items()})
+    after = recognise(worded, {name: Class(nodes, no=[]) for name, nodes in given.items()})
     assert np.array_equal(before.probabilities, after.probabilities)
     assert np.array_equal(np.asarray(before.member), np.asarray(after.member))
 
@@ -50,30 +49,25 @@ def test_a_rejected_node_takes_down_itself_and_what_is_like_it(worded: Dataset, 
     others: dict[str, Class] = {} if mode == "one class" else {"vpn": Class(OTHERS[:2])}
     query = np.arange(2, 25).tolist()
     before, after = (
-        recognise(worded, {"mail": Class(MAIL, rejected=no), **others}, query, **more).probabilities[:, 0]
-        for no in ([], [5])
+        recognise(worded, {"mail": Class(MAIL, no=no), **others}, query, **more).probabilities[:, 0] for no in ([], [5])
     )
     assert after[query.index(5)] == 0
-    z = F.normalize(_embedding(worded))
-    like = np.argsort(-(z[query] @ z[5]).numpy())[1:6]
+    z = unit_rows(untrained(worded).embedding(worded))
+    like = np.argsort(-(z[query] @ z[5]))[1:6]
     assert after[like[0]] < before[like[0]]
     assert after[like].mean() < before[like].mean()
-
-
-def _embedding(data: Dataset) -> torch.Tensor:
-    return untrained(data).embedding(data.graph)
 
 
 def test_a_rejection_that_was_expected_teaches_nothing(worded: Dataset) -> None:
     """Strangers that nobody took for members."""
     query = np.arange(2, 25).tolist()
     before = recognise(worded, {"mail": MAIL}, query).probabilities
-    after = recognise(worded, {"mail": Class(MAIL, rejected=[60, 80, 90])}, query).probabilities
+    after = recognise(worded, {"mail": Class(MAIL, no=[60, 80, 90])}, query).probabilities
     assert np.abs(after - before).max() < 0.05
 
 
 def test_between_classes_the_other_one_gains(worded: Dataset) -> None:
-    given = {"mail": Class(MAIL, rejected=[6]), "vpn": Class(OTHERS[:2])}
+    given = {"mail": Class(MAIL, no=[6]), "vpn": Class(OTHERS[:2])}
     found = recognise(worded, given, [6], closed_set=True)
     assert found.probabilities[0].tolist() == [0.0, 1.0]
 
@@ -83,7 +77,7 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
     own = np.flatnonzero(planted.y == planted.y[0])[:4].tolist()
     asked = own[2:]
     before, after = (
-        Answerer(model, planted, [*own[:1], 50], ["a", "b"], rejected={"a": no}).recogniser.among(asked)[:, 0]
+        model.ask(planted, {"a": Class(own[:1], no), "b": [50]}).judge(asked, closed_set=True).probabilities[:, 0]
         for no in ([], own[1:2])
     )
     assert (after < before).all()
@@ -91,23 +85,23 @@ def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) ->
 
 @pytest.mark.parametrize("given", [{"mail": MAIL}, {"mail": MAIL, "vpn": OTHERS[:2]}])
 def test_other_rejected_nodes_need_no_new_answerer(worded: Dataset, given: dict[str, list[int]]) -> None:
-    read, model = Definitions.of(worded, given), untrained(worded)
-    asked = Answerer(model, worded, read.support, read.labels)
-    plain = asked.predictions(range(100))
+    read, model = Given.of(worded, given), untrained(worded)
+    asked = model.question(worded, read)
+    plain = asked.judge(range(100))
     for no in ([5], [5, 9], []):
-        anew = Answerer(model, worded, read.support, read.labels, rejected={"mail": no}).predictions(range(100))
-        again = asked.rejecting({"mail": no}).predictions(range(100))
+        anew = model.question(worded, read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
+        again = replace(asked, given=read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
         assert np.array_equal(anew.probabilities, again.probabilities)
         assert np.array_equal(np.asarray(anew.member), np.asarray(again.member))
-    assert np.array_equal(asked.predictions(range(100)).probabilities, plain.probabilities)
+    assert np.array_equal(asked.judge(range(100)).probabilities, plain.probabilities)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Class(MAIL, rejected=[1]), "'n1' is given for class 'mail', and as not in it"),
-        (Class(MAIL, rejected=["nobody"]), "unknown node 'nobody'"),
-        (Class(rejected=[4]), "class 'mail' has no node and no description"),
+        (Class(MAIL, no=[1]), "'n1' is given for class 'mail', and as not in it"),
+        (Class(MAIL, no=["nobody"]), "unknown node 'nobody'"),
+        (Class(no=[4]), "class 'mail' has no node and no description"),
     ],
 )
 def test_what_contradicts_itself_is_refused(worded: Dataset, given: Class, message: str) -> None:
@@ -118,26 +112,28 @@ def test_what_contradicts_itself_is_refused(worded: Dataset, given: Class, messa
 def test_a_method_that_cannot_learn_from_them_says_so(planted: Dataset) -> None:
     model = Estimator("sgc").fit(planted)
     with pytest.raises(FewnodeError, match="sgc cannot learn from rejected nodes; gpn-plus can"):
-        Answerer(model, planted, [0, 50], ["a", "b"], rejected={"a": [7]})
+        model.ask(planted, {"a": Class([0], [7]), "b": [50]})
+    asked = model.ask(planted, {"a": [0], "b": [50]})
     with pytest.raises(FewnodeError, match="'c' is none of the classes"):
-        Answerer(model, planted, [0, 50], ["a", "b"], rejected={"c": [7]})
+        asked.answered({("c", 7): True})
+    assert asked.answered({("a", 7): True}).given.support.tolist() == [0, 50, 7]
 
 
 def test_a_table_has_answers(worded: Dataset, tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
     table.write_text("node,class,answer\nn0,mail,yes\nn5,mail,NO\nn30,vpn,\n")
-    found = Definitions.read(worded, table, None)
-    assert (found.support, found.labels, found.rejected) == ([0, 30], ["mail", "vpn"], {"mail": [5]})
+    found = Given.read(worded, table, None)
+    assert (found.support.tolist(), found.labels, found.no[0].tolist()) == ([0, 30], ["mail", "vpn"], [5])
     assert found.remarks == ()
     table.write_text("node,class,answer\nn0,mail,perhaps\n")
     with pytest.raises(FewnodeError, match="line 2: the answer is 'perhaps', expected yes or no"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)
     table.write_text("node,class,answer\nn0,mail,no\nn30,vpn,yes\n")
     with pytest.raises(FewnodeError, match="class 'mail' has only nodes that are not in it"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)
     classes = tmp_path / "classes.csv"
     classes.write_text(f"class,description\nmail,{TOPICS['mail']}\n")
-    assert Definitions.read(worded, table, classes).rejected == {"mail": [0]}
+    assert Given.read(worded, table, classes).no[0].tolist() == [0]
     table.write_text("node,class,Answer\nn0,mail,yes\nn5,mail,no\nn30,vpn,yes\n")
     with pytest.raises(FewnodeError, match="the column 'Answer' must be called 'answer'"):
-        Definitions.read(worded, table, None)
+        Given.read(worded, table, None)

@@ -18,13 +18,13 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
-from fewnode.estimator import Estimator, load_model
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.machine.files import exclusive
 from fewnode.methods.gpn import GPN
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import load_dataset, save_dataset, write_record
 from fewnode.train import History, Schedule

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import load_model
 from fewnode.machine.files import exclusive
+from fewnode.model.estimator import load_model
 from fewnode.storage.checkpoint import CHECKPOINT
 from fewnode.storage.io import save_dataset
 from sizes import Figure, command, in_child

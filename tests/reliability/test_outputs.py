@@ -17,17 +17,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.classes.definitions import read_query, read_support
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.datasets.info import describe, statistics
-from fewnode.errors import FewnodeError, visible
-from fewnode.estimator import Estimator
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.formats.convert import export_tables
-from fewnode.machine.sheets import bare, csv_text, harmless
+from fewnode.machine.sheets import csv_text
+from fewnode.model.estimator import Estimator
 from fewnode.storage.io import save_dataset
+from fewnode.tables.report import report
 from graphs import predictions_of
 from sizes import Figure, sizes
 from synthetic import case_part, part, write
@@ -102,17 +100,6 @@ def test_no_table_holds_a_formula(evil: Dataset, tmp_path: Path, figure: Figure)
     )
 
 
-def test_a_table_of_ours_comes_back(evil: Dataset, tmp_path: Path) -> None:
-    """The apostrophe is taken off again."""
-    for cell in EVIL:
-        assert bare(harmless(cell)) == cell
-    kept = [name for name in FORMULAS if name == name.strip()]
-    (tmp_path / "s.csv").write_text(csv_text([["node", "class"], *([name, name] for name in kept)]))
-    nodes, labels, _ = read_support(tmp_path / "s.csv", evil)
-    assert ([evil.node_name(v) for v in nodes], labels) == (kept, kept)
-    assert [evil.node_name(v) for v in read_query(tmp_path / "s.csv", evil)] == kept
-
-
 class Markup(html.parser.HTMLParser):
     """What a page would load or run."""
 
@@ -182,7 +169,7 @@ def test_no_control_character_reaches_a_terminal(
     (tmp_path / "s.csv").write_text(f"node,class\n{name},{name}\n".replace("\x00", ""))
     (tmp_path / "g.toml").write_text(f"[[compare]]\n{json.dumps(name)} = 1\n".replace("\x7f", "\\u007f"))
     save_dataset(data, tmp_path / "d")
-    assert not obeyed(describe(statistics(data)))
+    assert not obeyed(report(data))
     texts = [said("data", "info", tmp_path / "d"), said("data", "info", tmp_path / "d", "--json")]
     texts += [
         said("experiment", tmp_path / "g.toml", "--out", tmp_path / "o"),
@@ -201,44 +188,3 @@ def test_a_result_is_exact_in_a_pipe_and_harmless_on_a_terminal(tmp_path: Path) 
     subprocess.run([sys.executable, "-c", code], stdout=terminal, check=True)
     assert os.read(main_end, 100).replace(b"\r\n", b"\n") == "a·[31mb\n".encode()
     os.close(main_end), os.close(terminal)
-
-
-def test_a_long_name_does_not_make_a_long_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "g.toml").write_text(f"{'k' * 500_000} = 1\n")
-    monkeypatch.setattr("sys.argv", ["fewnode", "experiment", str(tmp_path / "g.toml"), "--out", str(tmp_path / "o")])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert (end.value.code, len(capfd.readouterr().err) < 1100) == (2, True)
-
-
-def test_visible() -> None:
-    assert visible("plain ä β 中") == "plain ä β 中"
-    assert visible("a\x1bb\nc\x9b\ud800") == "a·b\nc··"
-
-
-def test_lack_of_memory_is_the_machines_fault(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Torch says it by a RuntimeError; any other one is a bug and keeps its traceback."""
-    import fewnode.cli as cli
-
-    def run(error: Exception) -> object:
-        def app(**_: object) -> None:
-            raise error
-
-        monkeypatch.setattr(cli, "app", app)
-        try:
-            main()
-        except SystemExit as end:
-            return end.code
-        except RuntimeError:
-            return "bug"
-        return None
-
-    assert run(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")) == 3
-    assert run(MemoryError()) == 3
-    assert run(FewnodeError("x")) == 2
-    assert run(RuntimeError("shape")) == "bug"
-    assert capfd.readouterr().err.splitlines() == ["fewnode: out of memory"] * 2 + ["fewnode: x"]

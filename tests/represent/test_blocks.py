@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Graph
-from fewnode.predict.predictions import NONE
-from fewnode.represent.room import Pieces, Runner, here
+from fewnode.model.estimator import Estimator, load_model
+from fewnode.recognition.answers import NONE
+from fewnode.represent.workers import Workers
 from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of
@@ -38,14 +37,14 @@ class Stopped(Exception):
     pass
 
 
-def stopping(after: int) -> Runner:
-    """A runner that is killed after so many blocks."""
+def stopping(after: int) -> Workers:
+    """A process that is killed after so many blocks."""
 
-    def run(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
-        here(make, dict(list(pieces.items())[:after]), done)
-        raise Stopped
+    def report(what: str, done: int, total: int) -> None:
+        if done == after:
+            raise Stopped
 
-    return run
+    return Workers(report=report)
 
 
 @pytest.fixture(scope="module", name="runs")

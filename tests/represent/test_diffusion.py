@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from fewnode.engine.sparse import normalised
 from fewnode.graph import Graph
 from fewnode.represent.diffusion import Diffusion, Operators, diffused, random_walk
-from fewnode.represent.projection import centred, mean_direction
 from fewnode.represent.structure import structure, two_step_information, walked
 from fewnode.vectors import unit_rows
 from graphs import random_graph, weighted_graph
@@ -62,13 +61,6 @@ def test_pagerank_converges_to_its_closed_form(star: Graph) -> None:
     assert np.allclose(Diffusion(200, 0.3)(Operators.of(star), z), closed, atol=1e-5)
 
 
-def test_centring_leaves_what_is_not_known_alone() -> None:
-    z = np.array([[2.0, 0.0], [0.0, 3.0], [0.0, 0.0]], np.float32)
-    mean = mean_direction(z)
-    assert np.allclose(mean, [0.5, 0.5]), "the row of zeros is not counted"
-    assert np.allclose(centred(z, mean), np.array([[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]) * 2**0.5)
-
-
 def plain_information(walk: np.ndarray, leaving: np.ndarray) -> np.ndarray:
     """PPMI of one or two steps, where the second leaves from some nodes alone."""
     near = (walk + walk @ np.diag(leaving) @ walk) / 2
@@ -96,13 +88,6 @@ def test_information_of_many_nodes_is_that_of_all_rows_at_once() -> None:
     found = np.log(near.data * total / (row[near.coords[0]] * column[near.coords[1]]))
     expected = sp.coo_array((np.maximum(found, 0), near.coords), near.shape).tocsr()
     assert abs(two_step_information(graph) - expected).max() < 2e-5
-
-
-def test_a_hub_is_not_crossed_if_that_would_cost_too_much(star: Graph) -> None:
-    # leaves cost 1 each, three of them; the hub in the middle costs 3 x 3 and is not afforded
-    expected = plain_information(random_walk(star).toarray(), np.array([0, 1, 1, 1]))
-    assert expected[1, 2] == 0
-    np.testing.assert_allclose(two_step_information(star, entries=4).toarray(), expected, atol=1e-5)
 
 
 def test_meetings_in_walks_are_within_the_window_and_go_both_ways() -> None:

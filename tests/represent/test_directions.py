@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.represent import directions, tiles
+from fewnode.represent import directions
 from fewnode.represent.directions import Axes, leading_rows
 
 
@@ -43,13 +43,3 @@ def test_a_matrix_of_lower_rank_than_asked_for_gives_zeros_beyond() -> None:
     ours = leading_rows(sp.csr_array(m), 5, seed=0).whole()
     assert np.allclose(ours @ ours.T, m @ m.T, atol=1e-3)
     assert np.isfinite(ours).all()
-
-
-def test_nothing_depends_on_how_the_work_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, m = sp.csr_array(nearly_of_rank(9, (500, 90))), sp.csr_array(nearly_of_rank(9, (200, 200), 1))
-    found = []
-    for widest in (64, 16):
-        monkeypatch.setattr(tiles, "WIDEST", widest)
-        axes = Axes.of(x, "raw", 20, seed=0)
-        found.append((axes.directions, axes.read(x), leading_rows(m, 40, seed=0).whole()))
-    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))

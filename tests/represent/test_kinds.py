@@ -10,11 +10,10 @@ import pytest
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.kinds import LearnedRelations
+from fewnode.model.estimator import Estimator
 from fewnode.represent.practice import unused_kinds
 from graphs import fitted_method, planted, planted_edges, planted_kinds
 
@@ -40,22 +39,6 @@ def test_useless_relations_cost_nothing(attributes: bool, count: int) -> None:
         model = fitted_method(GPNPlus(rank=64), network, 5, 5)
         scores.append(evaluate(model, network, 5, 5, 5, tasks=40).accuracy.mean)
     assert scores[1] > scores[0] - 0.02
-
-
-def test_relations_that_join_classes_and_then_the_largest_have_views_of_their_own() -> None:
-    data = with_useless(planted(), 6)
-    learned = LearnedRelations.of(data.graph, [data.members(c) for c in data.split.train])
-    assert np.argmax(learned.odds) == 6
-    assert learned.odds[6] > 5 * max(learned.odds[:6])
-    assert len(learned.chosen) == 5
-    assert 6 in learned.chosen
-    assert learned.in_structure
-
-
-def test_without_known_classes_all_relations_are_alike() -> None:
-    learned = LearnedRelations.of(with_useless(planted(), 2).graph, [])
-    assert set(learned.odds) == {1.0}
-    assert not learned.in_structure
 
 
 @pytest.fixture(name="of_three", scope="module")

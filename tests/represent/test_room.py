@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from fewnode.methods.plus import GPNPlus
 from fewnode.represent import room as rooms
 from fewnode.represent import tiles
 from fewnode.represent.kinds import KIND_VIEWS
-from fewnode.represent.room import IN_MEMORY, Pieces, Room, here
+from fewnode.represent.room import IN_MEMORY, Room
+from fewnode.represent.workers import Workers
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 
@@ -45,6 +46,11 @@ def fitted(data: Dataset, base: bool, room: Room = IN_MEMORY) -> GPNPlus:
     return method.fit(data.graph, *samplers(data, base))
 
 
+def narrow(data: Dataset, columns: int, **more: Any) -> Workers:
+    """As if memory were so small that a tile has so many columns."""
+    return Workers(limit=2 * 4 * rooms.TILE_ARRAYS * data.graph.n * columns, **more)
+
+
 @pytest.mark.parametrize("base", [True, False])
 def test_from_disk_to_disk_it_is_the_same_to_the_last_bit(
     data: Dataset, base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -52,8 +58,7 @@ def test_from_disk_to_disk_it_is_the_same_to_the_last_bit(
     monkeypatch.setattr(tiles, "ROWS", 64)
     monkeypatch.setattr(rooms, "LARGE", 1)
     plain = fitted(data, base)
-    # as if memory were so small that a tile has eight columns
-    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 8)
+    room = Room.of(data.graph, tmp_path / "views", {}, narrow(data, 8))
     assert room.tiles(data.graph.n, 20).tiles[0].shape == (data.graph.n, 8)
     tiled = fitted(data, base, room)
     assert tiled.mixture_.weight == plain.mixture_.weight
@@ -69,7 +74,7 @@ def test_weights_kinds_and_directions_are_read_from_disk_too(signal: str, tmp_pa
     save_dataset(planted_edges(signal), tmp_path / "data")
     data = load_dataset(tmp_path / "data")
     plain = fitted(data, base=True)
-    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 8)
+    room = Room.of(data.graph, tmp_path / "views", {}, narrow(data, 8))
     assert any(view.name in KIND_VIEWS for view in plain.mixture_.weight)
     tiled = fitted(data, base=True, room=room)
     assert tiled.mixture_.relations == plain.mixture_.relations
@@ -80,34 +85,14 @@ def test_weights_kinds_and_directions_are_read_from_disk_too(signal: str, tmp_pa
 
 
 def test_a_killed_fit_goes_on_with_the_tiles_that_are_missing(data: Dataset, tmp_path: Path) -> None:
-    made: list[Path] = []
+    def killed(what: str, done: int, total: int) -> None:
+        if what == "views of structure" and done == 1:
+            raise KeyboardInterrupt
 
-    def dying(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
-        for path, arguments in pieces.items():
-            if len(made) == 3:
-                raise KeyboardInterrupt
-            made.append(path)
-            make(path, *arguments)
-
-    def counting(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
-        made.extend(pieces)
-        here(make, pieces, done)
-
-    room = Room.of(data.graph, tmp_path / "views", {}, 3 * 4 * rooms.AT_ONCE * data.graph.n * 16, dying)
     with pytest.raises(KeyboardInterrupt):
-        fitted(data, True, room)
-    finished = fitted(data, True, replace(room, runner=counting))
-    assert len(made) == len(set(made)), "no tile is made twice"
+        fitted(data, True, Room.of(data.graph, tmp_path / "views", {}, narrow(data, 2, report=killed)))
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "views").rglob("0*.safetensors")}
+    assert made
+    finished = fitted(data, True, Room.of(data.graph, tmp_path / "views", {}, narrow(data, 2)))
+    assert {path: path.stat().st_mtime_ns for path in made} == made, "no tile is made twice"
     assert np.array_equal(finished.embed(data.graph).z, fitted(data, True).embed(data.graph).z)
-
-
-def test_nothing_is_left_of_views_once_they_are_z(data: Dataset, tmp_path: Path) -> None:
-    room = Room.of(data.graph, tmp_path / "views", {}, 1 << 30)
-    fitted(data, True, room)
-    assert room.folder.exists()
-    room.clear()
-    assert not (tmp_path / "views").exists()
-
-
-def test_a_network_without_a_directory_stays_in_memory(planted: Dataset, tmp_path: Path) -> None:
-    assert Room.of(planted.graph, tmp_path, {}, 1 << 30) == IN_MEMORY

@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fewnode.represent import skipgram
-from fewnode.represent.skipgram import GROUP, contexts, noise_table, skip_gram, train_pairs
+from fewnode.represent.skipgram import GROUP, contexts, noise_table, train_pairs
 
 
 def splitmix(counter: int) -> int:
@@ -49,39 +48,6 @@ def test_steps_are_those_of_a_slow_skip_gram(rng: np.random.Generator, negatives
                 slow_out[v] += step * before
     assert np.allclose(z, slow_z, atol=1e-5)
     assert np.allclose(out, slow_out, atol=1e-5)
-
-
-def test_shared_negatives_are_worth_as_much_as_each_pairs_own(rng: np.random.Generator) -> None:
-    """Over many draws, a vector moves by the mean step of pairs that draw their negatives alone."""
-    n, lr, negatives = 6, np.float32(1e-3), 5
-    z, out = (rng.normal(size=(size, 32)).astype(np.float32) / 2 for size in (1, n))
-    context, weight = np.array([3, 0, 3, 5, 3, 1, 1], np.int32), rng.random(n)
-    score, chance = sigmoid(out @ z[0]), negatives * weight / weight.sum()
-    step = sum((1 - score[v]) * out[v] - (chance * score * (np.arange(n) != v)) @ out for v in context)
-    moved, draws = np.zeros(32), 20_000
-    for counter in rng.integers(1 << 63, size=draws, dtype=np.uint64):
-        z_u, noise = z.copy(), noise_table(weight, rng.random())
-        train_pairs(z_u, out.copy(), np.array([0, 7]), context, noise, negatives, 5, lr, counter)
-        moved += (z_u - z)[0] / lr / draws
-    assert np.abs(moved - step).max() < 0.02 * np.abs(step).max()
-
-
-def test_a_table_of_negatives_has_each_as_often_as_its_weight_says(rng: np.random.Generator) -> None:
-    weight = np.append(rng.random(30) ** 3, 0)
-    exact = weight / weight.sum() * 4 * weight.size
-    tables = [np.bincount(noise_table(weight, offset), minlength=31) for offset in (np.arange(500) + 0.5) / 500]
-    assert np.abs(np.array(tables) - exact).max() < 1
-    assert np.allclose(np.mean(tables, axis=0), exact, atol=0.005)
-    assert noise_table(np.zeros(0), 0.3).size == 0
-
-
-def test_weights_of_negatives_are_frequencies_to_the_power_of_three_quarters(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = []
-    monkeypatch.setattr(
-        skipgram, "noise_table", lambda weight, offset: weights.append(weight) or noise_table(weight, offset)
-    )
-    skip_gram(np.array([[0, 1, 0, 1], [0, 2, -1, -1]], np.int32), 4, dimensions=2)
-    assert np.allclose(weights[0], np.array([3, 2, 1, 0]) ** 0.75)  # few nodes: one part, in their own order
 
 
 @pytest.mark.parametrize(("length", "window"), [(9, 3), (60, 40)])

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
 from fewnode.graph import Block, Graph
-from fewnode.protocols.all_classes import evaluate_all_classes
-from fewnode.represent.projection import AS_IT_IS, LEAST_POWER, ViewFusion, ViewProjection, centred, effective_rank
-from fewnode.represent.sources import attribute_sources, read_along
-from fewnode.represent.views import RANKS
+from fewnode.model.estimator import Estimator
+from fewnode.represent.projection import ViewFusion, ViewProjection, centred, effective_rank
+from fewnode.represent.sources import read_along
 from fewnode.vectors import unit_rows
 
 
@@ -41,40 +39,6 @@ def test_a_view_is_stretched_until_its_participation_ratio_is_the_rank(h: np.nda
     assert np.allclose(projection.read(h, rank), unit_rows(stretched), atol=1e-5)
 
 
-def test_the_smaller_the_rank_the_more_the_leading_axes_count(h: np.ndarray) -> None:
-    projection = ViewProjection.of(h)
-    powers = [projection.power(rank) for rank in RANKS if rank != AS_IT_IS]
-    assert powers == sorted(powers)
-    seen = [effective_rank(np.linalg.svd(projection.read(h, rank), compute_uv=False) ** 2) for rank in (32, 16, 8)]
-    assert seen == sorted(seen, reverse=True)
-
-
-def test_a_rank_that_a_view_does_not_have_is_as_near_as_can_be(rng: np.random.Generator) -> None:
-    h = (rng.normal(size=(50, 3)) * [5, 1, 0.1]).astype(np.float32)
-    projection = ViewProjection.of(h)
-    assert projection.power(64) == pytest.approx(LEAST_POWER, abs=1e-6)
-    assert np.isfinite(projection.read(h, 64)).all()
-
-
-def test_as_it_is_a_view_is_only_centred(h: np.ndarray) -> None:
-    projection = ViewProjection.of(h)
-    assert np.array_equal(projection.read(h), centred(h, projection.mean))
-
-
-def test_rows_of_zeros_stay_zeros_at_every_rank(h: np.ndarray) -> None:
-    h = np.concatenate([h, np.zeros((1, h.shape[1]), np.float32)])
-    projection = ViewProjection.of(h)
-    assert all(not projection.read(h, rank)[-1].any() for rank in RANKS)
-
-
-def test_a_fusion_keeps_the_products_of_rows_that_it_has_room_for(h: np.ndarray) -> None:
-    away = h - h.mean(axis=0)
-    for rank in (60, 100):
-        z = ViewFusion.of([[h[:300]], [h[300:]]], rank).read([h])
-        assert np.allclose(z @ z.T, unit_rows(away) @ unit_rows(away).T, atol=1e-4)
-    assert ViewFusion.of([[h]], 10).read([h]).shape == (900, 10)
-
-
 # --- a vector means something as a whole ----------------------------------------------------------------------------
 
 
@@ -100,27 +64,9 @@ def test_turning_a_block_of_vectors_changes_no_product_of_two_nodes(planted: Dat
     seen = []
     for data in (plain, turned(plain, 2)):
         model = Estimator("gpn-plus", rank=rank).fit(replace(data, split=type(data.split)((), (), ())))
-        z = model.embedded(data.graph).z
+        z = model.embedding(data.graph)
         seen.append(z @ z.T)
     assert np.allclose(*seen, atol=2e-3)
-
-
-def test_turning_a_block_of_vectors_changes_no_accuracy(planted: Dataset) -> None:
-    plain = vectors(planted)
-    found = [evaluate_all_classes("gpn-plus", data, shot=3, draws=5).accuracy for data in (plain, turned(plain, 3))]
-    assert abs(found[0].mean - found[1].mean) < 0.005
-    assert 0.3 < found[0].mean < 0.99, "not so easy that nothing could change it"
-
-
-def test_turning_numbers_does_change_them(planted: Dataset) -> None:
-    """What makes the test above worth something: columns with a meaning of their own are scaled one by one."""
-    plain = vectors(planted)
-    numbers = [
-        replace(data, graph=Graph(data.graph.adj, data.graph.x, blocks=(Block("numbers", 0, 40),)))
-        for data in (plain, turned(plain, 2))
-    ]
-    z = [attribute_sources(data.graph, 64, 0)[0].read(data.graph.x) for data in numbers]
-    assert not np.allclose(z[0] @ z[0].T, z[1] @ z[1].T, atol=0.05)
 
 
 def test_blocks_are_scaled_by_what_they_are(rng: np.random.Generator) -> None:
@@ -134,28 +80,6 @@ def test_blocks_are_scaled_by_what_they_are(rng: np.random.Generator) -> None:
     }
     assert found["vector"].idf is None
     assert np.allclose(found["numbers"].idf, 1 / x.std(axis=0), rtol=1e-5)
-
-
-def test_a_number_that_is_the_same_everywhere_is_no_reason_to_divide_by_zero() -> None:
-    x = np.array([[5, 1], [5, 2], [5, 4]], np.float32)
-    axes = read_along(x, "numbers", 8, 0)
-    assert axes.idf is not None
-    assert axes.idf[0] == 1
-    assert np.isfinite(axes.read(x)).all()
-
-
-def test_columns_outside_of_blocks_are_a_source_of_their_own() -> None:
-    x = np.random.default_rng(0).random((20, 9)).astype(np.float32)
-    blocks = (Block("words", 1, 3), Block("vector", 3, 6), Block("vector", 7, 9))
-    graph = Graph.from_edges(np.zeros((2, 0), np.int64), 20, x, blocks=blocks)
-    found = [(source.name, source.start, source.stop) for source in attribute_sources(graph, 8, 0)]
-    assert found == [
-        ("attributes", 0, 1),
-        ("words", 1, 3),
-        ("vector", 3, 6),
-        ("attributes 2", 6, 7),
-        ("vector 2", 7, 9),
-    ]
 
 
 def test_the_fusion_sees_along_the_leading_axes_of_all_products() -> None:

@@ -6,10 +6,9 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.room import IN_MEMORY, Pieces, Room, finish
-from fewnode.scale import cluster
+from fewnode.model.estimator import Estimator
+from fewnode.represent import workers as cluster
+from fewnode.represent.room import Room
+from fewnode.represent.workers import LOST, Workers, connected
 from fewnode.scale.bulk import Bulk, classify
-from fewnode.scale.cluster import NodeReply, block_runner, connected, each, judge
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 
@@ -53,43 +51,6 @@ def _nodes() -> Iterator[Any]:
         del os.environ["PYTHONPATH"]
     else:
         os.environ["PYTHONPATH"] = before
-
-
-@pytest.fixture(name="ray")
-def _ray(nodes: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """This process, connected: once for all tests in a row that want to be."""
-    if not ray_module.is_initialized():
-        ray_module.init(nodes.address, log_to_driver=False)
-        ray_module.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    return ray_module
-
-
-def workers(nodes: Any) -> list[int]:
-    """The processes that do the work of this cluster."""
-    raylets = {process.process.pid for node in nodes.list_all_nodes() for process in node.all_processes["raylet"]}
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent in raylets and (path / "cmdline").read_bytes().startswith(b"ray::"):
-                found.append(int(path.name))
-        except (OSError, ValueError, IndexError):
-            continue
-    return found
-
-
-def kill_one(nodes: Any, busy: bytes) -> int:
-    """Kill a worker that is at it."""
-    for _ in range(1200):
-        for pid in workers(nodes):
-            try:
-                if busy in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGKILL)
-                    return pid
-            except OSError:
-                continue
-        time.sleep(0.05)
-    raise AssertionError("no worker is at work")
 
 
 @pytest.fixture(scope="module", name="home")
@@ -161,52 +122,17 @@ def test_a_grid_gives_the_same_bytes_also_when_a_worker_dies(
 # --- blocks -------------------------------------------------------------------------------------------------------
 
 
-class Mortal:
-    """Makes files, and takes its process with it in the middle of one, the first time."""
-
-    def __init__(self, make: Callable[..., None], mark: Path, last: str = "0001.safetensors") -> None:
-        self.make, self.mark, self.last = make, mark, last
-
-    def __call__(self, path: Path, *arguments: Any) -> None:
-        if path.name == self.last and not self.mark.exists():
-            self.mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.make(path, *arguments)
+def mortal(path: Path, text: str, mark: Path) -> None:
+    """Makes a file, and takes its process with it in the middle of one: the first time, or always."""
+    if path.name == "2" and not mark.exists():
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    path.write_text(text)
 
 
-def test_every_node_is_classified_the_same(ray: Any, home: Path, tmp_path: Path) -> None:
-    Estimator("gpn", 3, 3, episodes=10).fit(load_dataset(home)).save(tmp_path / "run")
-    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
-    classify(job, tmp_path / "here.csv")
-    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
-    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
-
-
-@pytest.mark.parametrize("dies", [False, pytest.param(True, marks=pytest.mark.check)])
-def test_views_of_gpn_plus_are_the_same_also_when_a_worker_dies(
-    ray: Any, home: Path, tmp_path: Path, dies: bool
-) -> None:
-    data, mark = load_dataset(home), tmp_path / "mark"
-    there = block_runner(ray, 2, None)
-
-    def dying(make: Callable[..., None], pieces: Pieces, done: Callable[[], None]) -> None:
-        there(Mortal(make, mark), pieces, done)
-
-    found = []
-    for room in (IN_MEMORY, Room.of(data.graph, tmp_path / "views", {}, None, dying if dies else there)):
-        method = GPNPlus(rank=64)
-        method.room = room
-        found.append(method.fit(data.graph, *(EpisodeSampler(data, part, 2, 1) for part in ("train", "valid"))))
-    assert mark.exists() == dies
-    assert np.array_equal(*(method.embed(data.graph).z for method in found))
-
-
-def test_every_node_is_classified_the_same_by_gpn_plus(ray: Any, home: Path, tmp_path: Path) -> None:
-    Estimator("gpn-plus", 3, 3).fit(load_dataset(home)).save(tmp_path / "run")
-    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
-    classify(job, tmp_path / "here.csv")
-    classify(job, tmp_path / "there.csv", runner=block_runner(ray, 2, None))
-    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+def deadly(path: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def full(path: Path) -> None:
@@ -214,12 +140,48 @@ def full(path: Path) -> None:
     raise OSError(28, "No space left on device", str(path))
 
 
-def test_what_goes_wrong_elsewhere_is_said_here(ray: Any, tmp_path: Path) -> None:
+@pytest.fixture(name="pool", params=["local", "ray"])
+def _pool(request: pytest.FixtureRequest, nodes: Any, tmp_path: Path) -> Iterator[Workers]:
+    if ray_module.is_initialized():
+        ray_module.shutdown()
+    ray_module.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with connected(nodes.address, tmp_path) if request.param == "ray" else nullcontext() as ray:
+        yield Workers(2, ray=ray)
+
+
+def test_a_worker_that_dies_costs_what_it_was_at(pool: Workers, tmp_path: Path) -> None:
+    files = {tmp_path / str(i): (f"text {i}", tmp_path / "marks" / "mark") for i in range(6)}
+    pool.make("files", mortal, files)
+    assert [path.read_text() for path in files] == [f"text {i}" for i in range(6)]
+    assert (tmp_path / "marks" / "mark").exists(), "so a process was killed"
+    assert dict(pool.each(deadly, {"a": (tmp_path,)})) == {"a": LOST}
+    with pytest.raises(FewnodeError, match="kills every worker"):
+        pool.make("files", deadly, {tmp_path / "other": ()})
     with pytest.raises(OSError, match="No space left") as caught:
-        finish(full, {tmp_path / "full": ()}, block_runner(ray, 2, None), lambda done, total: None)
+        pool.make("files", full, {tmp_path / "full": ()})
     assert caught.value.errno == 28
     with pytest.raises(FewnodeError, match="no such file"):
-        list(each(ray, load_dataset, {0: (tmp_path,)}, 1))
+        list(pool.each(load_dataset, {0: (tmp_path / "none",)}))
+
+
+@pytest.mark.parametrize("method", ["gpn", "gpn-plus"])
+def test_views_and_answers_are_the_same_bytes_on_workers(
+    pool: Workers, method: str, home: Path, tmp_path: Path
+) -> None:
+    data = load_dataset(home)
+    model = Estimator(method, 3, 3, **({"episodes": 10} if method == "gpn" else {})).fit(data)
+    model.save(tmp_path / "run")
+    if method == "gpn-plus":
+        tiled = GPNPlus()
+        tiled.room = Room.of(data.graph, tmp_path / "views", {}, pool)
+        assert np.array_equal(
+            tiled.restore(data.graph.n_features, model.method_.state()).embed(data.graph).z,
+            model.method_.embed(data.graph).z,
+        )
+    job = Bulk(tmp_path / "run", home, (1, 2, 3, 4), ("a", "a", "b", "b"), rows=50)
+    classify(job, tmp_path / "here.csv")
+    classify(job, tmp_path / "there.csv", workers=pool)
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
 
 
 # --- what is wrong with a cluster ---------------------------------------------------------------------------------
@@ -229,49 +191,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-@pytest.mark.parametrize("address", ["here", "127.0.0.1:no", "127.0.0.1:99999", "ray://127.0.0.1:10001"])
-def test_an_address_that_is_none(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FewnodeError, match=rf"--address {address}: (expected HOST:PORT|no Ray)"):
-        connected(address, tmp_path).__enter__()
-    monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(FewnodeError, match=rf"RAY_ADDRESS {address}: (expected HOST:PORT|no Ray)"):
-        connected(None, tmp_path).__enter__()
-
-
-@pytest.mark.check
-def test_without_an_address_a_cluster_is_found(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    said: list[str] = []
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with connected(None, tmp_path / "a" / "b", said.append):
-        assert not (tmp_path / "a").exists(), "nothing is left of looking whether the folder is shared"
-    assert said[0].endswith("(running on this machine)")
-    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-    with connected(None, tmp_path, said.append):
-        pass
-    assert said[1] == f"Ray: cluster {nodes.address} (RAY_ADDRESS)"
-    with connected(nodes.address, tmp_path, said.append):
-        pass
-    assert said[2] == f"Ray: cluster {nodes.address} (--address)"
-
-
-@pytest.mark.check
-def test_without_any_cluster_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    none = subprocess.CompletedProcess([], returncode=1)
-    monkeypatch.setattr(cluster.subprocess, "run", lambda *_, **__: none)  # whatever else runs on this machine
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    said: list[str] = []
-    with connected(None, tmp_path, said.append) as ray:
-        assert len(ray.nodes()) == 1
-    assert said[0].startswith("Ray: a new cluster on this machine")
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
-    with pytest.raises(FewnodeError, match="RAY_ADDRESS auto: no Ray cluster runs on this machine"):
-        connected(None, tmp_path).__enter__()
 
 
 def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,81 +203,3 @@ def test_no_cluster_at_the_address_is_said_soon(tmp_path: Path, monkeypatch: pyt
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(FewnodeError, match="no Ray cluster answers"), connected(address, tmp_path):
             pass
-
-
-def test_a_node_that_would_fail_is_refused() -> None:
-    import fewnode
-
-    good = NodeReply("10.0.0.1", fewnode.__version__, True)
-    judge([good], Path("out"))
-    for bad, message in (
-        (NodeReply("10.0.0.2", None, True), "10.0.0.2 has no fewnode"),
-        (NodeReply("10.0.0.2", "0.0.1", True), "has fewnode 0.0.1, here it is"),
-        (replace(good, shares=False), "does not see out"),
-    ):
-        with pytest.raises(FewnodeError, match=message):
-            judge([good, bad], Path("out"))
-    with pytest.raises(FewnodeError, match="no node"):
-        judge([], Path("out"))
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("text", "message"), [('__version__ = "0.0.1"', "has fewnode 0.0.1"), ("raise ImportError", "has no fewnode")]
-)
-def test_a_node_of_another_version(text: str, message: str, nodes: Any, tmp_path: Path) -> None:
-    (tmp_path / "fewnode").mkdir()
-    (tmp_path / "fewnode" / "__init__.py").write_text(text)
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    before = os.environ["PYTHONPATH"]
-    os.environ["PYTHONPATH"] = str(tmp_path)
-    other = nodes.add_node(num_cpus=1)
-    os.environ["PYTHONPATH"] = before
-    try:
-        with pytest.raises(FewnodeError, match=message), connected(nodes.address, tmp_path / "out"):
-            pass
-    finally:
-        nodes.remove_node(other)
-
-
-@pytest.mark.check
-def test_storage_that_is_not_shared(nodes: Any, tmp_path: Path) -> None:
-    """A node in a mount namespace of its own, where the folder is another one."""
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
-        pytest.skip("mount namespaces are not allowed here")
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    start = f"{sys.executable} -m ray.scripts.scripts start --address={nodes.address} --num-cpus=1 --block"
-    command = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none {folder} && exec {start}"]
-    node = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        told, until = "", time.monotonic() + 90
-        while "does not see" not in told and time.monotonic() < until:  # it takes a while until the node is there
-            try:
-                with connected(nodes.address, folder):
-                    pass
-            except FewnodeError as error:
-                told = str(error)
-        assert f"does not see {folder}" in told
-        assert list(folder.iterdir()) == [], "the file that nodes were asked for is gone"
-    finally:
-        os.killpg(node.pid, signal.SIGKILL)
-        node.wait()
-
-
-@pytest.mark.check
-def test_a_node_that_does_not_answer(nodes: Any, tmp_path: Path) -> None:
-    if ray_module.is_initialized():
-        ray_module.shutdown()
-    other = nodes.add_node(num_cpus=1)
-    (raylet,) = other.all_processes["raylet"]
-    raylet.process.send_signal(signal.SIGSTOP)
-    try:
-        with pytest.raises(FewnodeError, match="does not answer"), connected(nodes.address, tmp_path):
-            pass
-    finally:
-        raylet.process.send_signal(signal.SIGCONT)
-        nodes.remove_node(other)

@@ -13,11 +13,11 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pytest
 
-from fewnode.classes.definitions import read_support
 from fewnode.dataset import Dataset
-from fewnode.estimator import load_model
 from fewnode.graph import Graph
-from fewnode.predict.predictions import NONE, Predictions
+from fewnode.model.estimator import load_model
+from fewnode.recognition.answers import NONE, Answers
+from fewnode.recognition.classes import read_support
 from fewnode.service.http import PACKED
 from graphs import predictions_of
 from service import Local, save_run
@@ -31,7 +31,7 @@ def rows(data: Dataset, support: dict[str, list[str]]) -> tuple[list[int], list[
     return [node for node, _ in given], [label for _, label in given]
 
 
-def same(answer: dict[str, Any], expected: Predictions) -> None:
+def same(answer: dict[str, Any], expected: Answers) -> None:
     """To the last bit: service and command line are one code path."""
     assert (answer["classes"], answer["closed_set"]) == (expected.classes, expected.closed_set)
     for field in ("probability", "probabilities", "member"):
@@ -54,7 +54,9 @@ def test_answers_are_those_of_predict(
 ) -> None:
     asked = [planted.node(node) for node in NODES]
     given = rows(planted, SUPPORT)
-    expected = predictions_of(load_model(run_dir), planted, *given, asked, True, mode == "transductive", **how)
+    expected = predictions_of(
+        load_model(run_dir), planted, *given, asked, True, transductive=mode == "transductive", **how
+    )
     body = {"nodes": NODES, "mode": mode, **how}
     same(local.ask("/api/classify", {**body, "support": SUPPORT}).json, expected)
     for name, nodes in SUPPORT.items():

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from fewnode.classes.definitions import Class, Definitions
-from fewnode.classes.description import MAX_LENGTH
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
-from fewnode.predict.predictions import Answerer
+from fewnode.model.estimator import Estimator
+from fewnode.recognition.classes import Class, Given
+from fewnode.recognition.description import MAX_LENGTH
 from service import InProcess, Local
 from service_networks import MEMBERS, texts
 
@@ -131,7 +130,7 @@ def test_what_is_no_description_is_refused_before_it_is_read(
     def read(*_: object) -> None:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr(Definitions, "of", read)
+    monkeypatch.setattr(Given, "of", read)
     assert put(texts_service, "a", 422, **body)["error"] == said
     assert texts_service.ask("/api/classes").json["classes"] == []
 
@@ -176,9 +175,9 @@ def test_put_says_all_of_a_class(start: Start) -> None:
 
 
 def test_answers_are_those_of_predict(texts_service: InProcess, model: Estimator, data: Dataset) -> None:
-    given = {"mail": Class(["mail-1"], "filter spam"), "vpn": "encrypted tunnel", "game": ["game-2"]}
-    defined = Definitions.of(data, given)
-    expected = Answerer(model, data, defined.support, defined.labels, defined.rows).predictions(range(data.graph.n))
+    given = {"mail": Class(["mail-1"], text="filter spam"), "vpn": "encrypted tunnel", "game": ["game-2"]}
+    defined = Given.of(data, given)
+    expected = model.question(data, defined).judge(range(data.graph.n))
     put(texts_service, "mail", support=["mail-1"], description="filter spam")
     put(texts_service, "vpn", description="encrypted tunnel")
     put(texts_service, "game", support=["game-2"])
@@ -237,7 +236,7 @@ def test_tables_go_back_into_predict(texts_service: InProcess, data: Dataset, tm
     paths = [tmp_path / "support.csv", tmp_path / "classes.csv"]
     for path in paths:
         path.write_bytes(texts_service.ask(f"/api/export/{path.name}").body)
-    given = Definitions.read(data, *paths)
+    given = Given.read(data, *paths)
     assert given.labels == ["mail", "game"]
     assert {name: said.text for name, said in given.descriptions.items()} == {"mail": "filter spam", "vpn": ""}
 

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from service import Answer, InProcess
 from service_networks import of_tables, texts
 

@@ -14,8 +14,8 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.edges.relations import EdgeRows, read_relations
-from fewnode.estimator import Estimator
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator
 from fewnode.represent.mixture import MixedViews
 from fewnode.service.bodies import Attach, Classify
 from fewnode.service.network import Network

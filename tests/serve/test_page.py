@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fewnode.classes.definitions import read_support
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
+from fewnode.recognition.classes import read_support
 from fewnode.service.access import rules
 from fewnode.service.http import Service
 from fewnode.storage.io import save_dataset

@@ -27,7 +27,7 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 def test_conda_asks_for_what_pip_asks_for() -> None:
     text = (ROOT / "environment.yml").read_text()
     asked = dict(re.findall(r"^  - ([\w-]+)([<>=][\w.,<>=]+)$", text, re.MULTILINE))
-    other_names = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
+    other_names = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib", "python-duckdb": "duckdb"}
     ours = dict(re.fullmatch(r"([\w-]+)(.*)", each).groups() for each in PROJECT["dependencies"])
     assert {other_names.get(name, name): bounds for name, bounds in asked.items() if name != "python"} == ours
     assert asked["python"].startswith(PROJECT["requires-python"])

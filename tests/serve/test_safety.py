@@ -184,7 +184,7 @@ def test_a_body_is_at_most_a_megabyte(local: Local) -> None:
 def test_what_is_too_much_or_wrong_is_refused_in_a_sentence(
     local: Local, body: object, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fewnode.model.recogniser.Recogniser.predict_proba", _no_tensor)
+    monkeypatch.setattr("fewnode.recognition.question.Question.probabilities", _no_tensor)
     answer = local.ask("/api/classify", body)
     assert answer.status == 422
     assert told in answer.json["error"]

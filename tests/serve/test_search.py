@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from service import InProcess
 from service_networks import of_tables, texts
 

@@ -14,8 +14,8 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.engine.compiled import Compiled
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.methods.gpn import GPN
+from fewnode.model.estimator import Estimator
 from fewnode.service import network
 from service import InProcess, Local, save_run
 from sizes import until
@@ -197,7 +197,7 @@ def test_what_cannot_be_answered_by_is_not_kept(local: Local, monkeypatch: pytes
     def broken(*_: object, **__: object) -> None:
         raise FewnodeError("this support set cannot be used")
 
-    monkeypatch.setattr(network, "Answerer", broken)
+    monkeypatch.setattr(network, "Question", broken)
     assert put(local, "b", "node-2") == (422, "this support set cannot be used")
     assert local.ask("/api/classes/a", method="DELETE").status == 422
     assert local.ask("/api/nodes", {"nodes": [{"node": "new"}]}).status == 422

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import stat
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from safetensors.numpy import save_file
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
-from fewnode.machine.files import atomic_write, exclusive, one_line, read_lines, read_text, readable, write_text
+from fewnode.machine.files import atomic_write, exclusive, read_lines, read_text, readable, write_text
 from fewnode.machine.sheets import bare, csv_text, harmless, read_table
 from fewnode.storage.io import (
     TYPES,
@@ -44,14 +43,6 @@ def same(one: Dataset, other: Dataset) -> bool:
     return one.sha256 == other.sha256 and names[0] == names[1]
 
 
-def test_a_dataset_comes_back_as_it_was(planted: Dataset, dense: Dataset, tmp_path: Path) -> None:
-    for i, data in enumerate((planted, dense)):
-        save_dataset(data, tmp_path / str(i))
-        again = load_dataset(tmp_path / str(i))
-        assert same(again, data)
-        assert sp.issparse(again.graph.x) == sp.issparse(data.graph.x)
-
-
 def test_all_that_a_dataset_says_of_itself_comes_back(star: Graph, tmp_path: Path) -> None:
     told: dict[str, Any] = {"feature_names": ("f", "g"), "name": "n", "info": {"a": [1]}, "encoding": {"b": 2}}
     data = Dataset(star, np.array([0, 1, 2, 2]), ClassSplit((0,), (1,), (2,)), ("a", "b", "c"), None, **told)
@@ -62,12 +53,6 @@ def test_all_that_a_dataset_says_of_itself_comes_back(star: Graph, tmp_path: Pat
     assert again.graph.adj.data.dtype == np.float32
     meta = json.loads((tmp_path / "d" / "dataset.json").read_text())
     assert (meta["x_shape"], meta["split"]) == ([4, 2], {"train": [0], "valid": [1], "test": [2]})
-
-
-def test_no_names_at_all_come_back(tmp_path: Path) -> None:
-    empty = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()), (), (), ())
-    save_dataset(empty, tmp_path / "d")
-    assert same(load_dataset(tmp_path / "d"), empty)
 
 
 def test_a_dataset_is_never_overwritten(dense: Dataset, tmp_path: Path) -> None:
@@ -131,9 +116,9 @@ def _other_split(arrays: dict[str, Any], meta: dict[str, Any]) -> None:
     [
         (_gone, "not a complete dataset ('y')"),
         (_other_labels, "labels are int64 (3,), expected integers of shape (4,)"),
-        (_no_width, "not a complete dataset (not enough values to unpack (expected 2, got 1))"),
+        (_no_width, "x_shape: List should have at least 2 items after validation, not 1"),
         (_other_size, "4 rows, expected 5; 6 places, 6 values"),
-        (_other_split, "dataset.json: split has no 'valid'"),
+        (_other_split, "split.train: Input should be a valid list, found '3'"),
     ],
 )
 def test_a_record_whose_checksums_are_right_must_still_be_a_dataset(
@@ -195,15 +180,6 @@ def test_a_manifest_is_as_it_was_written(tmp_path: Path, text: str) -> None:
     assert str(error.value) == f"{path}: damaged or edited by hand; its checksum does not match"
 
 
-@pytest.mark.parametrize("given", ["fewnode-thing-2", None])
-def test_a_manifest_is_of_its_kind(tmp_path: Path, given: str | None) -> None:
-    path = tmp_path / "thing.json"
-    path.write_text(sealed({"format": given, "sha256": {}}))
-    with pytest.raises(FewnodeError) as error:
-        read_record(tmp_path, "thing")
-    assert str(error.value) == f"{path}: format {given!r}, expected 'fewnode-thing-1'"
-
-
 def test_a_manifest_may_be_exactly_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_record(tmp_path, "thing", {"lists": [[], []], "table": {}}, {"x": np.arange(3)})
     path = tmp_path / "thing.json"
@@ -238,15 +214,6 @@ def test_tensors_lie_in_the_file_wider_ones_first(tmp_path: Path) -> None:
     assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_arrays_begin_at_a_multiple_of_64(tmp_path: Path) -> None:
-    for length in range(1, 65):
-        write_safetensors(tmp_path / "t", {"x" * length: np.zeros(1)})
-        blob = (tmp_path / "t").read_bytes()
-        size = int.from_bytes(blob[:8], "little")
-        assert ((8 + size) % 64, len(blob)) == (0, 8 + size + 8)
-        assert size - len(blob[8 : 8 + size].rstrip(b" ")) < 64
-
-
 def test_tensors_come_back_by_name(tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
     arrays = {name: np.array([[0, 1, 1], [1, 0, 1]]).astype(code) for name, code in TYPES.items()}
@@ -264,16 +231,6 @@ def test_tensors_come_back_by_name(tmp_path: Path) -> None:
     assert sorted(tensors) == sorted(arrays)
     save_file({"x": arrays["F32"]}, path, metadata={"step": "3"})
     assert read_safetensors(path)[0] == {"step": "3"}
-
-
-def test_a_missing_or_strange_file_is_named(dense: Dataset, tmp_path: Path) -> None:
-    save_dataset(dense, tmp_path / "d")
-    (tmp_path / "d" / "dataset.safetensors").unlink()
-    with pytest.raises(FewnodeError, match=r"dataset\.safetensors: no such file"):
-        load_dataset(tmp_path / "d")
-    os.mkfifo(tmp_path / "d" / "dataset.safetensors")
-    with pytest.raises(FewnodeError, match="not a regular file"):
-        load_dataset(tmp_path / "d")
 
 
 def test_only_files_are_read(tmp_path: Path) -> None:
@@ -322,15 +279,6 @@ def test_only_what_nobody_writes_to_is_swept_away(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted([other.name, target.name])
 
 
-def test_what_a_kill_left_below_is_swept_away_too(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "below", tmp_path / "below" / "deep"):
-        folder.mkdir(exist_ok=True)
-        (folder / ".x.0123abcd.fewnode-part").write_text("half")
-    with exclusive(tmp_path):
-        left = [path for path in tmp_path.rglob("*") if path.name.endswith("part")]
-    assert left == [tmp_path / "below" / "deep" / ".x.0123abcd.fewnode-part"]
-
-
 def test_a_file_is_synced_and_then_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[tuple[bool, int]] = []
     monkeypatch.setattr(
@@ -341,15 +289,6 @@ def test_a_file_is_synced_and_then_its_directory(tmp_path: Path, monkeypatch: py
     assert synced == [(False, (tmp_path / "new" / "file").stat().st_ino), (True, (tmp_path / "new").stat().st_ino)]
     assert len(os.listdir("/proc/self/fd")) == len(before), "and all is closed again"
     assert (tmp_path / "new" / "file").read_bytes() == "ä".encode()
-
-
-def test_others_may_use_a_lock_as_far_as_the_umask_lets_them(tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        with exclusive(tmp_path):
-            assert stat.S_IMODE((tmp_path / ".lock").stat().st_mode) == 0o644
-    finally:
-        os.umask(before)
 
 
 def test_a_text_may_be_exactly_so_long(tmp_path: Path) -> None:
@@ -384,16 +323,6 @@ def test_a_header_may_not_ask_for_much(tmp_path: Path, read: Callable[[Path], ob
             read(path)
 
 
-def test_a_manifest_is_short(dense: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_dataset(dense, tmp_path / "d")
-    monkeypatch.setattr("fewnode.storage.io.MAX_BRACKETS", 3)
-    with pytest.raises(FewnodeError, match="more than 3 lists and tables"):
-        load_dataset(tmp_path / "d")
-    monkeypatch.setattr("fewnode.storage.io.MAX_MANIFEST_BYTES", 100)
-    with pytest.raises(FewnodeError, match="larger than 0 kB"):
-        load_dataset(tmp_path / "d")
-
-
 def test_a_stream_has_what_it_announced(tmp_path: Path) -> None:
     short = Stream(np.dtype(np.float32), (3, 2), iter([np.zeros((2, 2))]))
     with pytest.raises(FewnodeError, match=r"x has 16 bytes, 24 were announced"):
@@ -405,27 +334,6 @@ def matrix(**change: Any) -> sp.csr_array:
     """[[5, 0, 6], [0, 0, 0], [0, 7, 0]], or what becomes of it."""
     parts = {"data": np.array([5, 6, 7]), "indices": np.array([0, 2, 1]), "indptr": np.array([0, 2, 2, 3]), **change}
     return checked_csr(**{"shape": (3, 3), **parts})
-
-
-@pytest.mark.parametrize("kind", ["b1", "i1", "i8", "u2", "u8", "f2", "f4", "f8"])
-def test_a_sparse_matrix_of_any_numbers(kind: str) -> None:
-    found = matrix(
-        data=np.array([1, 0, 1], kind), indices=np.array([0, 2, 1], "u4"), indptr=np.array([0, 2, 2, 3], "i4")
-    )
-    assert found.dtype == np.float32
-    assert found.toarray().tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
-    assert matrix().toarray().tolist() == [[5, 0, 6], [0, 0, 0], [0, 7, 0]]
-
-
-def test_a_sparse_matrix_is_made_where_its_numbers_are() -> None:
-    data = np.array([5, 6, 7], np.float32)
-    assert np.shares_memory(matrix(data=data).data, data)
-    assert matrix(indices=np.array([1, 1, 1]), indptr=np.arange(4)).toarray()[:, 1].tolist() == [5, 6, 7]
-    none = np.zeros(0, np.int64)
-    assert matrix(data=none, indices=none, indptr=np.zeros(4, np.int64), shape=(3, 0)).shape == (3, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.isinf(matrix(data=np.array([1e300, 1, 1])).data[0])
 
 
 ASCEND = "the starts of the rows do not ascend from 0 to the number of values"
@@ -478,24 +386,12 @@ def test_a_directory_has_one_writer(tmp_path: Path) -> None:
         pass
 
 
-def test_tables(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text('\ufeffclass,node\r\n"a, b",x\r\n\r\n c , y \r\n')
-    assert read_table(path, ["node", "class"]) == [(2, ["x", "a, b"]), (4, ["y", "c"])]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_lines_of_a_table_end_as_on_any_machine(tmp_path: Path, end: str) -> None:
     rows = [" x , node,class ", 'a,b,"two, words"', " , ,", "", "d,e,f"]
     (tmp_path / "t.csv").write_bytes(end.join(rows).encode())
     assert read_table(tmp_path / "t.csv", ["class", "x"]) == [(2, ["two, words", "a"]), (5, ["f", "d"])]
     assert read_table(tmp_path / "t.csv", ["x"])[1] == (5, ["d"])
-
-
-@pytest.mark.parametrize("mark", ";\t|")
-def test_a_small_table_may_have_other_separators(tmp_path: Path, mark: str) -> None:
-    (tmp_path / "t.csv").write_text(f"node{mark}class\nx{mark}a, b\n")
-    assert read_table(tmp_path / "t.csv", ["node", "class"]) == [(2, ["x", "a, b"])]
 
 
 @pytest.mark.parametrize(
@@ -535,17 +431,6 @@ def test_a_table_is_not_endless(
         monkeypatch.setattr(f"fewnode.machine.{module}.MAX_TABLE_BYTES", 3)
     with pytest.raises(FewnodeError, match="larger than"):
         read(tmp_path / "t")
-
-
-def test_blank_lines_are_counted_and_left_out(tmp_path: Path) -> None:
-    (tmp_path / "t").write_text(" a \n\n \t\nb")
-    assert list(read_lines(tmp_path / "t")) == [(1, " a "), (4, "b")]
-
-
-def test_an_error_is_told_in_a_line() -> None:
-    assert one_line(ValueError(" a\n  b ")) == "a b"
-    assert one_line(ValueError("x" * 201)) == "x" * 200
-    assert one_line(ValueError()) == "ValueError"
 
 
 @pytest.mark.parametrize(

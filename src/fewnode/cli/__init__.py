@@ -13,6 +13,7 @@ import typer
 
 from fewnode import __version__
 from fewnode.cli import data, demo, evaluate, experiment, predict, serve, train, tune
+from fewnode.cli.options import Command
 from fewnode.errors import FewnodeError, UnusedInput, visible
 
 MAX_LINE = 1000
@@ -29,16 +30,16 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command(short_help="See the whole of it work, on an embedded network.")(demo.demo)
+app.command(cls=Command, short_help="See the whole of it work, on an embedded network.")(demo.demo)
 app.add_typer(data.app, name="data")
-app.command(short_help="Learn from the well-labelled classes of a network.")(train.train)
-app.command(short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
-app.command(short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
-app.command(short_help="Say which nodes to label next.")(predict.suggest)
-app.command(short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
-app.command(short_help="Search a method's options on validation classes.")(tune.tune)
-app.command(short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
-app.command(short_help="Make tables and figures of a grid.")(experiment.report)
+app.command(cls=Command, short_help="Learn from the well-labelled classes of a network.")(train.train)
+app.command(cls=Command, short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
+app.command(cls=Command, short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
+app.command(cls=Command, short_help="Say which nodes to label next.")(predict.suggest)
+app.command(cls=Command, short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
+app.command(cls=Command, short_help="Search a method's options on validation classes.")(tune.tune)
+app.command(cls=Command, short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
+app.command(cls=Command, short_help="Make tables and figures of a grid.")(experiment.report)
 
 
 def _version(wanted: bool) -> None:

@@ -66,15 +66,13 @@ def info(
     `propagation` find out by themselves how far to trust it.
     """
     from fewnode.datasets import load
-    from fewnode.datasets.import_report import describe_source, describe_warnings
-    from fewnode.datasets.info import describe, statistics
+    from fewnode.tables.report import report, statistics
 
     data = load(source)
-    facts = statistics(data)
     if as_json:
-        emit({**facts, "source": data.info})
+        emit({**statistics(data), "source": data.info})
     else:
-        typer.echo("\n".join(filter(None, [describe_source(data.info), describe(facts), describe_warnings(data.info)])))
+        typer.echo(report(data))
 
 
 app.command("import", cls=ImportCommand)(make_dataset.import_)

@@ -15,8 +15,8 @@ from fewnode.machine.files import need_no_file
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
     from fewnode.evaluation import Result
+    from fewnode.model.estimator import Estimator
 
 METHODS = {
     "gpn": (written("gpn"), "yes"),
@@ -49,8 +49,8 @@ def demo(
       fewnode serve --run demo/run
     """
     from fewnode.datasets import load
-    from fewnode.estimator import Estimator
     from fewnode.evaluation import evaluate
+    from fewnode.model.estimator import Estimator
 
     _check_free(out)
     set_threads(threads)

@@ -28,8 +28,8 @@ from fewnode.errors import FewnodeError, closest, visible
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
     from fewnode.evaluation import Result
+    from fewnode.model.estimator import Estimator
 
 ALL_CLASSES = "all-classes"
 MEASURED = {
@@ -227,9 +227,9 @@ def _described(
     from dataclasses import replace
 
     from fewnode import evaluation
-    from fewnode.classes.described_tasks import described_pool, silent_classes
-    from fewnode.classes.description import read_classes
-    from fewnode.datasets.info import name_some
+    from fewnode.recognition.described_tasks import described_pool, silent_classes
+    from fewnode.recognition.description import read_classes
+    from fewnode.tables.report import name_some
 
     way = max(2, min(model.way, len(dataset.split.test))) if shape["way"] is None else shape["way"]
     shot = model.shot if shape["shot"] is None else shape["shot"]

@@ -77,7 +77,7 @@ def experiment(
     from fewnode.experiment.run import states
 
     grid = read_grids(grids)
-    name_unused(backend, address, 1, quiet)
+    name_unused(backend, address, quiet)
     if dry_run:
         _show_states(states(grid, out, data_dir, retry), as_json)
         return

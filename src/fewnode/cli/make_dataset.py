@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli import table_options
+from fewnode.cli.options import options_of
 from fewnode.cli.output import Json, Quiet, counting, emit, note
 from fewnode.cli.scale import keep_memory
 from fewnode.errors import FewnodeError, closest
@@ -28,7 +29,7 @@ NEW_ROWS = (
 )
 
 
-@table_options.options_of(ImportSpec)
+@options_of(ImportSpec)
 def import_(
     file: Path | None = typer.Argument(
         None, metavar="SRC", help="An .npz, .graphml or .gml file, or a folder of published files."
@@ -80,7 +81,7 @@ def import_(
 
         if not (nodes and edges):
             raise FewnodeError("give a file, or a table of nodes and one of edges: --nodes nodes.csv --edges edges.csv")
-        spec = ImportSpec.of({"name": out.name, **given}, door=_option)
+        spec = ImportSpec.of({"name": out.name, **given}, door=ImportSpec.flag)
         keep_memory(spec.memory)
         tables = [table_options.named_files(*each) for each in (("--nodes", nodes), ("--edges", edges))]
         missing = [path for path in (out, *out.parents) if not path.exists()] if spec.memory else []
@@ -102,12 +103,6 @@ def import_(
     _keep(data, out, quiet, as_json)
 
 
-def _option(field: str) -> str:
-    """What the command line calls a field."""
-    extra: Any = ImportSpec.model_fields[field].json_schema_extra
-    return extra["flag"] or f"--{field.replace('_', '-')}"
-
-
 def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: Any) -> Dataset:
     """A file's own class split stays unless another is asked for. With a limit of memory it is imported in pieces."""
     from fewnode.datasets import import_dataset
@@ -117,9 +112,9 @@ def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: An
     used = {*CLASSES, "directed", "weight_scale", "memory"}
     if is_graph:
         used = {*ImportSpec.model_fields} - {*WRITTEN, "source", "target", "memory"}
-    if unused := [_option(field) for field in given if field not in used]:
+    if unused := [ImportSpec.flag(field) for field in given if field not in used]:
         raise FewnodeError(f"{', '.join(unused)}: not used for {source}, which is one file; leave it out")
-    spec = ImportSpec.of(given, door=_option)
+    spec = ImportSpec.of(given, door=ImportSpec.flag)
     if is_graph:
         from fewnode.formats.graphs import read_graph
 
@@ -128,7 +123,7 @@ def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: An
     from fewnode.formats.npz import has_split
 
     unused = ["min_nodes", *(["seed"] if has_split(source) else [])] if split is None else []
-    if unused := [_option(field) for field in unused if field in given]:
+    if unused := [ImportSpec.flag(field) for field in unused if field in given]:
         where = f"where {source} has a class split of its own and no --split replaces it"
         raise FewnodeError(f"{', '.join(unused)}: not used {where}; leave it out")
     room = out if keep_memory(spec.memory) else None
@@ -185,7 +180,7 @@ _AS_IN_D = {
 }
 
 
-@table_options.options_of(ImportSpec, NEW_ROWS, _AS_IN_D)
+@options_of(ImportSpec, NEW_ROWS, _AS_IN_D)
 def extend(
     dataset: str = typer.Argument(..., metavar="D", help="A dataset that was imported from tables."),
     nodes: list[str] = typer.Option(
@@ -217,7 +212,7 @@ def extend(
     from fewnode.tables.extend import extend as extend_tables
 
     _check_free(out)
-    ImportSpec.of(given, door=_option)
+    ImportSpec.of(given, door=ImportSpec.flag)
     data = extend_tables(
         load(dataset),
         table_options.named_files("--nodes", nodes),
@@ -239,19 +234,17 @@ def _check_free(out: Path) -> None:
 
 
 def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
-    from fewnode.datasets.import_report import describe_source, describe_warnings
-    from fewnode.datasets.info import describe, statistics
     from fewnode.storage.io import save_dataset
+    from fewnode.tables.report import report, statistics, warnings_of
 
-    facts: dict[str, Any] = statistics(data)
     if not as_json:
-        note("\n".join(filter(None, [describe_source(data.info, latest=True), describe(facts)])), quiet)
-        if warnings := describe_warnings(data.info, latest=True):
-            note(warnings, quiet=False)  # what may be wrong is said to everyone
+        note(report(data, latest=True), quiet)
+    if quiet and not as_json and (warnings := warnings_of(data.info, latest=True)):
+        note(warnings, quiet=False)  # what may be wrong is said to everyone
     if data.graph.home != out.resolve():  # what was imported in pieces is there already
         save_dataset(data, out)
     if as_json:
-        emit({**facts, "source": data.info, "out": str(out)})
+        emit({**statistics(data), "source": data.info, "out": str(out)})
     else:
         usual = "train --data {} --out run" if data.split.train else "predict --data {} --support support.csv --all"
         note(f"written to {out}; next: fewnode {(then or usual).format(out)}", quiet)

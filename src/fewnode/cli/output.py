@@ -124,10 +124,8 @@ def following(episodes: int, quiet: bool, heading: str = "", title: str = "train
 
 
 def set_threads(threads: int) -> None:
-    """Of torch, and of the linear algebra in NumPy and SciPy: there too a thread more changes last bits."""
-    import torch
+    """Of the linear algebra in NumPy and SciPy, and of torch where it comes: a thread more changes last bits."""
     from threadpoolctl import threadpool_limits
 
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # SciPy's is not loaded yet, and processes may be started
-    torch.set_num_threads(threads)
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # SciPy's and torch's are not loaded yet, and processes may be started
     threadpool_limits(threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,17 @@ from fewnode.cli.scale import (
     Memory,
     Resume,
     Workers,
-    block_bar,
-    block_runner,
     keep_memory,
     name_unused,
+    working,
 )
 from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
-    from fewnode.nodes import Nodes
-    from fewnode.predict.predictions import Predictions
+    from fewnode.model.estimator import Estimator
+    from fewnode.recognition.answers import Answers
     from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
@@ -137,10 +135,8 @@ def predict(
     """
     import numpy as np
 
-    from fewnode.classes.definitions import Definitions, read_proportions, read_query, unused_columns
-    from fewnode.predict.labelling import blank, claimable, left_out
-    from fewnode.predict.predictions import Answerer
-    from fewnode.predict.with_base import joined_by_base
+    from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
+    from fewnode.recognition.population import blank, claimable, left_out
     from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
@@ -150,15 +146,15 @@ def predict(
     set_threads(threads)
     shares = None if proportions is None else read_proportions(proportions)
     limit = keep_memory(memory)
-    in_blocks = everything and (limit is not None or backend is Backend.ray)
+    in_blocks = everything and (limit is not None or backend is Backend.ray or workers > 1)
     if not in_blocks:
         refuse_unused(context, ["resume", "backend", "address", "workers"], "without --all in blocks (--memory)")
     model, dataset = open_model(run, data, method, quiet)
     if multi_label and (with_base or proportions):
         raise FewnodeError("--multi-label judges each class on its own: leave out --with-base and --proportions")
-    given = Definitions.read(dataset, support, classes, multi_label)
+    given = Given.read(dataset, support, classes, multi_label)
     if with_base:
-        given = joined_by_base(dataset, given, model.seed)
+        given = given.beside_base(dataset, model.seed)
     tell(given.remarks, quiet)
     if everything and (others := left_out(dataset, given.support)):
         note(f"left out: {others}", quiet)
@@ -171,32 +167,28 @@ def predict(
             )
         if not dataset.graph.home:
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
-        name_unused(backend, address, workers, quiet)
+        name_unused(backend, address, quiet)
         there = (backend, address, workers)
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,
-            tuple(given.support),
-            tuple(given.labels),
+            tuple(given.support.tolist()),
+            tuple(map(str, given.labels)),
             explain,
-            rejected=tuple((str(name), tuple(nodes)) for name, nodes in given.rejected.items()),
+            rejected=tuple((str(given.names[c]), tuple(nodes.tolist())) for c, nodes in given.no.items()),
             multi_label=multi_label,
-            limit=limit,
             **mode,
         )
-        _classify_all(bulk, out, resume, quiet, there)
+        _classify_all(bulk, out, resume, quiet, there, limit)
         return
     everyone = np.flatnonzero(claimable(dataset, given.support))
-    asked = everyone if query is None else read_query(query, dataset)
+    asked = everyone if query is None else np.array(read_query(query, dataset))
     tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
-    more = (given.rows, multi_label, given.rejected)
-    answerer = Answerer(model, dataset, given.support, given.labels, *more)
-    tell(answerer.remarks, quiet)
-    answer = answerer.predictions(asked, explain, transductive, **mode, proportions=shares)
-    if explain and given.descriptions:
-        answer = answer.with_words(dataset, given.descriptions)
-    if explain:
-        answer = answer.with_reasons()
+    question = model.question(dataset, given, multi_label)
+    tell(question.remarks[len(given.remarks) :], quiet)
+    answer = question.judge(asked, **mode, transductive=transductive, explain=explain)
+    if shares is not None:
+        answer = answer.in_proportion(shares)
     _warn(answer, transductive, quiet or as_json)
     if out:
         answer.write(out)
@@ -209,7 +201,7 @@ def predict(
         note(answer.support_table(), quiet)
 
 
-def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
+def _warn(answer: Answers, transductive: bool, quiet: bool) -> None:
     """What the answer is not, although it could be taken for it."""
     if answer.closed_set and answer.member is None:
         note(f"closed set: every node gets one of the classes, since {answer.reason}", quiet)
@@ -217,8 +209,8 @@ def _warn(answer: Predictions, transductive: bool, quiet: bool) -> None:
         note("--transductive changes nothing: there is one class alone", quiet)
 
 
-def _summary(answer: Predictions) -> str:
-    from fewnode.predict.predictions import NONE
+def _summary(answer: Answers) -> str:
+    from fewnode.recognition.answers import NONE
 
     if answer.closed_set:
         return f"{len(answer.nodes):,} nodes classified into {_classes(answer)}"
@@ -231,16 +223,18 @@ def _summary(answer: Predictions) -> str:
     return f"{len(answer.nodes) - none:,} nodes in {_classes(answer)}, {none:,} in none of these{way_out}"
 
 
-def _classes(answer: Predictions) -> str:
+def _classes(answer: Answers) -> str:
     return f"{len(answer.classes)} class{'es' if len(answer.classes) > 1 else ''}"
 
 
-def _classify_all(bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int]) -> None:
+def _classify_all(
+    bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
+) -> None:
     from fewnode.machine.files import write_text
     from fewnode.scale.bulk import classify
 
-    with block_runner(*there, bulk.limit, out.parent, quiet) as runner, block_bar(quiet) as report:
-        answer = classify(bulk, out, resume, runner, report)
+    with working(*there, limit, out.parent, quiet) as pool:
+        answer = classify(bulk, out, resume, pool)
     _warn(answer, False, quiet)
     if answer.why:
         write_text(out.with_suffix(".support.csv"), answer.support_csv())
@@ -296,33 +290,33 @@ def suggest(
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
     """
-    from fewnode.classes.definitions import Definitions, read_query, read_rejected, unused_columns
+    import numpy as np
+
     from fewnode.machine.files import write_text
     from fewnode.machine.sheets import csv_text
-    from fewnode.predict.finding import find
-    from fewnode.predict.labelling import suggest as choose
+    from fewnode.recognition.classes import Given, read_query, read_rejected, unused_columns
 
     inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
     spare_inputs([out], inputs)
     set_threads(threads)
     model, dataset = open_model(run, data, method, quiet)
-    given = Definitions.read(dataset, support, classes)
+    given = Given.read(dataset, support, classes)
     among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_rejected(rejected, dataset, given.support)
+    none = [] if rejected is None else read_rejected(rejected, dataset, given.support.tolist())
     tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
-    names = {*given.labels, *given.descriptions}
-    no: dict[Hashable, Nodes] = {name: [*given.rejected.get(name, []), *none] for name in names}
-    asked = (model, dataset, given.support, given.labels, count, among)
-    found = find(*asked, no, given.rows) if to_find else choose(*asked, no if given.rejected else none, given.rows)
+    if none:
+        no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
+        given = given.without(no, dataset)
+    found = model.question(dataset, given).next(count, "find" if to_find else "learn", among)
     rows = [
         {
-            "node": dataset.node_name(s.node),
-            "likely": str(s.likely),
-            "probability": s.probability,
-            "member": s.member,
-            "covers": round(s.covers, 6),
+            "node": each.node,
+            "likely": each.label,
+            "probability": each.probability,
+            "member": each.member,
+            "covers": round(each.covers, 6),
         }
-        for s in found
+        for each in found
     ]
     if as_json:
         emit({"suggestions": rows, "method": model.method, "run": None if run is None else str(run)})
@@ -353,20 +347,20 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
     from fewnode.datasets import load
-    from fewnode.predict.untrained import is_kept, untrained, unused_edges
+    from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)
     if not is_kept(dataset):
         note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
     model = untrained(dataset)
-    tell([f"not used: {what}" for what in unused_edges(model, dataset)], quiet)
+    tell([f"not used: {what}" for what in model.unused_edges(dataset)], quiet)
     return model, dataset
 
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
-    from fewnode.estimator import load_model
-    from fewnode.predict.embedding_cache import recall
+    from fewnode.model.embedding_cache import recall
+    from fewnode.model.estimator import load_model
 
     model = load_model(run, method=method)
     dataset = _dataset_of(model, run, data)

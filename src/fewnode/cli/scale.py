@@ -13,10 +13,9 @@ import typer
 from fewnode.cli.output import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from fewnode.represent.room import Runner
+    from fewnode.represent import workers as pools
 
 
 class Backend(StrEnum):
@@ -29,7 +28,7 @@ BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is
 Address = typer.Option(
     None, "--address", help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one."
 )
-Workers = typer.Option(1, "--workers", min=1, help="With --backend ray: how many work at the same time.")
+Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.")
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
 
 
@@ -43,8 +42,12 @@ def keep_memory(memory: str | None) -> int | None:
 
 
 @contextmanager
-def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Blocks done of all: a line for each tenth of them."""
+def working(
+    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
+) -> Iterator[pools.Workers]:
+    """Who makes blocks: processes here, or of a cluster, if each of its nodes sees the folder."""
+    from fewnode.represent.workers import Workers, connected
+
     said: set[tuple[str, int]] = set()
 
     def report(what: str, done: int, total: int) -> None:
@@ -53,27 +56,14 @@ def block_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
             said.add((what, tenth))
             note(f"{what}: {done}/{total} blocks", quiet)
 
-    yield report
-
-
-@contextmanager
-def block_runner(
-    backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
-) -> Iterator[Runner]:
-    """Who makes blocks: this process, or the cluster, if each of its nodes sees the folder."""
     if backend is Backend.local:
-        from fewnode.represent.room import here
-
-        yield here
-        return
-    from fewnode.scale import cluster
-
-    with cluster.connected(address, folder, partial(note, quiet=quiet)) as ray:
-        yield cluster.block_runner(ray, workers, limit)
+        yield Workers(workers, limit, report)
+    else:
+        with connected(address, folder, partial(note, quiet=quiet)) as ray:
+            yield Workers(workers, limit, report, ray)
 
 
-def name_unused(backend: Backend, address: str | None, workers: int, quiet: bool) -> None:
-    """Say which options of a cluster are not used without one."""
-    given = [name for name, value in (("--address", address is not None), ("--workers", workers > 1)) if value]
-    if backend is Backend.local and given:
-        note(f"{' and '.join(given)} not used: for --backend ray", quiet)
+def name_unused(backend: Backend, address: str | None, quiet: bool) -> None:
+    """Say that the address of a cluster is not used without one."""
+    if backend is Backend.local and address is not None:
+        note("--address not used: for --backend ray", quiet)

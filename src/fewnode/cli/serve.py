@@ -16,7 +16,7 @@ from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
+    from fewnode.model.estimator import Estimator
 
 
 def serve(
@@ -89,7 +89,7 @@ def _opened(
         model, dataset = open_model(run, data, method, quiet)
         return dataset, lambda: model
     from fewnode.datasets import load
-    from fewnode.predict.untrained import is_kept, untrained
+    from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)
     if not is_kept(dataset):

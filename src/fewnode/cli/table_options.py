@@ -1,21 +1,15 @@
-"""Options of commands that are fields of a model: their names, types, defaults and help are the model's."""
+"""Options of the commands that make a dataset and that are no fields of `ImportSpec`."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
+from fewnode.cli.options import Command
 from fewnode.errors import FewnodeError
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
 
 
 def _unless_standard(out: Path | None) -> Path | None:
@@ -35,53 +29,7 @@ Edges = typer.Option(
 )
 
 
-def options_of(
-    model: type[BaseModel],
-    names: Sequence[str] | None = None,
-    help: Mapping[str, str] | None = None,  # noqa: A002
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of a model as options; those that were given come as its argument `given`."""
-    fields = {name: field for name, field in model.model_fields.items() if names is None or name in names}
-    fields = {name: field for name, field in fields.items() if _said(field)["door"] != "python"}
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "given"]
-        made = [_parameter(name, field, (help or {}).get(name)) for name, field in fields.items()]
-
-        @functools.wraps(command)
-        def run(**arguments: Any) -> None:
-            given = {name: arguments.pop(name) for name in fields}
-            command(
-                **arguments, given={name: v for name, v in given.items() if v not in (None, [], fields[name].default)}
-            )
-
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *made)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        return run
-
-    return decorate
-
-
-def _said(field: FieldInfo) -> dict[str, Any]:
-    return dict(field.json_schema_extra or {})  # type: ignore[arg-type]
-
-
-def _parameter(name: str, field: FieldInfo, words: str | None) -> inspect.Parameter:
-    kind, said = str(field.annotation), _said(field)
-    several = "tuple" in kind
-    plain = field.annotation if field.annotation in (bool, int, float) else Path if "Path" in kind else str
-    option = typer.Option(
-        [] if several else field.default,
-        said["flag"] or f"--{name.replace('_', '-')}",
-        metavar=said["metavar"],
-        help=words or field.description,
-    )
-    annotation: Any = list[str] if several else plain
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=annotation)
-
-
-class ImportCommand(TyperCommand):
+class ImportCommand(Command):
     """A command whose `--directed` may have a value or not.
 
     A word behind it is the name of a relation, unless it is the file to import.

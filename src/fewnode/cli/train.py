@@ -18,10 +18,9 @@ from fewnode.cli.scale import (
     BackendOption,
     Memory,
     Workers,
-    block_bar,
-    block_runner,
     keep_memory,
     name_unused,
+    working,
 )
 from fewnode.errors import FewnodeError
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fewnode.dataset import Dataset
-    from fewnode.estimator import Estimator
+    from fewnode.model.estimator import Estimator
 
 MAX_TUNED_BYTES = 1 << 24
 VIEWS = "views"
@@ -129,8 +128,8 @@ def train(
       fewnode predict --run run --support support.csv --all --out p.csv
     """
     from fewnode.datasets import load
-    from fewnode.estimator import Estimator
     from fewnode.methods.table import has_option
+    from fewnode.model.estimator import Estimator
     from fewnode.represent.practice import unused_kinds
 
     options = {
@@ -162,7 +161,7 @@ def train(
     heading = f"{dataset.name}: {dataset.graph}"
     if len(dataset.split.valid) < model.way:
         heading += f"\n{len(dataset.split.valid)} validation classes: that many ways in validation, not {model.way}"
-    name_unused(backend, address, workers, quiet)
+    name_unused(backend, address, quiet)
     _say_memory(model, dataset, limit, backend, quiet)
     tiled = _tiled(model, dataset, out, limit, (backend, address, workers), quiet)
     with tiled, following(getattr(model.method_, "episodes", 0), quiet, heading) as on_step:
@@ -184,7 +183,7 @@ def _train(
     """Train and save; False if somebody else has done so by now."""
     from fewnode.machine.files import exclusive
     from fewnode.methods.plus import GPNPlus
-    from fewnode.predict.embedding_cache import keep
+    from fewnode.model.embedding_cache import keep
 
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now
@@ -265,15 +264,15 @@ def _tiled(
     from fewnode.represent.room import IN_MEMORY, Room
 
     backend = there[0]
-    if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local):
+    if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local and there[2] == 1):
         yield
         return
     if dataset.graph.home is None and backend is Backend.ray:
         raise FewnodeError("workers need a dataset directory that all of them see; make one with fewnode data import")
     folder, settings = out / VIEWS, model.all_settings()
-    with block_runner(*there, limit, out, quiet) as runner, block_bar(quiet) as report:
+    with working(*there, limit, out, quiet) as workers:
         if model.features is None:
-            model.method_.room = Room.of(dataset.graph, folder, settings, limit, runner, report)
+            model.method_.room = Room.of(dataset.graph, folder, settings, workers)
         yield
     model.method_.room = IN_MEMORY
 

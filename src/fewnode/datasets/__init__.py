@@ -12,7 +12,7 @@ from fewnode.datasets.fewshot_mat import read_published
 from fewnode.edges.relations import Directed
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.formats.public import PUBLIC, is_public, load_public
+from fewnode.formats.public import PUBLIC, load_public, public_name
 from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
@@ -33,8 +33,8 @@ def load(source: str | Path, root: str | Path | None = None) -> Dataset:
     if (path / "dataset.json").exists():
         return load_dataset(path)
     if not path.exists():
-        if is_public(str(source)):
-            return load_public(str(source), root)
+        if name := public_name(str(source)):
+            return load_public(name, root)
         raise FewnodeError(
             f"{source}: no such dataset; built in: {', '.join(BUILT_IN)}{closest(str(source), [*BUILT_IN, *PUBLIC])}; "
             "fewnode data import reads your own"

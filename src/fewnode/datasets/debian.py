@@ -8,20 +8,18 @@ all of them would invent edges, and picking one would be arbitrary. Attributes c
 nothing else: neither name nor tags nor section. The class is the section without its archive area (`non-free/games` is
 `games`). Classes under 30 packages and packages without an edge are left out.
 
-`python -m fewnode.datasets.debian FOLDER` makes the embedded file anew from apt's indices.
+`python tests/datasets/test_debian.py FOLDER` makes the embedded file anew from apt's indices.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import hashlib
 import json
 import lzma
 import re
-import sys
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -38,11 +36,7 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
-from fewnode.machine.files import atomic_write
 from fewnode.tables.bag import choose_vocabulary, encode
-
-EXPECTED = {"nodes": 61646, "edges": 315039, "classes": 54, "attributes": 8000}
-"""What Debian 12.15 (amd64, main, with its updates and security fixes) gives."""
 
 MIN_CLASS = 30
 MAX_WORDS = 8000  # about as many attributes as the co-purchase networks of the paper have
@@ -146,36 +140,8 @@ def load_debian() -> Dataset:
     return unpack(resources.files("fewnode.datasets").joinpath(_PACKED).read_bytes())
 
 
-def pack(data: Dataset) -> bytes:
-    """The dataset as one .xz stream: a line of JSON with the texts and the arrays' types, then the arrays.
-
-    Made for an undirected graph with counts as attributes, and for directed relations without weights, if there are
-    some; anything else would not come back and is refused.
-    """
-    upper, x = sp.csr_array(sp.triu(data.graph.adj, 1)), sp.csr_array(data.graph.x)
-    parts = (np.diff(upper.indptr), upper.indices, np.diff(x.indptr), x.indices, x.data, data.y - UNKNOWN)
-    whole = [part.astype(np.int64) for part in (*parts, _codes(upper, data.graph.relations))]
-    arrays = [part.astype(np.min_scalar_type(part.max(initial=0)).newbyteorder("<")) for part in whole]
-    header = {
-        "arrays": [[array.dtype.str, array.size] for array in arrays],
-        "split": [data.split.train, data.split.valid, data.split.test],
-        "classes": data.class_names,
-        "names": [data.node_names, data.feature_names],
-        "n_features": data.graph.n_features,
-        "relations": [relation.name for relation in data.graph.relations],
-        "name": data.name,
-        "info": data.info,
-    }
-    plain = b"\n".join([json.dumps(header).encode(), b"".join(array.tobytes() for array in arrays)])
-    # most arrays are of two-byte numbers: lp and pb tell LZMA so
-    packed = lzma.compress(plain, filters=[{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 3, "lp": 1, "pb": 1}])
-    if unpack(packed).sha256 != data.sha256:
-        raise FewnodeError(f"dataset {data.name!r} cannot be packed: not undirected, or attributes that are no counts")
-    return packed
-
-
 def unpack(packed: bytes) -> Dataset:
-    """The dataset that `pack` was given. For our own file only: a stranger's could unpack to any size."""
+    """The dataset of a packed file. For our own file only: a stranger's could unpack to any size."""
     try:
         text, _, rest = lzma.decompress(packed).partition(b"\n")
     except lzma.LZMAError as error:
@@ -192,53 +158,14 @@ def unpack(packed: bytes) -> Dataset:
     edges = np.stack([np.repeat(np.arange(y.size), upper), neighbours.astype(np.int64)])
     node_names, feature_names = (None if names is None else tuple(names) for names in header["names"])
     split, classes = ClassSplit(*map(tuple, header["split"])), tuple(header["classes"])
-    relations = _relations(edges, codes, header["relations"], y.size)
-    graph, labels = Graph.from_edges(edges, y.size, x), y.astype(np.int64) + UNKNOWN
-    graph = replace(graph, relations=relations)
-    return Dataset(graph, labels, split, classes, node_names, feature_names, header["name"], header["info"])
-
-
-def _codes(upper: sp.csr_array, relations: Sequence[Relation]) -> Ints:
-    """Which relations each edge is of: a bit for each that leads to the node of the higher number, then the others."""
-    row = np.repeat(np.arange(upper.shape[0]), np.diff(upper.indptr))
-    codes = np.zeros(upper.nnz, np.int64)
-    for bit, relation in enumerate(relations):
-        for way, (target, source) in enumerate(((upper.indices, row), (row, upper.indices))):
-            there = np.asarray(relation.adj[target, source]) > 0
-            codes |= there.astype(np.int64) << (bit + way * len(relations))
-    return codes
-
-
-def _relations(edges: Ints, codes: NDArray[Any], names: Sequence[str], n: int) -> tuple[Relation, ...]:
-    """The relations that `_codes` was given."""
-    found = []
-    for bit, name in enumerate(names):
-        up, down = (codes.astype(np.int64) >> (bit + way * len(names)) & 1 > 0 for way in (0, 1))
+    relations = []
+    for bit, name in enumerate(header["relations"]):  # a bit for each that leads to the higher number, then the others
+        up, down = (codes.astype(np.int64) >> (bit + way * len(header["relations"])) & 1 > 0 for way in (0, 1))
         own = np.concatenate([edges[:, up], edges[::-1, down]], axis=1)
-        found.append(Relation(name, Graph.from_edges(own, n, directed=True).adj, directed=True))
-    return tuple(found)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Build, say what came out and what was expected, and replace the embedded file in one step."""
-    parser = argparse.ArgumentParser(description="Make the embedded Debian network anew from apt's indices.")
-    parser.add_argument("raw", type=Path, help="folder of apt's index files")
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_name(_PACKED))
-    given = parser.parse_args(arguments)
-    try:
-        data = build_debian(given.raw)
-        packed = pack(data)
-    except FewnodeError as error:
-        sys.exit(f"error: {error}")
-    with atomic_write(given.output) as file:
-        file.write(packed)
-    print(f"{given.output}: {len(packed)} bytes, {counts(data)}; expected {EXPECTED}")
-
-
-def counts(data: Dataset) -> dict[str, int]:
-    """The figures that `EXPECTED` states."""
-    figures = (data.graph.n, data.graph.n_edges, len(data.class_names), data.graph.n_features)
-    return dict(zip(EXPECTED, figures, strict=True))
+        relations.append(Relation(name, Graph.from_edges(own, y.size, directed=True).adj, directed=True))
+    graph, labels = Graph.from_edges(edges, y.size, x), y.astype(np.int64) + UNKNOWN
+    graph = replace(graph, relations=tuple(relations))
+    return Dataset(graph, labels, split, classes, node_names, feature_names, header["name"], header["info"])
 
 
 def _find_indices(raw: Path) -> list[_Index]:
@@ -354,7 +281,3 @@ def _descriptions(packages: Mapping[str, Stanza], indices: Iterable[_Index]) -> 
         if package and package.get("Description-md5") == stanza.get("Description-md5"):
             texts[package["Package"]] = stanza.get("Description-en") or texts[package["Package"]]
     return list(texts.values())
-
-
-if __name__ == "__main__":
-    main()

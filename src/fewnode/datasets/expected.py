@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from hashlib import sha256
+from hashlib import sha1, sha256
 from importlib import resources
 from typing import Any
 
@@ -43,6 +43,11 @@ EXPECTED = {
         resources.files("fewnode.datasets").joinpath("expected.toml").read_text("utf-8")
     ).items()
 }
+
+
+def blob_id(content: bytes) -> str:
+    """The id that git has for a file's content."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def network_of_the_paper(graph: Graph) -> str | None:

@@ -7,38 +7,23 @@ missing the network is still read; the nodes it would describe are unlabelled an
 
 from __future__ import annotations
 
-import struct
+import io
 import warnings
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.expected import EXPECTED
+from fewnode.datasets.expected import EXPECTED, blob_id
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.npz import FREE_INFLATION, MAX_INFLATION
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import one_line, readable
-from fewnode.storage.packing import checked_csr
 
-MAX_BYTES = 1 << 30
 _PARTS = ("train", "test")
-_VARIABLES = ("Index", "Label", "Attributes")
-_MATRIX, _COMPRESSED = 14, 15
-_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_SPARSE = 5
-_NUMERIC = range(_SPARSE, 16)
-"""MATLAB's array classes that hold numbers: sparse, double, … uint64. The others are text, cells and objects."""
-_COMPLEX = 0x0800
-"""The flag of an array that has imaginary parts beside the real ones."""
-
-Matrix: TypeAlias = NDArray[Any] | sp.csc_array
 
 
 class Part(NamedTuple):
@@ -63,23 +48,40 @@ def read_published(
     three.
     """
     name = _choose(folder, name)
-    parts = {part: read_mat(path) for part in _PARTS if (path := folder / f"{name}_{part}.mat").exists()}
+    expected = next((e for e in EXPECTED.values() if e.published == name), None)
+    files = {part: folder / f"{name}_{part}.mat" for part in _PARTS}
+    parts = {part: read_mat(path) for part, path in files.items() if path.exists()}
     edges = read_network(folder / f"{name}_network")
-    n = _count_nodes(folder / f"{name}_network", edges, parts)
     try:
-        graph = Graph.from_edges(edges, n, _attributes(parts, n), directed=directed)
-        y, ids = _labels(parts, n)
-        split = _split(name, parts, y, ids, fractions, seed)
-        notes = [
-            f"{name}_{part}.mat is not there: the nodes it describes are unlabelled and without attributes"
-            for part in _PARTS
-            if part not in parts
-        ]
-        info: dict[str, Any] = {"source": f"{name}_network", "notes": notes}
-        info |= next((e.compare(graph, split) for e in EXPECTED.values() if e.published == name), {})
-        return Dataset(graph, y, split, tuple(str(c) for c in ids.tolist()), name=name, info=info)
+        n = _count_nodes(edges, parts)
+        nodes, classes = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(part, what) for part in parts.values())])
+            for what in ("nodes", "classes")
+        )
+        ids, labels = np.unique(classes, return_inverse=True)
+        y = np.full(n, UNKNOWN)
+        y[nodes] = labels
+        x = None
+        if parts:
+            rows = np.full(n, nodes.size)  # the last row is empty: that of nodes that no part describes
+            rows[nodes] = np.arange(nodes.size)
+            described = [part.x for part in parts.values()]
+            x = sp.vstack([*described, sp.csr_array((1, described[0].shape[1]), dtype=np.float32)], format="csr")[rows]
+        graph = Graph.from_edges(edges, n, x, directed=directed)
+        if len(parts) == len(_PARTS):
+            test = np.searchsorted(ids, np.unique(parts["test"].classes))
+            shares = expected.split if expected else tuple(fractions)
+            rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares[:2], 0), seed)
+            split = ClassSplit(rest.train, rest.valid, tuple(test.tolist()))
+        else:
+            split = ClassSplit.random(y, fractions, seed)
     except FewnodeError as error:
         raise FewnodeError(f"{folder}: {name}: {error}") from None
+    lacking = "is not there: the nodes it describes are unlabelled and without attributes"
+    notes = [f"{path.name} {lacking}" for part, path in files.items() if part not in parts]
+    info: dict[str, Any] = {"source": f"{name}_network", "notes": notes}
+    info |= expected.compare(graph, split) if expected else {}
+    return Dataset(graph, y, split, tuple(str(c) for c in ids.tolist()), name=name, info=info)
 
 
 def _choose(folder: Path, name: str | None) -> str:
@@ -107,147 +109,29 @@ def read_network(path: Path) -> Ints:
     return pairs.T
 
 
-def _count_nodes(path: Path, edges: Ints, parts: dict[str, Part]) -> int:
+def _count_nodes(edges: Ints, parts: dict[str, Part]) -> int:
     """The largest number plus one; refused where nearly all numbers below it are missing, before it costs memory."""
     named = np.concatenate([edges.ravel(), *(part.nodes for part in parts.values())])
     top, distinct = int(named.max()), np.unique(named).size
     if top > 10 * distinct + 1000:
-        raise FewnodeError(f"{path}: node {top} among {distinct} nodes, expected numbers from 0 without large gaps")
+        raise FewnodeError(f"node {top} among {distinct} nodes, expected numbers from 0 without large gaps")
     return top + 1
 
 
-# --- what the parts say together ----------------------------------------------------------------------------------
-
-
-def _attributes(parts: dict[str, Part], n: int) -> sp.csr_array | None:
-    """A row for every node, empty for those that no part describes."""
-    if not parts:
-        return None
-    widths = {part.x.shape[1] for part in parts.values()}
-    if len(widths) > 1:
-        raise FewnodeError(f"train.mat and test.mat have {' and '.join(map(str, sorted(widths)))} attributes")
-    row = np.full(n, sum(part.nodes.size for part in parts.values()))
-    nodes = np.concatenate([part.nodes for part in parts.values()])
-    row[nodes] = np.arange(nodes.size)
-    none = sp.csr_array((1, widths.pop()), dtype=np.float32)
-    return sp.vstack([*(part.x for part in parts.values()), none], format="csr")[row]
-
-
-def _labels(parts: dict[str, Part], n: int) -> tuple[Ints, Ints]:
-    """The class of every node, and the id in the files of every class."""
-    nodes = np.concatenate([np.zeros(0, np.int64), *(part.nodes for part in parts.values())])
-    unique, counts = np.unique(nodes, return_counts=True)
-    if unique.size < nodes.size:
-        raise FewnodeError(f"node {unique[counts > 1][0]} is described twice")
-    ids, labels = np.unique(np.concatenate([np.zeros(0, np.int64), *(p.classes for p in parts.values())]), False, True)
-    y = np.full(n, UNKNOWN)
-    y[nodes] = labels
-    return y, ids
-
-
-def _split(name: str, parts: dict[str, Part], y: Ints, ids: Ints, fractions: Sequence[float], seed: int) -> ClassSplit:
-    if len(parts) < len(_PARTS):
-        return ClassSplit.random(y, fractions, seed)
-    test = np.flatnonzero(np.isin(ids, parts["test"].classes))
-    if (shared := np.intersect1d(parts["train"].classes, parts["test"].classes)).size:
-        raise FewnodeError(f"class {shared[0]} is in both train.mat and test.mat")
-    shares = next((e.split for e in EXPECTED.values() if e.published == name), tuple(fractions))
-    rest = ClassSplit.random(np.where(np.isin(y, test), UNKNOWN, y), (*shares[:2], 0), seed)
-    return ClassSplit(rest.train, rest.valid, tuple(test.tolist()))
-
-
-# --- one .mat file ------------------------------------------------------------------------------------------------
-
-
 def read_mat(path: Path) -> Part:
-    """The nodes, classes and attributes in a MATLAB 5 file, of which nothing else is looked at.
+    """The nodes, classes and attributes in one of the files that the authors published, and in no other.
 
-    SciPy's reader is not used: a few wrong bytes crash the interpreter, as it trusts the types and sizes in the file.
+    SciPy trusts the types and sizes in a MATLAB file: a few wrong bytes crash the interpreter.
     """
     with readable(path) as file:
-        blob = file.read(MAX_BYTES + 1)
-    if len(blob) > MAX_BYTES:
-        raise FewnodeError(f"{path}: larger than {MAX_BYTES >> 20} MB")
-    try:
-        return _part(dict(_variables(blob)))
-    except FewnodeError as error:
-        raise FewnodeError(f"{path}: {error}") from None
-    except (ValueError, TypeError, IndexError, struct.error, zlib.error) as error:
-        raise FewnodeError(f"{path}: not a readable MATLAB 5 file ({one_line(error)})") from None
+        blob = file.read(1 << 28)
+    if blob_id(blob) not in {blob for expected in EXPECTED.values() for blob in expected.blobs.values()}:
+        raise FewnodeError(
+            f"{path}: not a file that the authors published, and no other MATLAB file is read; "
+            "fetch it again with fewnode data download, or save yours as .npz"
+        )
+    import scipy.io
 
-
-def _variables(blob: bytes) -> Iterator[tuple[str, Matrix]]:
-    """The numeric variables of a file by name: 128 bytes of header, then an element for each variable."""
-    order = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(blob[124:128])
-    if order is None:
-        raise FewnodeError("not a MATLAB 5 file")
-    left = max(FREE_INFLATION // 2, MAX_INFLATION * len(blob))
-    for kind, content in _elements(blob[128:], order):
-        if kind == _COMPRESSED:
-            inflated = zlib.decompressobj().decompress(content, left + 1)
-            left -= len(inflated)
-            if left < 0:
-                raise FewnodeError(f"inflates to over {MAX_INFLATION} times its size, refused")
-            [(kind, content)] = _elements(inflated, order)
-        if kind != _MATRIX:
-            raise FewnodeError("holds something that is no variable")
-        (_, flags), (_, shape), (_, name), *numbers = _elements(content, order)
-        bits = struct.unpack_from(f"{order}I", flags)[0]
-        array_class = bits & 0xFF
-        if array_class in _NUMERIC:
-            if bits & _COMPLEX:
-                raise FewnodeError(f"{name.decode('latin-1')!r} holds complex numbers, expected real ones")
-            dims = tuple(np.frombuffer(shape, f"{order}i4").tolist())
-            yield name.decode("latin-1"), _matrix(array_class, dims, [_numbers(order, *each) for each in numbers])
-
-
-def _elements(blob: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each element. Up to 4 bytes are packed into the tag; others fill up to a multiple of 8."""
-    at = 0
-    while at < len(blob):
-        kind, size = struct.unpack_from(f"{order}II", blob, at)
-        start, room = at + 8, len(blob) - at - 8
-        if kind >> 16:
-            kind, size, start, room = kind & 0xFFFF, kind >> 16, at + 4, 4
-        if size > room:
-            raise FewnodeError("cut short or damaged")
-        yield kind, blob[start : start + size]
-        padding = 0 if kind == _COMPRESSED else -(start + size - at) % 8
-        at = start + size + padding
-
-
-def _numbers(order: str, kind: int, content: bytes) -> NDArray[Any]:
-    if kind not in _TYPES:
-        raise FewnodeError(f"holds numbers of the unknown type {kind}")
-    return np.asarray(np.frombuffer(content, order + _TYPES[kind]), _TYPES[kind])  # in this machine's byte order
-
-
-def _matrix(array_class: int, shape: tuple[int, ...], numbers: list[NDArray[Any]]) -> Matrix:
-    if array_class != _SPARSE:
-        return numbers[0].reshape(shape, order="F")
-    rows, starts, values = numbers[:3]
-    stored = int(starts[-1])  # there may be room for more
-    columns, rest = shape[::-1]  # exactly two, or the file is damaged
-    return checked_csr(values[:stored], rows[:stored], starts, (columns, rest)).T
-
-
-def _part(variables: dict[str, Matrix]) -> Part:
-    if missing := [name for name in _VARIABLES if name not in variables]:
-        raise FewnodeError(f"no numbers called {missing[0]!r} in it")
-    nodes, classes = (_whole_numbers(name, variables[name]) for name in ("Index", "Label"))
-    x = variables["Attributes"]
-    if x.ndim != 2 or not x.shape[0] == nodes.size == classes.size:
-        shape = " x ".join(map(str, x.shape))
-        raise FewnodeError(f"{nodes.size} nodes in Index, {classes.size} in Label, {shape} Attributes")
-    with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
-        return Part(nodes, classes, sp.csr_array(x).astype(np.float32))
-
-
-def _whole_numbers(name: str, stored: Matrix) -> Ints:
-    if sp.issparse(stored) or stored.size != max(stored.shape):
-        raise FewnodeError(f"{name} is not a list of numbers")
-    numbers = stored.ravel()
-    whole = (numbers >= 0) & (numbers < 2**31) & (numbers == np.floor(numbers))
-    if not whole.all():
-        raise FewnodeError(f"{name} holds {numbers[~whole][0]}, expected whole numbers from 0")
-    return numbers.astype(np.int64)
+    held = scipy.io.loadmat(io.BytesIO(blob))
+    nodes, classes = (held[name].ravel().astype(np.int64) for name in ("Index", "Label"))
+    return Part(nodes, classes, sp.csr_array(held["Attributes"]).astype(np.float32))

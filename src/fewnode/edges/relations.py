@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from fewnode.adjacency import Relation
 from fewnode.edges.scaling import Scaling, Weights, check_scale, unfit
@@ -227,47 +226,3 @@ def _check(rows: EdgeRows, directed: Directed, scale: str | None) -> None:
         if name not in rows.names:
             shown = ", ".join(rows.names[:12]) or "no kinds of edges"
             raise FewnodeError(f"unknown relation {name!r}{closest(name, rows.names)}; there are {shown}")
-
-
-def rewired(graph: Graph, kept: NDArray[np.bool_], x: Attributes, added: Ints, gone: Ints, directed: bool) -> Graph:
-    """The graph of the nodes that are `kept` and of new ones behind them: `x` has a row for each.
-
-    `added` and `gone` are edges, 2 x E, in the new numbering. All other edges keep relations and weights. A new edge
-    whose kind nobody told has weight 1; it is of the only relation, or of one without a name.
-    """
-    n = int(x.shape[0])
-    relations = graph.relations or ((Relation(UNNAMED, graph.adj, graph.directed),) if graph.weighted else ())
-    turned = gone if directed else np.concatenate([gone, gone[::-1]], axis=1)
-    if not relations:
-        edges = _left(graph.adj[kept][:, kept], n, turned)[0]
-        return Graph.from_edges(np.concatenate([edges, added], axis=1), n, x, directed=directed)
-    names = [relation.name for relation in relations]
-    home = names[0] if len(names) == 1 else UNNAMED
-    found = []
-    for relation in relations:
-        edges, weight = _left(relation.adj[kept][:, kept], n, turned)
-        more = added if relation.name == home else added[:, :0]
-        found.append(_with_ones(relation, edges, weight, more, n))
-    if home not in names and added.shape[1]:
-        none = Relation(home, sp.csr_array((n, n), dtype=np.float32), directed)
-        found.append(_with_ones(none, added[:, :0], np.zeros(0, np.float32), added, n))
-    return Graph.from_relations(found, x, directed=directed)
-
-
-def _left(adj: sp.csr_array, n: int, gone: Ints) -> tuple[Ints, NDArray[np.float32]]:
-    """Arcs of a matrix, source above target, without those that are gone, and their weights."""
-    old = adj.tocoo()
-    target, source = (ends.astype(np.int64) for ends in old.coords)
-    left = ~np.isin(source * n + target, gone[0] * n + gone[1])
-    return np.stack([source[left], target[left]]), old.data[left]
-
-
-def _with_ones(relation: Relation, edges: Ints, weight: NDArray[np.float32], added: Ints, n: int) -> Relation:
-    """The relation of these arcs, and of edges of weight 1 where there is none yet."""
-    new = added if relation.directed else np.concatenate([added, added[::-1]], axis=1)
-    new = new[:, ~np.isin(new[0] * n + new[1], edges[0] * n + edges[1])]
-    new = new[:, np.unique(new[0] * n + new[1], return_index=True)[1]]
-    every = np.concatenate([edges, new], axis=1)
-    values = np.concatenate([weight, np.ones(new.shape[1], np.float32)])
-    adj = sp.coo_array((values, (every[1], every[0])), shape=(n, n)).tocsr()
-    return replace(relation, adj=adj)

@@ -12,7 +12,6 @@ from fewnode.engine import episode
 from fewnode.engine.fields import Nodes, ReceptiveFields, Rows
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Batch
-from fewnode.machine import memory
 
 Array = NDArray[Any]
 Weights = Mapping[str, Array]
@@ -52,7 +51,6 @@ class Compiled:
         self, weights: Weights, batch: Batch, dropout: float, seed: int
     ) -> tuple[float, dict[str, Array]]:
         """Eq. (14) for the episodes of a batch, and its derivative by each weight."""
-        memory.keep()
         first, second, *bias = (weights[name] for name in ENCODER)
         field = self._encoder_field(np.concatenate((batch.support, batch.query)), copied=False)
         hw, rate = _product(field.rows, first), float(dropout)

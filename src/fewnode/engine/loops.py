@@ -33,7 +33,7 @@ def fetch(indices: Array, values: Array, first: int, last: int) -> None:
 @inlined
 def need_rows(dense: Array) -> None:
     """Vectors are loaded from where the columns of a row lie side by side."""
-    if dense.shape[1] > 1 and dense.strides[1] != dense.itemsize:
+    if dense.size and dense.shape[1] > 1 and dense.strides[1] != dense.itemsize:
         raise ValueError("the columns of a row must lie side by side")
 
 

@@ -17,11 +17,11 @@ from fewnode.datasets import BUILT_IN, load
 from fewnode.datasets.expected import network_of_the_paper
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
-from fewnode.estimator import Estimator
 from fewnode.experiment.grid import EPISODES, Cell, Grid, read_reported
 from fewnode.experiment.ledger import Record, short_hash
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
+from fewnode.model.estimator import Estimator
 from fewnode.paper import BUILDERS
 from fewnode.protocols.all_classes import AllClassesSampler
 

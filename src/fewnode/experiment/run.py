@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
-
-import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, open_dataset, plan, trainings
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
-from fewnode.experiment.work import THREADS, died, work, work_apart
+from fewnode.experiment.work import died, work, work_apart
 from fewnode.machine.files import exclusive, write_text
 from fewnode.machine.sheets import csv_text
-from fewnode.scale.cluster import Lost, connected, each
+from fewnode.represent.workers import LOST, Workers, connected
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""
@@ -98,61 +92,28 @@ def experiment(
                     ledger.add(
                         Record(id=planned.id, cell=planned.identity, status="impossible", reason=planned.impossible)
                     )
-            if backend == "ray":
-                finished = _on_cluster(groups, workers, address, out, say)
-            else:
-                finished = map(work, groups) if workers == 1 else _in_processes(groups, workers)
+            cluster = connected(address, out, say) if backend == "ray" else nullcontext()
             start, left = monotonic(), len(groups)
             progress.running = min(workers, left)
             report(progress)
-            for count, new in enumerate(finished, 1):
-                progress.running = min(workers, left - count)
-                progress.seconds_left = (monotonic() - start) / count * (left - count)
-                for record in new:
-                    ledger.add(record)
-                    progress.count(record.status)
-                    progress.last = record
-                    report(progress)
+            with cluster as ray:
+                for count, new in enumerate(_finished(groups, Workers(workers, ray=ray)), 1):
+                    progress.running = min(workers, left - count)
+                    progress.seconds_left = (monotonic() - start) / count * (left - count)
+                    for record in new:
+                        ledger.add(record)
+                        progress.count(record.status)
+                        progress.last = record
+                        report(progress)
         write_text(out / TABLE, csv_text(table(read_results(out))))
     return progress
 
 
-def _on_cluster(
-    groups: Sequence[Group], workers: int, address: str | None, out: Path, say: Callable[[str], None]
-) -> Iterator[list[Record]]:
-    """A group whose worker dies goes to another; one that has killed several is failed.
-
-    Ray as a backend of joblib gives results back when all are there, and ends with the first worker that dies.
-    """
-    with connected(address, out, say) as ray:
-        by_training = {group[0].training: group for group in groups}
-        for training, records in each(ray, work, {name: (group,) for name, group in by_training.items()}, workers):
-            yield died(by_training[training]) if isinstance(records, Lost) else records
-
-
-def _in_processes(groups: Sequence[Group], workers: int) -> Iterator[list[Record]]:
-    """A group whose process dies is failed, and costs no other: who was running is then tried alone."""
-    open_dataset.cache_clear()  # the processes have their own
-    left = {group[0].training: group for group in groups}
-    while left:
-        try:
-            with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=THREADS):
-                pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=2 * workers)
-                for training, records in pool(joblib.delayed(_named)(*item) for item in list(left.items())):
-                    del left[training]
-                    yield records
-        except TerminatedWorkerError:
-            for training in list(left)[:workers]:
-                yield _alone(left.pop(training))
-
-
-def _named(training: str, group: Group) -> tuple[str, list[Record]]:
-    return training, work_apart(group)
-
-
-def _alone(group: Group) -> list[Record]:
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        try:
-            return pool.submit(work_apart, group).result()
-        except BrokenProcessPool:
-            return died(group)
+def _finished(groups: Sequence[Group], pool: Workers) -> Iterator[list[Record]]:
+    """A group whose process dies although it is alone is failed, and costs no other."""
+    if not pool.alone:
+        open_dataset.cache_clear()  # the processes have their own
+    by_training = {group[0].training: group for group in groups}
+    run = work if pool.alone else work_apart
+    for training, records in pool.each(run, {name: (group,) for name, group in by_training.items()}):
+        yield died(by_training[training]) if records is LOST else records

@@ -13,9 +13,9 @@ from typing import Any
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import score
 from fewnode.methods.table import METHODS, Range, space
+from fewnode.model.estimator import Estimator
 from fewnode.train import Diverged
 
 POOL_SEED = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,13 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
 from threadpoolctl import threadpool_limits
 
 import fewnode
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import evaluate
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
@@ -27,6 +26,7 @@ from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
+from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
 from fewnode.protocols.all_classes import AllClassesSampler, fit_without_base, score_draws
 from fewnode.scoring.metrics import METRICS
@@ -55,7 +55,8 @@ def _end_with_parent() -> None:
 
 def work(group: Sequence[PlannedCell]) -> list[Record]:
     """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
-    torch.set_num_threads(THREADS)
+    if torch := sys.modules.get("torch"):  # where a method needs it
+        torch.set_num_threads(THREADS)
     records, first, start = list[Record](), group[0], time.perf_counter()
     with threadpool_limits(THREADS):
         with suppress(OSError):  # not on Linux: the peak is then the process's, not that of this training
@@ -129,7 +130,7 @@ def _failed(planned: PlannedCell, error: BaseException, seconds: float) -> Recor
 
 
 def _versions() -> dict[str, Any]:
-    versions = {"fewnode": fewnode.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    versions = {"fewnode": fewnode.__version__, "python": platform.python_version()}
     return {"versions": versions, "threads": THREADS, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 

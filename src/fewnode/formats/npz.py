@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
+import warnings
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -30,7 +34,6 @@ from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Ints
 from fewnode.machine import memory
 from fewnode.machine.files import one_line, readable
-from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.storage.packing import checked_csr
 from fewnode.tables.compact import compact_graph
 
@@ -43,6 +46,22 @@ MAX_DIRECTORY = 1 << 16
 
 MAX_CODE = 0x10FFFF
 """The last character that there is."""
+
+MAX_EMPTY = 1 << 20
+"""Rows of an array that stores nothing, as one of a million rows and no column: a file of a few bytes can claim any."""
+
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+)
+"""What Python's own zip and npy readers raise at bytes that are not theirs."""
 
 _CSR = ("data", "indices", "indptr", "shape")
 _SPLIT = ("train_classes", "valid_classes", "test_classes")
@@ -119,10 +138,19 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, map
     where = f"{path}: array {member.filename!r}"
     with archive.open(member) as file:
         head = io.BytesIO(file.read(1 << 16))
-        shape, order, dtype = npy_header(head)
+        version = np.lib.format.read_magic(head)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that Python 2 wrote it, which does no harm
+            shape, fortran, dtype = read_header(head)
+        order: Any = "F" if fortran else "C"
         if dtype.hasobject or dtype.kind not in "biufUS":
             return None
-        size = need_plain_shape(where, shape, dtype)
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise FewnodeError(f"{where} has the shape {str(shape)[:60]}, expected whole numbers from 0 on")
+        size = math.prod(shape) * dtype.itemsize
+        if not size and math.prod(max(length, 1) for length in shape) > MAX_EMPTY:
+            raise FewnodeError(f"{where} claims {str(shape)[:60]} values and stores none")
         if size != member.file_size - head.tell():
             raise FewnodeError(f"{where} claims {size} bytes, but stores {member.file_size - head.tell()}")
         if mapped and member.compress_type == zipfile.ZIP_STORED and size:

@@ -1,4 +1,4 @@
-"""Well-known networks by name, through PyG's and OGB's own loaders: these know where files are and what is in them.
+"""Well-known networks by name, through PyG's and OGB's own loaders, which know where files are and what is in them.
 
 Both are extras. What was fetched once is kept in a folder, and read from there without a network.
 """
@@ -7,104 +7,75 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.interchange import read_pyg
 from fewnode.machine.files import cache_directory, one_line
 
-
-class Source(NamedTuple):
-    """The class in `torch_geometric.datasets` that loads a network, what it is told, and the folder it uses."""
-
-    loader: str
-    arguments: tuple[Any, ...] = ()
-    folder: str = ""
-    more: tuple[tuple[str, Any], ...] = ()
-
-
 OGB = ("ogbn-arxiv", "ogbn-products", "ogbn-mag", "ogbn-papers100M")
-PYG = {
-    "Cora": Source("Planetoid", ("Cora",)),
-    "CiteSeer": Source("Planetoid", ("CiteSeer",)),
-    "PubMed": Source("Planetoid", ("PubMed",)),
-    "CoraFull": Source("CitationFull", ("Cora",), "CitationFull"),
-    "Cora-ML": Source("CitationFull", ("Cora_ML",), "CitationFull"),
-    "Computers": Source("Amazon", ("Computers",), "Amazon"),
-    "Photo": Source("Amazon", ("Photo",), "Amazon"),
-    "CS": Source("Coauthor", ("CS",), "Coauthor"),
-    "Physics": Source("Coauthor", ("Physics",), "Coauthor"),
-    "WikiCS": Source("WikiCS", (), "WikiCS", (("is_undirected", True),)),
-    "Flickr": Source("Flickr", (), "Flickr"),
-    "Reddit2": Source("Reddit2", (), "Reddit2"),
+PYG: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {
+    **{name: ("Planetoid", "", (name,), {}) for name in ("Cora", "CiteSeer", "PubMed")},
+    "CoraFull": ("CitationFull", "CitationFull", ("Cora",), {}),
+    "Cora-ML": ("CitationFull", "CitationFull", ("Cora_ML",), {}),
+    **{name: ("Amazon", "Amazon", (name,), {}) for name in ("Computers", "Photo")},
+    **{name: ("Coauthor", "Coauthor", (name,), {}) for name in ("CS", "Physics")},
+    "WikiCS": ("WikiCS", "WikiCS", (), {"is_undirected": True}),
+    "Flickr": ("Flickr", "Flickr", (), {}),
+    "Reddit2": ("Reddit2", "Reddit2", (), {}),
 }
+"""The class in `torch_geometric.datasets` that loads a network, the folder it uses, and what it is told."""
 PUBLIC = (*PYG, *OGB)
 
 
-def is_public(name: str) -> bool:
-    return _known(name) is not None
+def public_name(name: str) -> str | None:
+    """A well-known network as its authors spell it."""
+    return next((each for each in PUBLIC if each.lower() == name.lower()), None)
 
 
 def load_public(name: str, root: str | Path | None = None) -> Dataset:
-    """A well-known network, from `root` if it was fetched before, else from where its authors keep it.
+    """A well-known network, from `root` (by default in the user's cache) if it was fetched before, else from the web.
 
     What PyG has beside graph, attributes and classes, such as masks, is listed in `info["unused"]`. Classes are dealt
     into training, validation and test at random, with seed 0.
     """
-    known, folder = str(_known(name)), Path(root) if root else default_root()
-    load = _ogb if known in OGB else _pyg
+    folder = Path(root) if root else cache_directory("public")
     try:
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about their own code and files
-            parts = read_pyg(load(known, folder))
+            parts = read_pyg(_ogb(name, folder) if name in OGB else _pyg(name, folder))
     except FewnodeError:
         raise
+    except ModuleNotFoundError as error:
+        package, extra = ("OGB", "ogb") if name in OGB else ("PyG", "pyg")
+        told = f"{name} is loaded by {package}, which is not installed ({error})"
+        raise FewnodeError(f"{told}: pip install 'fewnode[{extra}]'") from None
     except (Exception, SystemExit) as error:  # whatever their code does with a file that is not theirs
-        where = folder / (PYG[known].folder or known if known in PYG else known.replace("-", "_"))
+        where = folder / (name.replace("-", "_") if name in OGB else PYG[name][1] or name)
         raise FewnodeError(
-            f"{known} could not be loaded ({one_line(error) or type(error).__name__}); it is fetched once and needs a "
+            f"{name} could not be loaded ({one_line(error) or type(error).__name__}); it is fetched once and needs a "
             f"network then; if you have its raw files, put them below {where}"
         ) from None
-    data = Dataset.from_parts(replace(parts, unused=()), name=known)
+    data = Dataset.from_parts(replace(parts, unused=()), name=name)
     return replace(data, info={**data.info, "unused": list(parts.unused)}) if parts.unused else data
 
 
-def default_root() -> Path:
-    """Where networks are kept unless told otherwise: in the user's cache."""
-    return cache_directory("public")
-
-
-def _known(name: str) -> str | None:
-    return next((each for each in PUBLIC if each.lower() == name.lower()), None)
-
-
-def _needs(package: str, extra: str, name: str) -> FewnodeError:
-    return FewnodeError(f"{name} is loaded by {package}, which is not installed: pip install 'fewnode[{extra}]'")
-
-
 def _pyg(name: str, root: Path) -> Any:
-    try:
-        from torch_geometric import datasets
-    except ModuleNotFoundError:
-        raise _needs("PyG", "pyg", name) from None
-    source = PYG[name]
-    loader: Callable[..., Any] = getattr(datasets, source.loader)
-    return loader(str(root / source.folder if source.folder else root), *source.arguments, **dict(source.more))
+    from torch_geometric import datasets
+
+    loader, folder, arguments, more = PYG[name]
+    return getattr(datasets, loader)(str(root / folder), *arguments, **more)
 
 
 def _ogb(name: str, root: Path) -> Any:
-    try:
-        from ogb.nodeproppred import PygNodePropPredDataset
-        from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
-        from torch_geometric.data.storage import GlobalStorage
-    except ModuleNotFoundError:
-        raise _needs("OGB", "ogb", name) from None
+    from ogb.nodeproppred import PygNodePropPredDataset
     from torch.serialization import safe_globals
+    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
 
     with safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):  # OGB reads its own file in this way
         return PygNodePropPredDataset(name, str(root))

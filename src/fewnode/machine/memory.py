@@ -1,8 +1,8 @@
-"""A share of memory that is kept: files are mapped, not read, and what was seen of them is let go in time.
+"""A limit of memory that is kept: files are mapped, not read, and what was seen of them is let go in time.
 
 The kernel counts pages of a mapped file as resident until somebody else needs the room. A process that promised to
-stay within a limit gives them back itself, between two blocks or two episodes; what is needed again comes from the
-page cache or the disk. Memory belongs to a process, so the limit is a process's, too.
+stay within a limit has a thread that gives them back; what is needed again comes from the page cache or the disk.
+Nobody else has to think of it. Memory belongs to a process, so the limit is a process's, too.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import math
 import mmap
 import os
 import tempfile
+import threading
+import time
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +26,18 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-LEAST = 1 << 29
-"""Half a gigabyte: Python, NumPy and torch alone take most of that."""
-CHUNK = 1 << 26
-"""Bytes looked at between two looks at the limit."""
+LEAST_LIMIT = 1 << 29
+"""Half a gigabyte: Python and NumPy alone take most of that."""
+CHUNK_BYTES = 1 << 26
+PAUSE, TRIM_PAUSE = 0.01, 1.0
+"""Seconds between two looks at the limit, and between two times that freed memory is given back to the system."""
+LITTLE = 1 << 24
+"""Bytes: where no more can be let go, what the process has is its own, and the next look can wait."""
 SCATTERED = 512
 """Rows, anywhere in a file, that are read between two looks: the kernel maps up to 2 MB around each of them."""
 
 _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_maps_lock = threading.Lock()
 _limit: int | None = None
 
 
@@ -44,30 +51,47 @@ def parse_size(text: str) -> int:
     try:
         size = int(float(number) * unit)
     except (ValueError, OverflowError):
-        raise FewnodeError(f"--memory {text!r}: expected a size such as 6G or 512M") from None
-    if size < LEAST:
-        raise FewnodeError(f"--memory {text}: at least {LEAST >> 20}M are needed")
+        raise FewnodeError(f"memory {text!r}: expected a size such as 6G or 512M") from None
+    if size < LEAST_LIMIT:
+        raise FewnodeError(f"memory {text}: at least {LEAST_LIMIT >> 20}M are needed")
     return size
 
 
 def keep_within(limit: int | None) -> None:
-    """From now on, `keep` lets mapped pages go when this process has more than `limit` bytes resident."""
+    """From now on this process stays within so many bytes, as far as mapped files are concerned."""
     global _limit
     _limit = limit
+    if limit is not None:
+        _watch()
 
 
-def keep() -> None:
-    """Let go of what was read of mapped files, if more than half of the limit is used. Costs microseconds if not."""
-    if _limit is not None and resident() > 0.5 * _limit:
+@cache
+def _watch() -> None:
+    """Start the thread that looks at the limit, once in a process."""
+
+    def look() -> None:
+        trimmed, pause = 0.0, PAUSE
+        while True:
+            time.sleep(pause)
+            freed = _release()
+            pause = PAUSE if freed is None or freed > LITTLE else 10 * PAUSE
+            if freed is not None and time.monotonic() > trimmed + TRIM_PAUSE:
+                trimmed = time.monotonic()
+                if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
+                    trim(0)  # the C library keeps what was freed for later, and it counts as ours until then
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+def _release() -> int | None:
+    """Let go of what was read of mapped files, if the process has more than half of the limit: so many bytes."""
+    limit, before = _limit, resident()
+    if limit is None or before < limit // 2:
+        return None
+    with _maps_lock:
         for mapping in list(_maps):
             mapping.madvise(mmap.MADV_DONTNEED)
-
-
-def give_back() -> None:
-    """Let the system have what was freed: the C library keeps it for later, and it counts as ours until then."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
-    if trim is not None:
-        trim(0)
+    return before - resident()
 
 
 def resident() -> int:
@@ -81,16 +105,9 @@ def resident() -> int:
 def map_file(path: Path) -> NDArray[np.uint8]:
     """The bytes of a file, read-only, where they are."""
     with path.open("rb") as file:
-        return map_open(file)
-
-
-def map_open(file: BinaryIO) -> NDArray[np.uint8]:
-    """The same of a file that is open, and may have no name."""
-    if not os.fstat(file.fileno()).st_size:
-        return np.zeros(0, np.uint8)
-    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    _maps.add(mapping)
-    return np.frombuffer(mapping, np.uint8)
+        if not os.fstat(file.fileno()).st_size:
+            return np.zeros(0, np.uint8)
+        return np.frombuffer(_known(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), np.uint8)
 
 
 def scratch(folder: Path, shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
@@ -104,25 +121,28 @@ def scratch(folder: Path, shape: tuple[int, ...], dtype: Any = np.float32) -> ND
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)
-        mapping = mmap.mmap(file.fileno(), size)
-    _maps.add(mapping)
-    return np.frombuffer(mapping, dtype).reshape(shape)
+        return np.frombuffer(_known(mmap.mmap(file.fileno(), size)), dtype).reshape(shape)
+
+
+def _known(mapping: mmap.mmap) -> mmap.mmap:
+    with _maps_lock:
+        _maps.add(mapping)
+    return mapping
 
 
 def taken(matrix: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
     """A copy of these rows of a matrix, which may be mapped."""
     if _limit is None:
         return matrix[rows]  # type: ignore[no-any-return]
-    found = np.empty((rows.size, *matrix.shape[1:]), matrix.dtype)
+    copy = np.empty((rows.size, *matrix.shape[1:]), matrix.dtype)
     for low in range(0, rows.size, SCATTERED):
-        found[low : low + SCATTERED] = matrix[rows[low : low + SCATTERED]]
-        keep()
-    return found
+        copy[low : low + SCATTERED] = matrix[rows[low : low + SCATTERED]]
+        _release()
+    return copy
 
 
 def chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """The array in pieces of whole rows, with a look at the limit after each."""
-    step = max(1, CHUNK // max(1, array[:1].nbytes))
+    """The array in pieces of whole rows, so that what is computed of each is small."""
+    step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
     for start in range(0, array.shape[0], step):
         yield array[start : start + step]
-        keep()

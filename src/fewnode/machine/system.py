@@ -69,3 +69,10 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
     except ModuleNotFoundError:
         from asyncio import run
     run(main)
+
+
+def threads() -> int:
+    """How many threads linear algebra uses here; they change last bits."""
+    from threadpoolctl import threadpool_info  # which looks at every library that is loaded
+
+    return max((int(library["num_threads"]) for library in threadpool_info()), default=1)

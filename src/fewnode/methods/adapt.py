@@ -24,7 +24,6 @@ from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.method import Probabilities
 from fewnode.methods.gpn import ENCODERS, check_widths
 from fewnode.methods.inner import (
     SGC,
@@ -43,6 +42,7 @@ from fewnode.represent.attributes import inverse_document_frequency, need_attrib
 from fewnode.seeds import seeded
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train
+from fewnode.vectors import Probabilities
 
 LENGTH = 10.0
 """The root mean square length that rows of attributes are brought to, so that step sizes mean the same everywhere."""

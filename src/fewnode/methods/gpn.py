@@ -19,7 +19,7 @@ from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Graph, Ints
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.space import Head
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded, stream
 from fewnode.storage.checkpoint import need_shapes
@@ -49,7 +49,7 @@ class Engine(Protocol):
         """Eq. (13) for the tasks of a batch, row after row, by any weights; the graph is read once."""
 
 
-class GPN(Prototypical):
+class GPN:
     """The paper's method. The constructor only stores; `fit` learns, and what it learns ends in `_`.
 
     encoder: `gcn` (the paper's), `mlp` (PN's), `sage`, `gat`, `gin`, or a torch module: a `gpn.Encoder`, or one that
@@ -112,7 +112,6 @@ class GPN(Prototypical):
             tried[rate] = self._train(rate, graph, train, valid, part)
         self.dropout_ = max(rates, key=lambda rate: tried[rate][1].best.accuracy)
         self.weights_, self.history_ = tried[self.dropout_]
-        self._cache = None
         return self
 
     def _check(self) -> None:
@@ -207,6 +206,9 @@ class GPN(Prototypical):
 
         schedule = Schedule(self.episodes, self.lr, self.weight_decay, patience=self.patience, keep=self.keep)
         return weights, meta_train(weights, gradients, validate, schedule, journal, engine.name)
+
+    def head(self) -> Head:
+        return Head(self.distance, learns_classes=True)
 
     def embed(self, graph: Graph) -> Embedding:
         return Embedding.of(*self._engine_on(graph).embed(self.weights_))

@@ -19,9 +19,9 @@ from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.method import Probabilities
 from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.storage.checkpoint import need_shapes
+from fewnode.vectors import Probabilities
 
 MAX_STEPS = 1000
 RANK_TOLERANCE = 1e-6

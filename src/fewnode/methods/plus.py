@@ -15,11 +15,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from torch import Tensor
+from numpy.typing import NDArray
 
-from fewnode.engine.sparse import as_tensor
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
@@ -27,9 +27,8 @@ from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognition.labelled import WORTH
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.ridge_classifier import RidgeClassifier
+from fewnode.recognition.space import Head, Space
 from fewnode.represent.attributes import need_differences
 from fewnode.represent.kinds import LearnedRelations, kind_views
 from fewnode.represent.mixture import Made, MixedViews
@@ -45,7 +44,7 @@ FEW = (1, 3, 5)
 """Shots of the tasks that decide whether unlabelled nodes are to be trusted."""
 
 
-class GPNPlus(RidgeClassifier):
+class GPNPlus:
     """Mixed views, a metric learned on other classes, and ridge prototypes. The constructor only stores.
 
     views: `all`, `attributes` or `structure`. sharpen, metric, ridge: False takes that part out.
@@ -69,29 +68,29 @@ class GPNPlus(RidgeClassifier):
         self.views, self.mix, self.sharpen, self.metric, self.ridge = views, mix, sharpen, metric, ridge
         self.rank, self.seed = rank, seed
 
-    @property
-    def prior(self) -> CalibrationPrior:
-        """What other networks taught about being sure, and about nodes of none of the classes."""
+    def head(self) -> Head:
+        """Ridge regression on cosines; how sure to be is what other networks taught, until this one has."""
         tables = prior()
         temperatures = {mode: Temperature(**tables["temperature"][mode]) for mode in MODES}
-        return CalibrationPrior(temperatures, MembershipModel(**tables["membership"]))
+        taught = CalibrationPrior(temperatures, MembershipModel(**tables["membership"]))
+        return Head(ridge=self.ridge, adapts=self.adapts_, trust=self.trust_, crowds=True, prior=taught)
 
     # --- what is learned ---
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> GPNPlus:
+        self.fit_embedding(graph, train, valid)
+        return self
+
+    def fit_embedding(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Embedding:
         """Weigh the views, then the directions within them, on tasks of training and validation classes.
 
-        Without such classes the weights are those that other networks taught.
+        Without such classes the weights are those that other networks taught. Returns z of this graph.
         """
         need_differences(graph)
-        self.worth_ = WORTH
-        self.membership = None  # of an earlier fit: how far unlabelled nodes are trusted must not depend on it
         practice = practice_tasks([*train.members, *valid.members], self.seed)
         made: Made = {}
         mixture = self._weighed(graph, practice, [*train.members, *valid.members], made)
-        memory.give_back()
         mixture, blocks, z = mixture.learned(graph, made)
-        memory.give_back()
         if self.metric and mixture.fusion is not None and len(train.members) > 1:
             metric = within_class_metric(blocks["attributes"], train.members)
             if self._gains(mixture, blocks, metric, valid.members):
@@ -100,15 +99,14 @@ class GPNPlus(RidgeClassifier):
                     blocks["attributes"][low:high] = unit_rows(blocks["attributes"][low:high] @ metric)
         self.mixture_ = replace(mixture, room=IN_MEMORY)
         z = mixture.joined(blocks, z)
-        self.remember(graph, self._as_value(z))
+        embedding = self._as_value(z)
         del blocks
-        memory.give_back()
         # of two or three classes there are no tasks as hard as those to come; views are mixed by both parts alike
         enough = valid.members if len(valid.members) >= WAY else [*train.members, *valid.members]
         self.adapts_ = not practice
         self.trust_ = True  # while it is judged
-        self.trust_ = self._trust(graph, enough) if practice else True
-        return self
+        self.trust_ = self._trust(Space(embedding, self.head()), enough) if practice else True
+        return embedding
 
     def _gains(
         self,
@@ -127,7 +125,7 @@ class GPNPlus(RidgeClassifier):
             gain += own.accuracy(mixture.joined(after)) - own.accuracy(mixture.joined(before))
         return gain > 0
 
-    def _trust(self, graph: Graph, members: Sequence[Ints]) -> bool:
+    def _trust(self, space: Space, members: Sequence[Ints]) -> bool:
         """Whether the transductive mode may begin with expectation-maximisation.
 
         It must lose neither where queries are balanced over classes nor where they are long-tailed, on their tasks.
@@ -141,7 +139,7 @@ class GPNPlus(RidgeClassifier):
             episodes = sampler.take(TASKS // 2)
             tasks = [episode.task for episode in episodes]
             for mode, sign in ((False, -1), (True, 1)):
-                answers = self.predict_tasks(graph, tasks, transductive=mode)
+                answers = space.answer_tasks(tasks, mode)
                 right = [np.mean(p.argmax(axis=1) == e.query_y) for p, e in zip(answers, episodes, strict=True)]
                 gain[long_tail] += sign * float(np.sum(right))
         return min(gain.values()) >= 0
@@ -186,17 +184,11 @@ class GPNPlus(RidgeClassifier):
 
     # --- files ---
 
-    def state(self) -> dict[str, Tensor]:
-        """What `fit` learned, as named tensors."""
-        modes = np.array([self.trust_, self.adapts_, self.worth_], np.float32)
-        return {name: as_tensor(array) for name, array in {**mixture_state(self.mixture_), "modes": modes}.items()}
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What `fit` learned, as named arrays."""
+        return {**mixture_state(self.mixture_), "modes": np.array([self.trust_, self.adapts_], np.float32)}
 
-    def restore(self, n_features: int, state: Mapping[str, Tensor]) -> GPNPlus:
-        arrays = {name: tensor.numpy() for name, tensor in state.items()}
-        self.mixture_ = restored_mixture(arrays, n_features, self.rank, self.seed)
-        trust, adapts, worth = state["modes"].tolist()
-        if not 0 < worth <= WORTH:
-            raise ValueError(f"a description counts {worth}")
-        self.trust_, self.adapts_, self.worth_ = bool(trust > 0), bool(adapts > 0), worth
-        self._cache = self._echoes = None
+    def restore(self, n_features: int, state: Mapping[str, NDArray[Any]]) -> GPNPlus:
+        self.mixture_ = restored_mixture(state, n_features, self.rank, self.seed)
+        self.trust_, self.adapts_ = (bool(number > 0) for number in state["modes"].tolist())
         return self

@@ -71,7 +71,7 @@ def restored_mixture(state: Mapping[str, Array], n_features: int, rank: int, see
     """The mixture that `mixture_state` was given; tensors of other shapes or with other numbers are refused."""
     counted = [name for name in state if name.startswith("source.") and name.endswith(".columns")]
     numbers = [_whole(state[f"source.{i}.columns"], (4,)) for i in range(len(counted))]
-    shapes: dict[str, tuple[int, ...]] = {"modes": (3,)}
+    shapes: dict[str, tuple[int, ...]] = {"modes": (2,)}
     kinds = [KINDS[kind] for kind, *_ in numbers]
     sources, end = [], 0
     for i, (name, (_, start, stop, scaling)) in enumerate(zip(source_names(kinds), numbers, strict=True)):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from fewnode.graph import Graph, Ints
-from fewnode.machine import memory
 from fewnode.represent.mixture import Made, MixedViews
 from fewnode.represent.practice import KindsTrial, PracticeTasks, labels, mix_weights, on_trial, stacked
 from fewnode.represent.projection import ViewProjection, sampled
@@ -33,7 +32,6 @@ def weighed(
     views = list(every.weight)
     trial = KindsTrial.of(views, known, every.seed)
     closeness, projections = _looked_at(every, graph, [*practice, *trial.tasks], made)
-    memory.give_back()
     start = np.array([expected.get(view, 0.0) for view in views])
     penalty = 1e-4 * (1 + (DOUBTED / len(known)) ** 2)
     chosen = np.ones(len(views), bool)

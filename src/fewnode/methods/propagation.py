@@ -18,7 +18,7 @@ from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.space import Head
 from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
 from fewnode.represent.attributes import need_attributes
 from fewnode.represent.diffusion import Diffusion, Operators
@@ -44,13 +44,11 @@ class Choice(NamedTuple):
     distance: str
 
 
-class Propagation(Prototypical):
+class Propagation:
     """Scaled attributes, their leading `rank` directions, a diffusion over the graph, distance to the class mean.
 
     What is None is chosen on training and validation classes; what is given is kept.
     """
-
-    learns_classes, kept = False, True
 
     def __init__(
         self,
@@ -104,10 +102,13 @@ class Propagation(Prototypical):
         return max(choices, key=lambda choice: self.accuracy_[choice])
 
     def _adopt(self, choice: Choice, axes: Axes) -> None:
-        self.choice_, self.axes_, self.distance, self._cache = choice, axes, choice.distance, None
+        self.choice_, self.axes_ = choice, axes
 
     def _diffused(self, graph: Graph) -> Floats:
         return self.choice_.diffusion(Operators.of(graph), self.axes_.read(graph.x))
+
+    def head(self) -> Head:
+        return Head(self.choice_.distance, crowds=True)
 
     def embed(self, graph: Graph) -> Embedding:
         return Embedding.of(_finish(self._diffused(graph), self.choice_.centre, self.mean_))

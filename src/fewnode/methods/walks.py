@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
-from fewnode.method import Probabilities
+from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import logistic_heads
 from fewnode.represent.random_walks import walk_vectors
 from fewnode.represent.skipgram import Vectors
 from fewnode.storage.checkpoint import need_shapes
+from fewnode.vectors import Probabilities
 
 MAX_BIAS = 1000.0
 """q and 1/q may be at most this: a step of a walk takes up to max(q, 1/q) trials."""
@@ -60,7 +60,7 @@ class Walks:
 
     def fit(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler) -> Walks:
         """Embed the graph; no episode is looked at."""
-        self.embedding_, self.graph_ = self.embed(graph), structure_hash(graph)
+        self.embedding_, self.graph_ = self.vectors(graph), structure_hash(graph)
         self._seen = (graph, self.embedding_)
         return self
 
@@ -69,10 +69,13 @@ class Walks:
         seen = self._seen
         if seen is None or seen[0] is not graph:
             same = len(self.embedding_) == graph.n and np.array_equal(self.graph_, structure_hash(graph))
-            self._seen = seen = (graph, self.embedding_ if same else self.embed(graph))
+            self._seen = seen = (graph, self.embedding_ if same else self.vectors(graph))
         return seen[1]
 
-    def embed(self, graph: Graph) -> Vectors:
+    def rows_in(self, graph: Graph, task: Task, nodes: Ints) -> Vectors:
+        return self.embedding(graph)[nodes]
+
+    def vectors(self, graph: Graph) -> Vectors:
         """Walks over the graph, then skip-gram over the walks."""
         self._check()
         names = ("dimensions", "walks", "length", "window", "negatives", "epochs", "lr", "seed")

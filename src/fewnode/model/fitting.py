@@ -5,32 +5,34 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 import fewnode
-from fewnode.classes.described_tasks import named_tasks
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
+from fewnode.machine.system import threads
+from fewnode.method import Describes, Embeds, Fits, FitsEmbedding, HasHistory, Stepwise, needs_base, space_of
 from fewnode.recognition.calibration import (
     DOUBT,
     MODES,
     NO_TEMPERATURE,
     TASKS,
-    CalibrationPrior,
+    Temperature,
     accuracy_by_shots,
     calibration_tasks,
     fit_temperature,
 )
+from fewnode.recognition.described_tasks import named_tasks
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.space import Head, Space
 from fewnode.train import Journal
 
 
@@ -43,32 +45,32 @@ class TaskShape(NamedTuple):
     seed: int
 
 
-@runtime_checkable
-class Stepwise(Protocol):
-    """A method that is trained step by step: it can be followed, and continued where it was left."""
-
-    def fit_in_steps(self, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, journal: Journal) -> object: ...
-
-
 def fit_method(
-    method: Any,
-    data: Dataset,
-    graph: Graph,
-    shape: TaskShape,
-    journal: Journal,
-) -> dict[str, Any]:
-    """Train a method on the base classes; what is to be kept of it with the model.
+    method: Fits, data: Dataset, graph: Graph, shape: TaskShape, journal: Journal
+) -> tuple[dict[str, Any], Space | None]:
+    """Train a method on the base classes: what is to be kept of it with the model, and how it sees the graph.
 
     `graph` is as the method reads it.
     """
-    train, valid = base_tasks(data, shape, getattr(method, "needs_base", True))
-    start = time.perf_counter()
-    if isinstance(method, Stepwise):
+    train, valid = base_tasks(data, shape, needs_base(method))
+    start, space = time.perf_counter(), None
+    if isinstance(method, FitsEmbedding) and isinstance(method, Embeds):
+        embedding = method.fit_embedding(graph, train, valid)
+        space = Space(embedding, method.head(), method.unlinked if isinstance(method, Describes) else None)
+    elif isinstance(method, Stepwise):
         method.fit_in_steps(graph, train, valid, journal)
     else:
         method.fit(graph, train, valid)
-    found = calibrate(method, data, graph, train, valid, shape.way, shape.shot)
-    return {**training_record(method, data, graph), **found, "seconds": time.perf_counter() - start}
+    record = training_record(method, data, graph)
+    if not isinstance(method, Embeds):
+        history = record["history"]
+        validated = {str(shape.shot): history.best.accuracy} if history else {}
+        found: dict[str, Any] = {"temperature": None, "membership": None, "worth": 1.0, "validated": validated}
+    else:
+        space, validated = calibrated(space or space_of(method, graph), data, train, valid, shape.way)
+        found = {**head_record(space.head), "validated": validated}
+    record["history"] = asdict(record["history"]) if record["history"] else None
+    return {**record, **found, "seconds": time.perf_counter() - start}, space
 
 
 def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
@@ -85,12 +87,17 @@ def short_facts(trained: Mapping[str, Any]) -> dict[str, object]:
 
 
 def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSampler, EpisodeSampler]:
-    """Tasks of training and of validation classes. Where they are not `needed`, of what there is."""
+    """Tasks of training and of validation classes, of as many ways as there are. Where not `needed`, of what there is.
+
+    Deviation D14: with fewer than N classes, tasks have as many ways as there are.
+    """
     way, shot, query, seed = shape
     try:
-        train = EpisodeSampler(data, "train", way, shot, query, seed)
-        if len(data.split.valid) < 2:
-            raise FewnodeError(f"{len(data.split.valid)} validation classes; two are needed to choose by: split again")
+        for part, classes in (("training", data.split.train), ("validation", data.split.valid)):
+            if len(classes) < 2:
+                raise FewnodeError(f"{len(classes)} {part} classes; two are needed: split the classes again")
+        ways = min(way, len(data.split.train)) if needed else way
+        train = EpisodeSampler(data, "train", ways, shot, query, seed)
         return train, EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, shot)
     except FewnodeError:
         if needed or min(way, shot, query) < 1:
@@ -101,67 +108,72 @@ def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSa
     return samplers[0], samplers[1]
 
 
-def training_record(method: Any, data: Dataset, graph: Graph) -> dict[str, Any]:
+def training_record(method: object, data: Dataset, graph: Graph) -> dict[str, Any]:
     """What a model is trained on and by, to be kept with it. `graph` is as the method reads it."""
-    history = getattr(method, "history_", None)
     return {
         "n_features": data.graph.n_features,
         "width": graph.n_features,
         "feature_names": list(data.feature_names) if data.feature_names else None,
         "data": {"name": data.name, "sha256": data.sha256, "nodes": data.graph.n, "edges": data.graph.n_edges},
         "classes": {part: [data.class_names[c] for c in data.split.part(part)] for part in PARTS},
-        "history": asdict(history) if history else None,
-        "threads": torch.get_num_threads(),
-        "versions": {
-            "fewnode": fewnode.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "history": method.history_ if isinstance(method, HasHistory) else None,
+        "threads": threads(),
+        "versions": {"fewnode": fewnode.__version__, "numpy": np.__version__, "python": platform.python_version()},
     }
 
 
-def calibrate(
-    method: Any, data: Dataset, graph: Graph, train: EpisodeSampler, valid: EpisodeSampler, way: int, shot: int
-) -> dict[str, Any]:
-    """What validation classes say about being sure, and about nodes of none of the classes.
+def head_record(head: Head) -> dict[str, Any]:
+    """What calibration learned, for the file of a model."""
+    return {
+        "temperature": {mode: asdict(each) for mode, each in head.temperatures.items()} or None,
+        "membership": asdict(head.membership) if head.membership else None,
+        "worth": head.worth,
+    }
+
+
+def recorded_head(head: Head, trained: Mapping[str, Any]) -> Head:
+    """The head of a fitted method, calibrated as its record says. `TypeError` if it is not one."""
+    temperatures = {mode: Temperature(**numbers) for mode, numbers in (trained["temperature"] or {}).items()}
+    membership = MembershipModel(**trained["membership"]) if trained["membership"] else None
+    return replace(head, temperatures=temperatures, membership=membership, worth=trained["worth"])
+
+
+def calibrated(
+    space: Space, data: Dataset, train: EpisodeSampler, valid: EpisodeSampler, way: int
+) -> tuple[Space, dict[str, float]]:
+    """What validation classes say about being sure, and about nodes of none of the classes; their accuracy by shots.
 
     Both depend on how hard the classes are, and the more of them are asked the better: also training classes, if
     the method is no surer of them than of others.
     """
-    if not isinstance(method, Prototypical):
-        history = getattr(method, "history_", None)
-        validated = {str(shot): history.best.accuracy} if history else {}
-        return {"temperature": None, "membership": None, "validated": validated}
-    unseen = calibration_tasks(valid.members, way)
-    members = valid.members if method.learns_classes else [*train.members, *valid.members]
-    prior: CalibrationPrior | None = getattr(method, "prior", None)
-    named = named_tasks(data, members, min(way, len(members)), TASKS) if method.reads_descriptions else []
+    head, unseen = space.head, calibration_tasks(valid.members, way)
+    members = valid.members if head.learns_classes else [*train.members, *valid.members]
+    prior, fewer = head.prior, min(way, len(members))
+    named = named_tasks(data, members, fewer, TASKS) if space.reads_descriptions else []
     if named:
-        both = named_tasks(data, members, min(way, len(members)), TASKS, shot=1)
-        method.worth_ = max(WORTHS, key=lambda worth: _accuracy(method, worth, graph, both))
-    method.membership = fit_membership(method, graph, members, way, prior.membership if prior else None, named)
+        both = named_tasks(data, members, fewer, TASKS, shot=1)
+        head = replace(head, worth=max(WORTHS, key=lambda worth: _accuracy(space, worth, both)))
+        space = replace(space, head=head)
+    membership = fit_membership(space, members, way, prior.membership if prior else None, named)
+    space = replace(space, head=replace(head, membership=membership))
     ways = [each for each in sorted({2, way, 2 * way}) if each <= len(members)]
-    episodes = [each for n in ways for each in calibration_tasks(members, n, count=TASKS // len(ways))]
-    episodes += named
+    episodes = [each for n in ways for each in calibration_tasks(members, n, count=TASKS // len(ways))] + named
     tasks = [episode.task for episode in episodes]
-    answers = {mode: method.predict_tasks(graph, tasks, mode == MODES[1]) for mode in MODES}
     # only where z of all nodes is at hand: else every query would be embedded twice
-    near = [method.closest(graph, task) for task in tasks] if method.kept else None
+    near = [space.closest(space.look(task.query), space.labelled(task)) for task in tasks] if head.crowds else None
     expected = prior.temperatures if prior else dict.fromkeys(MODES, NO_TEMPERATURE)
     doubt = 1e-3 + (DOUBT / len(members) ** 2 if prior and members else 0)
-    temperature = {
-        mode: asdict(fit_temperature(given, episodes, near, expected[mode], doubt)) for mode, given in answers.items()
+    temperatures = {
+        mode: fit_temperature(space.answer_tasks(tasks, mode == MODES[1]), episodes, near, expected[mode], doubt)
+        for mode in MODES
     }
-    return {
-        "temperature": temperature,
-        "membership": asdict(method.membership) if method.membership else None,
-        "validated": accuracy_by_shots(method.predict_tasks(graph, [each.task for each in unseen]), unseen),
-    }
+    accuracy = accuracy_by_shots(space.answer_tasks([each.task for each in unseen]), unseen)
+    return replace(space, head=replace(space.head, temperatures=temperatures)), accuracy
 
 
-def _accuracy(method: Any, worth: float, graph: Graph, tasks: Sequence[Episode]) -> tuple[float, float]:
+def _accuracy(space: Space, worth: float, tasks: Sequence[Episode]) -> tuple[float, float]:
     """Of known classes with one label and their names, if a name counts so much; of equals, the prior's counts."""
-    method.worth_ = worth
-    answers = method.predict_tasks(graph, [each.task for each in tasks])
+    judged = replace(space, head=replace(space.head, worth=worth))
+    answers = judged.answer_tasks([each.task for each in tasks])
     right = [np.mean(answer.argmax(axis=1) == each.query_y) for answer, each in zip(answers, tasks, strict=True)]
     return float(np.mean(right)), worth

@@ -8,27 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewnode.errors import FewnodeError
 from fewnode.machine.files import one_line
 from fewnode.storage.io import read_record
 
-TENSOR_TYPES = ("float32", "float64", "int64", "uint8", "bool")
+ARRAY_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 
 
 def read_model(directory: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The manifest and the arrays of a model; where there is none, what there is instead."""
     if not directory.is_dir():
-        raise FewnodeError(f"{directory}: no such run; fewnode train --data D --out {directory} makes one")
+        raise FewnodeError(f"{directory}: no such run; train one first")
     if not (directory / "model.json").exists():
         if (directory / "dataset.json").exists():
-            raise FewnodeError(
-                f"{directory}: a dataset, not a model; fewnode train --data {directory} --out RUN makes one"
-            )
-        raise FewnodeError(f"{directory}: no model in it; an unfinished training continues with --resume")
+            raise FewnodeError(f"{directory}: a dataset, not a model; train one on it")
+        raise FewnodeError(f"{directory}: no model in it; an unfinished training can be resumed")
     return read_record(directory, "model")
 
 
@@ -43,11 +39,11 @@ def naming(directory: Path) -> Iterator[None]:
         raise FewnodeError(f"{directory}: not a complete model ({one_line(error)})") from None
 
 
-def checked_tensors(state: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """Arrays as tensors of their own memory; a checksum says that they are as written, not that they are numbers."""
-    for tensor, array in state.items():
-        if array.dtype.name not in TENSOR_TYPES:
-            raise FewnodeError(f"tensor {tensor!r} is {array.dtype}, expected {', '.join(TENSOR_TYPES)}")
+def checked_arrays(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Arrays in memory of their own; a checksum says that they are as written, not that they are numbers."""
+    for name, array in state.items():
+        if array.dtype.name not in ARRAY_TYPES:
+            raise FewnodeError(f"tensor {name!r} is {array.dtype}, expected {', '.join(ARRAY_TYPES)}")
         if not np.isfinite(array).all():
-            raise FewnodeError(f"tensor {tensor!r} is not finite")
-    return {name: torch.from_numpy(array.copy()) for name, array in state.items()}
+            raise FewnodeError(f"tensor {name!r} is not finite")
+    return {name: array.copy() for name, array in state.items()}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.graph import Ints
-from fewnode.methods.adapt import Adapt
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.method import Embeds, SeesTask
+from fewnode.model.estimator import Estimator
 from fewnode.represent.projection import Plane
 
 PARTS = ("train", "valid", "test")
@@ -55,22 +53,17 @@ def look(model: Estimator, data: Dataset, way: int, shot: int, pool_seed: int) -
 
 def _embed(model: Estimator, data: Dataset, task: Task, nodes: Ints) -> Vectors:
     """z of the nodes, as the method sees them in this task: an encoder that adapts to its support has done so."""
-    method, graph = model.method_, model._read(data.graph)
-    if isinstance(method, Adapt):
-        return method.rows_in(graph, task, nodes)
-    if not hasattr(method, "embedding"):
-        raise FewnodeError(f"{model.method} has no embedding to look at")
-    embedding = method.embedding(graph)
-    z = embedding[0] if isinstance(embedding, tuple) else embedding
-    return np.asarray(z.numpy() if isinstance(z, torch.Tensor) else z, np.float32)[nodes]
+    method = model.method_
+    if isinstance(method, Embeds):
+        return model.space(data.graph).embedding.z[nodes]
+    if isinstance(method, SeesTask):
+        return method.rows_in(data.graph, task, nodes)
+    raise FewnodeError(f"{model.method} has no embedding to look at")
 
 
 def _beta(model: Estimator, data: Dataset, task: Task) -> Vectors | None:
     """The weight of each support node in its prototype, if the method weighs them."""
-    method = model.method_
-    if not isinstance(method, Prototypical):
-        return None
-    return method.prepare(model._read(data.graph), task.support, task.support_y).beta.numpy()
+    return model.space(data.graph).prepare(task).beta if isinstance(model.method_, Embeds) else None
 
 
 def _beta_by_degree(model: Estimator, data: Dataset, sampler: EpisodeSampler) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ that turns out to be wrong is deleted, as going on from it would never end well.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import urllib.error
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from fewnode.datasets.expected import EXPECTED
+from fewnode.datasets.expected import EXPECTED, blob_id
 from fewnode.errors import FewnodeError, closest
 from fewnode.machine.files import exclusive, one_line
 from fewnode.machine.system import fsync_directory
@@ -54,18 +53,9 @@ def download(
         return [_fetch_checked(opener, base, out / file, blob, progress) for file, blob in EXPECTED[name].blobs.items()]
 
 
-def blob_id(path: Path) -> str:
-    """The id git has for a file's content."""
-    with path.open("rb") as file:
-        digest = hashlib.sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def _fetch_checked(opener: urllib.request.OpenerDirector, base: str, path: Path, blob: str, progress: Progress) -> Path:
     if path.exists():
-        if blob_id(path) != blob:
+        if blob_id(path.read_bytes()) != blob:
             raise FewnodeError(f"{path}: there already, but not the published file; move it away to fetch it")
         return path
     url = f"{base.rstrip('/')}/{quote(path.name)}"
@@ -74,7 +64,7 @@ def _fetch_checked(opener: urllib.request.OpenerDirector, base: str, path: Path,
     part = path.with_name(f"{path.name}.part")
     for _ in range(2 if part.exists() else 1):  # what was there may be to blame: then once more, from the beginning
         _fetch(opener, url, part, progress)
-        if blob_id(part) == blob:
+        if blob_id(part.read_bytes()) == blob:
             os.replace(part, path)
             fsync_directory(path.parent)
             return path

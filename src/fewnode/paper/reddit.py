@@ -26,7 +26,6 @@ from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.machine.files import one_line
-from fewnode.machine.npy import DAMAGED
 from fewnode.paper.records import counted, fault, find_raw, read_whole
 
 MAX_MAP_BYTES = 1 << 28
@@ -77,7 +76,7 @@ def _read_attributes(path: Path, n: int) -> NDArray[np.float32]:
     try:
         with np.errstate(over="raise"):  # a shape may claim anything
             stored = np.lib.format.open_memmap(path, "r")
-    except (*DAMAGED, TypeError, ArithmeticError) as error:
+    except (ValueError, OSError, EOFError, SyntaxError, TypeError, ArithmeticError) as error:
         raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
     if stored.ndim != 2 or stored.dtype.kind not in "iuf" or len(stored) < n:
         raise FewnodeError(f"{path}: {stored.dtype} {stored.shape}, expected numbers, a row for each of {n} nodes")

@@ -16,12 +16,12 @@ import numpy as np
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import Result
 from fewnode.graph import Ints
-from fewnode.method import Fitted, Method, predict_tasks
+from fewnode.method import Embeds, Fitted, Method, answering, needs_base
 from fewnode.methods.plugins import name_of
 from fewnode.methods.table import build_method
+from fewnode.model.estimator import Estimator
 from fewnode.nodes import PyGData, as_labelled
 from fewnode.scoring.metrics import calibration_gaps, score_answers
 
@@ -123,7 +123,7 @@ def fit_without_base(
     if options and not isinstance(method, str | type):
         raise FewnodeError(f"a {type(method).__name__} has its own options: leave out {', '.join(options)}")
     chosen: Any = build_method(method, seed, options) if isinstance(method, str | type) else method
-    if hasattr(chosen, "prior") and isinstance(method, str):  # then its answers are calibrated without base classes
+    if isinstance(chosen, Embeds) and isinstance(method, str) and not needs_base(chosen):  # and so it is calibrated
         chosen = Estimator(method, seed=seed, **options)
     if isinstance(chosen, Estimator):
         return chosen.fit(replace(data, split=ClassSplit((), (), ())))
@@ -143,10 +143,11 @@ def score_draws(
     """The scores of a fitted method; one draw is in memory at a time, for each may ask about every node."""
     scores: list[dict[str, Any]] = []
     gaps, asked = np.zeros(1), 0
+    answer_tasks = answering(fitted, data.graph)
     for t in range(draws):
         report(t, draws)
         episode = sampler[t]
-        (answer,) = predict_tasks(fitted, data.graph, [episode.task], transductive)
+        (answer,) = answer_tasks([episode.task], transductive)
         scores.append(score_answers([answer], [episode]))
         gaps, asked = gaps + calibration_gaps(answer, episode.query_y), asked + episode.query.size
     report(draws, draws)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from fewnode.class_labels import as_members
 from fewnode.dataset import Dataset
 from fewnode.episodes import choose, uniform
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
 from fewnode.evaluation import TASKS, Result
 from fewnode.graph import Ints
+from fewnode.model.estimator import Estimator
 from fewnode.nodes import PyGData, as_labelled
-from fewnode.predict.multi_label import IndependentClasses
 from fewnode.protocols.all_classes import ALL_CLASSES, DRAWS, fit_without_base, large_classes
+from fewnode.recognition.classes import Given
+from fewnode.recognition.several import class_shares, shares_of_support
 from fewnode.scoring.metrics import BINS
 
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ def evaluate_multi_label(
     query = shot if query is None else query
     sampler = MultiLabelSampler(data, data.split.test, way, shot, query, seed)
     shape = {"way": way, "shot": shot, "query": query}
-    return _scored(model, data, sampler, tasks, {"like_support": True}, precision_at, shape)
+    return _scored(model, data, sampler, tasks, None, precision_at, shape)
 
 
 def evaluate_all_classes_multi_label(
@@ -142,7 +143,7 @@ def evaluate_all_classes_multi_label(
         raise FewnodeError(f"{method} cannot tell whether a node is in a class at all; gpn-plus can")
     shape = {"protocol": ALL_CLASSES, "way": len(classes), "shot": shot, "query": query, "draws": draws}
     shape |= {"left_out": list(left_out), "method": fitted.method}
-    return _scored(fitted, data, sampler, draws, {"population": sampler.labelled}, precision_at, shape, report)
+    return _scored(fitted, data, sampler, draws, sampler.labelled, precision_at, shape, report)
 
 
 def _scored(
@@ -150,7 +151,7 @@ def _scored(
     data: Dataset,
     sampler: MultiLabelSampler,
     tasks: int,
-    told: dict[str, Any],
+    population: Ints | None,
     precision_at: int,
     shape: dict[str, Any],
     report: Report = lambda done, total: None,
@@ -162,8 +163,10 @@ def _scored(
     for t in range(tasks):
         report(t, tasks)
         episode = sampler[t]
-        recogniser = model.recogniser(data.graph, episode.support, episode.support_y, several=True)
-        found, _ = IndependentClasses(recogniser, **told).judge(episode.query)
+        given = Given.of_support(data.graph, episode.support, episode.support_y, several=True)
+        question = model.question(data, given, multi_label=True)
+        shares = shares_of_support(given) if population is None else class_shares(question.embedded, given, population)
+        found, _ = replace(question, shares=tuple(shares)).probabilities(episode.query)
         scores.append(multi_label_scores(found, episode.truth, precision_at))
         gaps, cells = gaps + probability_gaps(found, episode.truth), cells + found.size
     report(tasks, tasks)

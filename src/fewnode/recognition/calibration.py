@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.graph import Ints
-from fewnode.method import Probabilities
 from fewnode.recognition.membership import MembershipModel
+from fewnode.vectors import Probabilities
 
 SHOTS, QUERIES, TASKS = (1, 2, 5, 10), 5, 40
 DOUBT = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.method import Probabilities
+from fewnode.vectors import Probabilities
 
 STEPS, CLOSE = 2_000, 1e-6
 """Of `in_proportion`: rounds at most, and how far shares may be from those asked for."""

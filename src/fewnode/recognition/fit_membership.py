@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fewnode.episodes import Episode, Task
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Ints
 from fewnode.recognition.calibration import CONVERGED, TASKS, calibration_tasks
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.recognition.space import Space
 
 OTHERS, RARE = 200, 0.05
 """What being in none of the classes is learned from: so many nodes of other classes a task; and the share that members
@@ -22,8 +21,7 @@ DOUBT = 0.05
 
 
 def fit_membership(
-    method: Prototypical,
-    graph: Graph,
+    space: Space,
     members: Sequence[Ints],
     way: int,
     prior: MembershipModel | None = None,
@@ -33,15 +31,15 @@ def fit_membership(
 
     With too few classes to leave any out, it is the prior's. `named` are tasks of classes that are only described.
     """
-    found = membership_rows(method, graph, members, way, named)
+    found = membership_rows(space, members, way, named)
     if found is None:
         return prior
     size = float(np.mean([nodes.size for nodes in members]))
-    return logistic(*found, size / graph.n, prior, 1e-5 + DOUBT / len(members) ** 2 if prior else 1e-5)
+    return logistic(*found, size / space.embedding.n, prior, 1e-5 + DOUBT / len(members) ** 2 if prior else 1e-5)
 
 
 def membership_rows(
-    method: Prototypical, graph: Graph, members: Sequence[Ints], way: int, named: Sequence[Episode] = ()
+    space: Space, members: Sequence[Ints], way: int, named: Sequence[Episode] = ()
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Rows of closeness, crowd, log K, described, log N and 1; and their weights, which are negative for strangers.
 
@@ -49,7 +47,7 @@ def membership_rows(
     """
     if len(members) < 3:
         return None
-    everyone, class_of = np.sort(np.concatenate(members)), np.full(graph.n, -1)
+    everyone, class_of = np.sort(np.concatenate(members)), np.full(space.embedding.n, -1)
     for c, nodes in enumerate(members):
         class_of[nodes] = c
     asked: list[tuple[Episode, Ints]] = []
@@ -60,17 +58,16 @@ def membership_rows(
     if not asked:
         return None
     nodes = np.unique(np.concatenate([part for task, outside in asked for part in (task.query, outside)]))
-    crowd = method.crowd(graph, nodes)
+    crowd = space.crowd(space.look(nodes))
     rows, weight = [], []
     for task, outside in asked:
         queries = np.concatenate([task.query, outside])
-        prepared = method.prepare(graph, task.support, task.support_y, task.task.described)
-        top, place = method.nearness(graph, prepared, queries).max(dim=1)
-        shots = prepared.shots[place]
-        around = torch.zeros_like(top) if crowd is None else crowd[torch.from_numpy(np.searchsorted(nodes, queries))]
+        prepared = space.prepare(task.task)
+        near = space.near(prepared, space.look(queries).z)
+        shots = prepared.shots[near.argmax(axis=1)]
+        around = np.zeros(queries.size) if crowd is None else crowd[np.searchsorted(nodes, queries)]
         shape = np.full((queries.size, 2), (np.log(task.n_way), 1.0))
-        given = (part.cpu().numpy() for part in (top, around, shots.clamp(min=1).log(), shots == 0))
-        rows.append(np.column_stack([*given, shape]))
+        rows.append(np.column_stack([near.max(axis=1), around, np.log(np.maximum(shots, 1)), shots == 0, shape]))
         weight.append(np.repeat([RARE / task.query.size, (RARE - 1) / outside.size], [task.query.size, outside.size]))
     return np.concatenate(rows).astype(np.float64), np.concatenate(weight) / len(rows)
 

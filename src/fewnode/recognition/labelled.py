@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
+from numpy.typing import NDArray
 
 from fewnode.graph import Ints
-from fewnode.recognition.nearness import split_rows
+from fewnode.recognition.membership import sigmoid
+from fewnode.recognition.nearness import RESIDENT, log_softmax
 from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
+from fewnode.vectors import Floats, unit_rows
 
 WORTH, ODDS = 1.0, 2.0
 """What a description counts, where a labelled node counts 1; and the odds that it is right, before a label is seen."""
@@ -28,79 +28,72 @@ DOUBTED = 0.3
 class LabelledRows:
     """Rows of z, the class of each, and how much it counts beside the others of its class."""
 
-    z: Float[Tensor, "*b k d"]
-    """Of one task, or of several."""
-    y: Int[Tensor, " k"]
-    count: Float[Tensor, " k"]
-    is_node: Bool[Tensor, " k"]
+    z: Floats
+    """Of one task (k x d), or of several with the same labels."""
+    y: Ints
+    count: Floats
+    is_node: NDArray[np.bool_]
 
     @classmethod
     def of(
-        cls,
-        z: Float[Tensor, "k d"],
-        y: Ints,
-        said: Float[Tensor, "m d"] | None = None,
-        said_y: Ints | None = None,
-        most: float = WORTH,
+        cls, z: Floats, y: Ints, said: Floats | None = None, said_y: Ints | None = None, most: float = WORTH
     ) -> LabelledRows:
         """Labelled nodes and, if there are some, descriptions, each by how well it agrees with the nodes.
 
         `most` is what a description counts that nobody doubts.
         """
-        label, nodes = torch.from_numpy(y), torch.ones(len(y), dtype=torch.bool)
+        ones = np.ones(len(y), np.float32)
         if said is None or said_y is None:
-            return cls(z, label, torch.ones(len(y)), nodes)
-        said_label = torch.from_numpy(said_y)
-        worth = most * torch.sigmoid(agreement(z, label, said, said_label) + math.log(ODDS))
-        unlabelled = torch.bincount(label, minlength=int(said_label.max()) + 1)[said_label] == 0
-        worth = torch.where(unlabelled, 1.0, worth)  # nothing else stands for the class
-        return cls(
-            torch.cat([z, said]),
-            torch.cat([label, said_label]),
-            torch.cat([torch.ones(len(y)), worth]),
-            torch.cat([nodes, torch.zeros(len(said), dtype=torch.bool)]),
-        )
+            return cls(z, y, ones, np.ones(len(y), bool))
+        worth = most * sigmoid(agreement(z, y, said, said_y) + math.log(ODDS))
+        worth[~np.isin(said_y, y)] = 1.0  # nothing else stands for the class
+        count = np.concatenate([ones, worth.astype(np.float32)])
+        is_node = np.repeat([True, False], [len(y), len(said)])
+        return cls(np.concatenate([z, said]), np.concatenate([y, said_y]), count, is_node)
 
     @property
     def n_way(self) -> int:
         return int(self.y.max()) + 1
 
     @property
-    def label(self) -> Float[Tensor, "k n"]:
-        return F.one_hot(self.y, self.n_way).float()
+    def label(self) -> Floats:
+        """One-hot rows, k x N."""
+        return np.eye(self.n_way, dtype=np.float32)[self.y]
 
     @property
-    def counted(self) -> Float[Tensor, "k n"]:
+    def counted(self) -> Floats:
+        """What each row counts in each class."""
         return self.label * self.count[:, None]
 
     @property
-    def shots(self) -> Float[Tensor, " n"]:
+    def shots(self) -> Floats:
         """How many labelled nodes a class has."""
-        return torch.zeros(self.n_way).index_add(0, self.y, self.is_node.float())
+        return np.bincount(self.y, self.is_node, self.n_way).astype(np.float32)
 
     @property
-    def means(self) -> Float[Tensor, "*b n d"]:
-        return (self.counted / self.counted.sum(dim=0)).T @ self.z
+    def means(self) -> Floats:
+        """The mean of each class, Eq. (12) if rows count by β."""
+        counted = self.counted
+        return np.asarray((counted / counted.sum(axis=0)).T @ self.z)
 
 
-def agreement(
-    z: Float[Tensor, "k d"], y: Int[Tensor, " k"], said: Float[Tensor, "m d"], said_y: Int[Tensor, " m"]
-) -> Float[Tensor, " m"]:
+def agreement(z: Floats, y: Ints, said: Floats, said_y: Ints) -> NDArray[np.float64]:
     """How much likelier the labels of a class's nodes are by the descriptions than by chance; the logarithm."""
-    n_way = max(int(y.max()) if len(y) else 0, int(said_y.max())) + 1
     if len(y) == 0 or len(said_y) < 2:
-        return torch.zeros(len(said_y))
-    place = torch.full((n_way,), -1).index_copy(0, said_y, torch.arange(len(said_y)))
+        return np.zeros(len(said_y))
+    place = np.full(max(int(y.max()), int(said_y.max())) + 1, -1)
+    place[said_y] = np.arange(len(said_y))
     judged = place[y] >= 0
-    label = torch.eye(len(said_y))
-    log_prob = torch.log_softmax(SCALE * z[judged] @ ridge_prototypes(said, label, class_weights(label)), dim=1)
+    label = np.eye(len(said_y), dtype=np.float32)
+    log_prob = log_softmax(SCALE * z[judged] @ ridge_prototypes(said, label, class_weights(label)))
     own = place[y[judged]]
-    told = log_prob[torch.arange(len(own)), own] + math.log(len(said_y))
-    return torch.zeros(len(said_y)).index_add(0, own, told)
+    told = log_prob[np.arange(len(own)), own] + math.log(len(said_y))
+    return np.asarray(np.bincount(own, told, len(said_y)), np.float64)
 
 
-def echoed(said: Float[Tensor, "m d"], z: Float[Tensor, "n d"]) -> Float[Tensor, "m d"]:
+def echoed(said: Floats, z: Floats) -> Floats:
     """Descriptions, each with the nodes that are most like it: these have neighbours and a place in the structure."""
-    like = torch.cat([part @ said.T for part in split_rows(z, z.shape[1])])
-    best = like.topk(min(ECHO, len(z)), dim=0).indices.T
-    return F.normalize(said + F.normalize(z[best].mean(dim=1)))
+    like = np.concatenate([z[low : low + RESIDENT] @ said.T for low in range(0, len(z), RESIDENT)])
+    count = min(ECHO, len(z))
+    best = np.argpartition(-like, count - 1, axis=0)[:count].T
+    return unit_rows(said + unit_rows(np.asarray(z[np.sort(best)].mean(axis=1))))

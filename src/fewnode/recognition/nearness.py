@@ -1,40 +1,46 @@
-"""How near nodes are to prototypes, or to each other: in parts that bound memory."""
+"""How near nodes are to prototypes, or to each other: section 4.4, in parts that bound memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
-from fewnode.gpn import closeness
-from fewnode.machine import memory
+from fewnode.vectors import Floats, in_parts, unit_rows
 
-CHUNK = 1 << 22
-"""Numbers that a comparison of query nodes with prototypes holds at a time: it bounds memory when all are asked for."""
-RESIDENT, NARROW = 1024, 8
-"""Rows that stay in the processor's cache from one look at them to the next; prototypes up to which that makes no
-difference to the last bit."""
+RESIDENT = 1024
+"""Rows that stay in the processor's cache from one look at them to the next."""
 
 
-def nearness(z: Float[Tensor, "*b q d"], p: Float[Tensor, "*b n d"], distance: str) -> Float[Tensor, "*b q n"]:
-    """How near each query node is to the same n prototypes, or to n other nodes. By cosine, also of several tasks."""
-    if distance == "cosine" and z.dim() > 2:
-        return 10 * F.normalize(z, dim=-1) @ F.normalize(p, dim=-1).mT
+@np.errstate(invalid="ignore", over="ignore")  # what is not finite is refused where it would be an answer
+def nearness(z: Floats, p: Floats, distance: str) -> Floats:
+    """How near each row is to each prototype: the negative distance. Of one task, or of several at once.
+
+    A cosine lies in [-1, 1]; it is multiplied by 10 so that the softmax can be sure of something.
+    """
+    if distance == "cosine" and z.ndim > 2:
+        return np.asarray(10 * (unit_rows(z) @ unit_rows(p).swapaxes(-1, -2)))
     if distance == "cosine":
-        unit = F.normalize(p)
-        parts = split_rows(z, z.shape[1])
-        if len(p) <= NARROW:
-            parts = (piece for part in parts for piece in part.split(RESIDENT))
-        return torch.cat([10 * F.normalize(part) @ unit.T for part in parts])
-    found = [closeness(part, p.expand(part.shape[0], -1, -1), distance) for part in split_rows(z, p.numel())]
-    return torch.cat(found) if len(found) > 1 else found[0]
+        unit, found = 10 * unit_rows(p).T, np.empty((len(z), len(p)), np.float32)
+        for low in range(0, len(z), RESIDENT):
+            part = z[low : low + RESIDENT]
+            length = np.maximum(np.sqrt(np.einsum("nd,nd->n", part, part)), 1e-12)
+            np.divide(part @ unit, length[:, None], out=found[low : low + RESIDENT])
+        return found
+    if z.ndim > 2:
+        squared = np.square(z[..., :, None, :] - p[..., None, :, :]).sum(axis=-1)
+    else:
+        squared = np.concatenate([np.square(part[:, None] - p).sum(axis=2) for part in in_parts(z, p.size)])
+    return np.asarray(-squared if distance == "sqeuclidean" else -np.sqrt(squared + np.float32(1e-12)))
 
 
-def split_rows(rows: Tensor, numbers: int) -> Iterator[Tensor]:
-    """The rows in parts, so that a part does not take too much memory if each row takes so many numbers."""
-    for part in rows.split(max(1, CHUNK // max(1, numbers))):
-        yield part
-        memory.keep()
+@np.errstate(invalid="ignore", over="ignore")
+def softmax(score: Any) -> Floats:
+    weight = np.exp(score - score.max(axis=-1, keepdims=True))
+    weight /= weight.sum(axis=-1, keepdims=True)
+    return np.asarray(weight)
+
+
+def log_softmax(score: Any) -> Floats:
+    away = score - score.max(axis=-1, keepdims=True)
+    return np.asarray(away - np.log(np.exp(away).sum(axis=-1, keepdims=True)))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
 
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.nearness import nearness
+from fewnode.recognition.nearness import nearness, softmax
 from fewnode.recognition.ridge import SCALE, class_weights, ridge_prototypes
+from fewnode.vectors import Floats, unit_rows
 
 STEPS, IMAGINED, LEAST = 5, 10.0, 1 / 3
 """Of `rectify`: how often it looks again, the queries it imagines in every class before it has seen any, and the share
@@ -17,79 +15,71 @@ of them that must seem to be in the classes."""
 
 
 def rectify(
-    z: Float[Tensor, "*b k d"],
-    beta: Float[Tensor, " k"],
-    label: Float[Tensor, "k n"],
-    query: Float[Tensor, "*b q d"],
+    z: Floats,
+    beta: Floats,
+    label: Floats,
+    query: Floats,
     distance: str,
     membership: MembershipModel | None = None,
-    crowd: Float[Tensor, "*b q"] | None = None,
-) -> Float[Tensor, "*b q n"]:
-    """The transductive mode: unlabelled query nodes move the prototypes, and tell how common each class is.
+    crowd: Floats | None = None,
+) -> Floats:
+    """What each query counts in each class, where unlabelled nodes move the prototypes and tell how common a class is.
 
     Expectation-maximisation. A query counts in class c with its probability of being in it, times that of being in
     any of them if `membership` can tell. Proportions of classes are estimated too: without them, a class with few
-    queries would be drawn into its neighbour. Returns what each query counts in each class. That is nothing at all if
-    most seem to be in none of them: so many strangers would move a prototype further than its own nodes do. It is all
-    of one task, or of several with the same labels.
+    queries would be drawn into its neighbour. Nothing counts at all if most queries seem to be in none of them: so many
+    strangers would move a prototype further than its own nodes do. It is all of one task, or of several with the same
+    labels.
     """
-    shots, n_way = label.sum(dim=0), label.shape[1]
+    shots, n_way = label.sum(axis=0), label.shape[1]
     base = (label * (beta * (label @ shots))[:, None]).T @ z
-    p, log_share = base / shots[:, None], z.new_zeros(n_way)
+    p, log_share = base / shots[:, None], np.zeros(n_way, np.float32)
     familiar = familiarity(query, p, shots, distance, membership, crowd)
     for _ in range(STEPS):
-        share = torch.softmax(nearness(query, p, distance) + log_share, dim=-1) * familiar
-        mass = share.sum(dim=-2)
-        p = (base + share.mT @ query) / (shots + mass).unsqueeze(-1)
-        log_share = torch.log((mass + IMAGINED) / (mass.sum(dim=-1, keepdim=True) + n_way * IMAGINED)).unsqueeze(-2)
+        share = softmax(nearness(query, p, distance) + log_share) * familiar
+        mass = share.sum(axis=-2)
+        p = (base + share.swapaxes(-1, -2) @ query) / (shots + mass)[..., None]
+        log_share = np.log((mass + IMAGINED) / (mass.sum(axis=-1, keepdims=True) + n_way * IMAGINED))[..., None, :]
     return share
 
 
 def familiarity(
-    query: Float[Tensor, "*b q d"],
-    p: Float[Tensor, "*b n d"],
-    shots: Float[Tensor, " n"],
-    distance: str,
-    membership: MembershipModel | None,
-    crowd: Float[Tensor, "*b q"] | None,
-) -> Float[Tensor, "*b q 1"]:
+    query: Floats, p: Floats, shots: Floats, distance: str, membership: MembershipModel | None, crowd: Floats | None
+) -> Floats:
     """What a query counts for being in any of the classes, 1 if nobody can tell; 0 if most of its task are in none.
 
     It is the root of the probability. Membership is learned to tell rare members from the nearest of many strangers;
     a query that is asked about because it may be a member is left out too easily by that.
     """
     if membership is None:
-        return query.new_ones(*query.shape[:-1], 1)
-    familiar = membership.among(nearness(query, p, distance), shots, crowd).unsqueeze(-1)
-    return familiar.sqrt() * (familiar.mean(dim=-2, keepdim=True) >= LEAST)
+        return np.ones((*query.shape[:-1], 1), np.float32)
+    familiar = membership.among(nearness(query, p, distance), shots, crowd)[..., None]
+    kept = np.sqrt(familiar) * (familiar.mean(axis=-2, keepdims=True) >= LEAST)
+    return np.asarray(kept, np.float32)
 
 
-QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = 0.1, 5.0, 3
+QUERY_WEIGHT, MEAN_WEIGHT, ROUNDS = np.float32(0.1), 5.0, 3
 """Of ridge regression: what an unlabelled node and a class mean weigh, where a labelled node weighs 1; turns."""
 
 
-def rectified_prototypes(
-    z: Float[Tensor, "*b k d"],
-    label: Float[Tensor, "k n"],
-    query: Float[Tensor, "*b q d"],
-    share: Float[Tensor, "*b q n"],
-    rounds: int = ROUNDS,
-) -> Float[Tensor, "*b d n"]:
+def rectified_prototypes(z: Floats, label: Floats, query: Floats, share: Floats, rounds: int = ROUNDS) -> Floats:
     """Prototypes that unlabelled nodes have moved; `share` is what each counts in each class to begin with.
 
     In turns: ridge regression on labelled nodes, on unlabelled ones as what they seem to be, and on the means of the
     classes over both; and what unlabelled ones seem to be by its prototypes. Classes count the same, however many nodes
     seem to be in them: else the tail of a long-tailed batch would be drawn to its head.
     """
-    n_way, familiar, tasks = label.shape[1], share.sum(dim=-1, keepdim=True), share.shape[:-2]
-    given, means = label.expand(*tasks, -1, -1), torch.eye(n_way).expand(*tasks, -1, -1)
+    n_way, familiar, tasks = label.shape[1], share.sum(axis=-1, keepdims=True), share.shape[:-2]
+    given = np.broadcast_to(label, (*tasks, *label.shape))
+    means = np.broadcast_to(np.eye(n_way, dtype=np.float32), (*tasks, n_way, n_way))
     for _ in range(rounds):
-        counted = torch.cat([given, QUERY_WEIGHT * share], dim=-2)
-        mean = F.normalize(label.T @ z + share.mT @ query, dim=-1)
+        counted = np.concatenate([given, QUERY_WEIGHT * share], axis=-2)
+        mean = unit_rows(label.T @ z + share.swapaxes(-1, -2) @ query)
+        target = counted / np.maximum(np.abs(counted).sum(axis=-1, keepdims=True), np.float32(1e-12))
         p = ridge_prototypes(
-            torch.cat([z, query, mean], dim=-2),
-            torch.cat([F.normalize(counted, p=1, dim=-1), means], dim=-2),
-            torch.cat([class_weights(counted), torch.full((*tasks, n_way), MEAN_WEIGHT)], dim=-1),
+            np.concatenate([np.broadcast_to(z, (*tasks, *z.shape[-2:])), query, mean], axis=-2),
+            np.concatenate([target, means], axis=-2),
+            np.concatenate([class_weights(counted), np.full((*tasks, n_way), MEAN_WEIGHT, np.float32)], axis=-1),
         )
-        share = familiar * torch.softmax(SCALE * (query @ p), dim=-1)
+        share = familiar * softmax(SCALE * (query @ p))
     return p

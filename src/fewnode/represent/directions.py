@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fewnode.engine import loops
 from fewnode.engine.sparse import CSR
 from fewnode.graph import Attributes, is_sparse
-from fewnode.machine import memory
 from fewnode.represent.attributes import inverse_document_frequency, scale
 from fewnode.represent.tiles import Space, TiledMatrix, in_memory, row_ranges, tile_ranges
 from fewnode.vectors import Floats
@@ -147,7 +146,6 @@ def leading_rows(
     for _ in range(rounds):
         for tile in q.tiles:
             _forth_and_back(m, tile, symmetric)
-            memory.keep()
         _orthonormalise(q)
     for tile in q.tiles:
         before = tile.copy()

@@ -15,7 +15,6 @@ import numpy as np
 
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.machine import memory
 from fewnode.represent.diffusion import Diffusion
 from fewnode.represent.kinds import (
     KIND_VIEWS,
@@ -125,7 +124,6 @@ class MixedViews:
             raise FewnodeError(f"the model reads a view of edges, {missing[0]!r}, that this network does not have")
         for source in self.diffused_sources if sources is None else sources:
             own = {place: diffusion for place, diffusion in wanted.items() if place[0] == source}
-            memory.give_back()  # what the last source took
             if source not in made and (nodes is not None or own.keys() - made.keys()):
                 made[source] = self.source(graph, source)
             every: dict[Place, TiledMatrix] = {}
@@ -161,7 +159,6 @@ class MixedViews:
             views = dict(self.diffused(graph, None, self.sources_of(side), made))
             known = {place: self.projections.get(place) or ViewProjection.of(h[some]) for place, h in views.items()}
             fusion = ViewFusion.of(self._sample(views, known, some), self.rank)
-            memory.give_back()
             self._fuse(views, known, fusion, blocks[side])
             views.clear()  # before those of the next side are made
             if side != STRUCTURE:

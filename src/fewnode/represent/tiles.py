@@ -37,7 +37,6 @@ def row_ranges(n: int, rows: int | None = None) -> Iterator[tuple[int, int]]:
     step = rows or ROWS
     for low in range(0, n, step):
         yield low, min(low + step, n)
-        memory.keep()
 
 
 def in_memory(n: int, width: int) -> TiledMatrix:

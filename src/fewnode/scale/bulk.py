@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+import shutil
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator, load_model
 from fewnode.graph import Ints
-from fewnode.machine import memory
 from fewnode.machine.files import atomic_write, exclusive
-from fewnode.methods.gpn import GPN
+from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.embedding_cache import recall
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import Nodes
-from fewnode.predict.embedding_cache import recall
-from fewnode.predict.labelling import claimable
-from fewnode.predict.predictions import Answerer, Predictions
-from fewnode.represent.room import Room, Runner, clear_folder, finish, here
+from fewnode.recognition.answers import Answers
+from fewnode.recognition.classes import Given
+from fewnode.recognition.population import claimable
+from fewnode.recognition.question import Question, cannot_tell, closed_because
+from fewnode.represent.room import Room
+from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
 from fewnode.vectors import as_arrays, from_arrays
 
@@ -49,68 +53,66 @@ class Bulk:
     multi_label: bool = False
     rejected: tuple[tuple[str, tuple[int, ...]], ...] = ()
     rows: int = ROWS
-    limit: int | None = None
     work: Path = Path()
 
 
 def write_answers(path: Path, bulk: Bulk, low: int, high: int) -> None:
     """Rows of the table of predictions."""
-    own = low + np.flatnonzero(claimable(_opened(bulk)[1], bulk.support)[low:high])
+    own = low + np.flatnonzero(claimable(_opened(bulk)[1], np.array(bulk.support))[low:high])
     text = _answer(bulk, own).to_csv()
     with atomic_write(path) as file:
         file.write((text if low == 0 else text.partition("\n")[2]).encode())
 
 
-def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Predictions:
-    found = _answerer(bulk).predictions(nodes, bulk.explain, closed_set=bulk.closed_set, threshold=bulk.threshold)
-    return found.with_reasons() if bulk.explain else found
+def _answer(bulk: Bulk, nodes: Sequence[int] | Ints) -> Answers:
+    mode: dict[str, Any] = {"closed_set": bulk.closed_set, "threshold": bulk.threshold}
+    return _question(bulk).judge(nodes, **mode, explain=bulk.explain)
 
 
 @lru_cache(maxsize=1)
-def _answerer(bulk: Bulk) -> Answerer:
+def _question(bulk: Bulk) -> Question:
     """Once in a process: what share of the network is in the classes is the same for all blocks."""
     model, data = _opened(bulk)
-    method = model.method_
-    if not method.remembers(data.graph) and not recall(model, data):
-        method.remember(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
-    return _asked(bulk, model, data)
+    if not model.has_space(data.graph) and not recall(model, data):
+        model.space(data.graph, from_arrays(map_safetensors(_own_embedding(bulk)), data.graph.n))
+    return model.question(data, _given(bulk, data), bulk.multi_label)
 
 
-def _asked(bulk: Bulk, model: Estimator, data: Dataset) -> Answerer:
-    no: dict[Hashable, Nodes] = dict(bulk.rejected)
-    return Answerer(model, data, bulk.support, bulk.labels, multi_label=bulk.multi_label, rejected=no)
+def _given(bulk: Bulk, data: Dataset) -> Given:
+    no: dict[Hashable, Nodes] = {name: list(rows) for name, rows in bulk.rejected}
+    return Given.of_support(data, list(bulk.support), list(bulk.labels), no=no, several=bulk.multi_label)
 
 
 def classify(
     bulk: Bulk,
     out: Path,
     resume: bool = False,
-    runner: Runner = here,
-    report: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Predictions:
+    workers: Workers = HERE,
+) -> Answers:
     """Write the table of predictions for every node, and the answer for the support nodes, which tells the classes.
 
     Blocks are in a folder beside `out` until the table is whole; `resume` goes on with those of an earlier run.
     """
     model, data = _opened(bulk)
-    if not isinstance(model.method_, GPN | GPNPlus):
+    if not isinstance(model.method_, Embeds):
         raise FewnodeError(f"{model.method} has no way to classify in blocks; gpn-plus, gpn, gpn-naive and pn have")
-    asked = _asked(bulk, model, data)
-    asked.closed_because(bulk.closed_set, bulk.threshold)  # or is refused
+    names = [str(name) for name in _given(bulk, data).names]
+    cannot = cannot_tell(model.method, len(names), model.head)
+    closed_because(names, bulk.multi_label, cannot, bulk.closed_set, bulk.threshold)  # or is refused
     work = out.with_name(f"{out.name}.blocks")
     bulk = replace(bulk, work=work.resolve() / _identity(bulk, model, data))
     with exclusive(work):
         if bulk.work.exists() and not resume:
             raise FewnodeError(f"{work}: there are blocks of an unfinished run; continue it with --resume")
-        _embed(bulk, model, data, runner, report)
+        _embed(bulk, model, data, workers)
         ranges = [(low, min(low + bulk.rows, data.graph.n)) for low in range(0, data.graph.n, bulk.rows)]
         pieces = {bulk.work / "answers" / f"{low:012d}.csv": (bulk, low, high) for low, high in ranges}
-        finish(write_answers, pieces, runner, partial(report, "nodes"))
+        workers.make("nodes", write_answers, pieces)
         with atomic_write(out) as file:
             for path in pieces:
                 file.write(path.read_bytes())
         found = _answer(bulk, bulk.support)
-    clear_folder(work)
+    shutil.rmtree(work)
     return found
 
 
@@ -118,19 +120,16 @@ def _own_embedding(bulk: Bulk) -> Path:
     return bulk.work / "z.safetensors"
 
 
-def _embed(
-    bulk: Bulk, model: Estimator, data: Dataset, runner: Runner, report: Callable[[str, int, int], None]
-) -> None:
+def _embed(bulk: Bulk, model: Estimator, data: Dataset, workers: Workers) -> None:
     """z and importance of all nodes as a file, unless an earlier process has kept them for this machine."""
     known = recall(model, data)
-    if _own_embedding(bulk).exists() or (known and runner is here):
+    if _own_embedding(bulk).exists() or (known and workers.alone):
         return
     folder = bulk.work / "views"
     if not known and isinstance(model.method_, GPNPlus):
-        settings = model.all_settings()
-        model.method_.room = Room.of(data.graph, folder, settings, bulk.limit, runner, report)
-    write_safetensors(_own_embedding(bulk), as_arrays(model.embedded(data.graph)))
-    clear_folder(folder)
+        model.method_.room = Room.of(data.graph, folder, model.all_settings(), workers)
+    write_safetensors(_own_embedding(bulk), as_arrays(model.space(data.graph).embedding))
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
@@ -145,11 +144,10 @@ def _identity(bulk: Bulk, model: Estimator, data: Dataset) -> str:
 
 
 def _opened(bulk: Bulk) -> tuple[Estimator, Dataset]:
-    return _open(bulk.run, bulk.home, bulk.limit)
+    return _open(bulk.run, bulk.home)
 
 
 @lru_cache(maxsize=1)
-def _open(run: Path, home: Path, limit: int | None) -> tuple[Estimator, Dataset]:
+def _open(run: Path, home: Path) -> tuple[Estimator, Dataset]:
     """Once in a process; the leader has checked what all of them open."""
-    memory.keep_within(limit)
     return load_model(run), load_dataset(home, check=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import Episode
 from fewnode.graph import Ints
-from fewnode.method import Probabilities
+from fewnode.vectors import Probabilities
 
 METRICS = ("accuracy", "macro_f1", "weighted_f1")
 BINS = 15

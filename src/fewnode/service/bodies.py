@@ -22,8 +22,8 @@ from pydantic import (
     model_validator,
 )
 
-from fewnode.classes.description import MAX_LENGTH
 from fewnode.naming import legible, plain, two_alike
+from fewnode.recognition.description import MAX_LENGTH
 
 MAX_CLASSES, MAX_EXAMPLES, MAX_NODES = 200, 10_000, 10_000
 """Classes, examples of a class, and nodes or answers of a request."""

@@ -170,9 +170,15 @@ class Client:
         said = {name: value for name, value in (given or {}).items() if value is not None}
         what: dict[str, Any] = {"params": said} if method == "GET" else {} if given is None else {"json": said}
         what["headers"] = {} if version is None else {"If-Match": version}
-        until = time.monotonic() + self.patience
+        until, dropped = time.monotonic() + self.patience, 0
         while True:
-            response = self._http.request(method, path, **what)
+            try:
+                response = self._http.request(method, path, **what)
+            except httpx.TransportError as failure:
+                dropped += 1
+                if isinstance(failure, httpx.RemoteProtocolError) and method == "GET" and dropped == 1:
+                    continue  # the service had closed the connection that was kept open; reading again is harmless
+                raise FewnodeError(f"{self._http.base_url}: {failure}") from None
             wait = float(response.headers.get("retry-after", 1))
             if response.status_code not in (429, 503) or time.monotonic() + wait > until:
                 break

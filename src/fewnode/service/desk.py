@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.estimator import Estimator
+from fewnode.model.estimator import Estimator
 from fewnode.naming import alike
 from fewnode.service import bodies as b
 from fewnode.service.answers import Reloaded

@@ -5,7 +5,6 @@ This file has all calls into recognition, review and the embedding of new nodes;
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,25 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.class_labels import UNKNOWN
-from fewnode.classes.definitions import Class, Definitions
-from fewnode.classes.description import opaque, shared_words
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, closest
-from fewnode.estimator import Estimator
 from fewnode.graph import Attributes, Ints
 from fewnode.machine import memory
 from fewnode.machine.files import cache_directory
+from fewnode.machine.kept import Kept
+from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
-from fewnode.predict.embedding_cache import keep, recall
-from fewnode.predict.finding import ask_next
-from fewnode.predict.labelling import may_have_class
-from fewnode.predict.near_duplicates import grouped
-from fewnode.predict.predictions import Answerer, Predictions
-from fewnode.predict.reasons import ClassReasons
-from fewnode.predict.trust import fair_sample
-from fewnode.recognition.prototypes import Prototypical
+from fewnode.model.embedding_cache import keep, recall
+from fewnode.model.estimator import Estimator
+from fewnode.recognition.answers import Answers
+from fewnode.recognition.classes import Class, Given
+from fewnode.recognition.description import Description, opaque
+from fewnode.recognition.population import may_have_class
+from fewnode.recognition.question import Question
+from fewnode.recognition.space import Space
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.new_rows import StoredViews, can_be_updated
+from fewnode.review.finding import ask_next
+from fewnode.review.near_duplicates import grouped
+from fewnode.review.reasons import ClassReasons
+from fewnode.review.shared_words import shared_words
+from fewnode.review.trust import fair_sample
 from fewnode.service.bodies import Judging, NewNode
 from fewnode.service.map import Projection
 from fewnode.service.new_nodes import NodeReader, appended
@@ -74,7 +77,7 @@ class Judged:
     closed_set: bool
     note: str
     threshold: float
-    as_predicted: Predictions
+    as_predicted: Answers
 
     def only(self, rows: Ints) -> Judged:
         """Some of all nodes, as they were judged among all."""
@@ -99,20 +102,21 @@ class Network:
     ) -> None:
         """`of` is the network of the dataset alone; with `z` nothing is embedded."""
         self.data, self.trained, self.first = data, trained, of or self
-        self.model = copy.copy(model)  # a method remembers the embedding of one graph only
-        self.model.method_ = copy.copy(model.method_)
-        self.embeds = isinstance(model.method_, Prototypical)
-        self.open_set = self.embeds and model.method_.membership is not None
+        self.model, self.embeds = model, isinstance(model.method_, Embeds)
+        self.space: Space | None = None
+        if self.embeds and z is not None and self.first.space is not None:
+            before = self.first.space
+            self.space = replace(before, embedding=replace(before.embedding, z=z), kept=Kept())
+        elif self.embeds:
+            if not (model.has_space(data.graph) or recall(model, data)):
+                keep(model, data)
+            self.space = model.space(data.graph)
+        self.open_set = self.space is not None and self.space.head.membership is not None
         self.reader = NodeReader(data)
         self.ask = lru_cache(maxsize=SETS)(self._ask)
         self.definition = lru_cache(maxsize=256)(self._definition)
         self._stored: Stored | None = None
         self._making = threading.Lock()
-        if z is not None:
-            self.model.method_.of_all = (self.first.model.method_, self.first.data.graph)
-            self.model.remember(data.graph, replace(self.first.model.embedded(self.first.data.graph), z=z))
-        elif self.embeds and not (self.model.has_embedding(data.graph) or recall(self.model, data)):
-            keep(self.model, data)
         self.describes: bool = self._can_describe() if of is None else of.describes
 
     @property
@@ -125,9 +129,9 @@ class Network:
 
     @cached_property
     def z(self) -> Floats:
-        if not self.embeds:
+        if self.space is None:
             raise FewnodeError(f"{self.model.method} has no embedding of nodes, so there is no map, and none is near")
-        return self.model.embedded(self.data.graph).z
+        return self.space.embedding.z
 
     # --- names ---
 
@@ -193,12 +197,18 @@ class Network:
 
     # --- classes ---
 
+    def question(self, given: Given) -> Question:
+        """Classes, prepared for the nodes of this network."""
+        if self.space is None:
+            return self.model.question(self.data, given)
+        return Question(self.model.method, self.data, given, self.space)
+
     def _ask(self, given: tuple[GivenClass, ...]) -> Asked:
         return Asked(self, given)
 
     def _can_describe(self) -> bool:
         """Whether the method reads descriptions and the network has words."""
-        if not (self.embeds and self.model.method_.reads_descriptions):
+        if self.space is None or not self.space.reads_descriptions:
             return False
         try:
             opaque(self.data, "x")
@@ -206,9 +216,9 @@ class Network:
             return False
         return True
 
-    def _definition(self, name: str, nodes: tuple[str, ...], description: str) -> Definitions:
+    def _definition(self, name: str, nodes: tuple[str, ...], description: str) -> Given:
         """What the network makes of the description of a class."""
-        return Definitions.of(self.data, {name: Class(self.rows(nodes).tolist(), description)})
+        return Given.of(self.data, {name: Class(self.rows(nodes).tolist(), text=description)})
 
     @cached_property
     def idf(self) -> NDArray[np.float32]:
@@ -255,8 +265,8 @@ class Asked:
         if not given:
             raise NothingToAsk('there is no class yet; put one, or give "support" or "descriptions"')
         self.network, self.remarks = network, dict[str, list[str]]()
-        self.examples, self.rejected, described = dict[str, Ints](), dict[str, Ints](), dict[Hashable, Attributes]()
-        self.descriptions: dict[str, Definitions] = {}
+        self.examples, self.rejected, described = dict[str, Ints](), dict[str, Ints](), dict[str, Description]()
+        self.descriptions: dict[str, Given] = {}
         seen: dict[int, str] = {}
         for each in given:
             rows, no = network.rows(each.nodes), network.rows(each.rejected)
@@ -275,7 +285,7 @@ class Asked:
             self.examples[each.name], self.rejected[each.name] = rows, no
             if each.description is not None:
                 read = network.definition(each.name, each.nodes, each.description)
-                described |= read.rows
+                described |= read.descriptions
                 self.descriptions[each.name] = read
                 about = f"class {each.name!r}: "
                 told += [remark.removeprefix(about) for remark in read.remarks]
@@ -284,16 +294,13 @@ class Asked:
             raise NothingToAsk("no class has an example that is in this dataset; give one")
         used = [(row, name) for name, rows in self.examples.items() for row in _sample(rows)]
         rejected: dict[Hashable, Any] = {name: _sample(rows) for name, rows in self.rejected.items() if rows.size}
-        if rejected:
-            plain = network.ask(tuple(each._replace(rejected=()) for each in given))  # made before, as a rule
-            self._answerer: Answerer = plain._answerer.rejecting(rejected)
-        else:
-            nodes, labels = [row for row, _ in used], [name for _, name in used]
-            self._answerer = Answerer(network.model, network.data, nodes, labels, described)
-        self._recogniser = self._answerer.recogniser
-        self.classes: list[str] = self._answerer.classes
+        nodes, labels = [row for row, _ in used], [name for _, name in used]
+        said: dict[Hashable, Attributes] = {name: each.x for name, each in described.items()}
+        read_classes = Given.of_support(network.data, nodes, labels, said, rejected)
+        self.question = network.question(replace(read_classes, descriptions=described))
+        self.classes: list[str] = self.question.classes
         self.support = used
-        for remark in self._answerer.remarks:
+        for remark in self.question.remarks:
             for name in self.remarks:
                 if remark.startswith(f"class {name!r}: "):
                     self.remarks[name].append(remark.removeprefix(f"class {name!r}: "))
@@ -308,8 +315,8 @@ class Asked:
         """What some nodes, or all, are taken for. An example is in its class, and no class claims what is not in it."""
         asked = np.arange(self.network.n) if rows is None else rows
         transductive = (how.mode or mode) == "transductive"
-        found: Predictions = self._answerer.predictions(
-            asked, False, transductive, closed_set=how.closed_set, threshold=how.threshold
+        found: Answers = self.question.judge(
+            asked, transductive=transductive, closed_set=how.closed_set, threshold=how.threshold
         )
         if any(rows.size > MAX_USED for rows in (*self.examples.values(), *self.rejected.values())):
             found = self._with_all(asked, found)
@@ -321,7 +328,7 @@ class Asked:
         kept = (found.member, place, probability, found.closed_set, note, found.threshold, found)
         return Judged(asked, self.classes, probabilities, *kept)
 
-    def _with_all(self, asked: Ints, found: Predictions) -> Predictions:
+    def _with_all(self, asked: Ints, found: Answers) -> Answers:
         """Examples and counter-examples beyond the sample are still what somebody said they are."""
         probabilities, member = found.probabilities.copy(), None if found.member is None else found.member.copy()
         for name, no in self.rejected.items():
@@ -338,18 +345,17 @@ class Asked:
     @cached_property
     def beta(self) -> tuple[NDArray[np.float64], dict[str, float]]:
         """The weight of each used example in its prototype, and of each description."""
-        beta = np.asarray(self._recogniser.explain([]).beta, np.float64)
-        described = [label for _, label in self._answerer.support[len(self.support) :]]
+        beta = np.asarray(self.question.prepared.beta, np.float64)
+        described = [label for _, label in self.question.support[len(self.support) :]]
         return beta, dict(zip(described, beta[len(self.support) :].tolist(), strict=True))
 
     def prototypes(self) -> dict[str, tuple[float, float]]:
         """The place of each prototype on the map."""
-        z, beta = self._recogniser.labelled_z, np.asarray(self._recogniser.explain([]).beta, np.float64)
-        assert z is not None, "the method embeds nodes"  # noqa: S101 # nosec B101
-        labels, found = [label for _, label in self._answerer.support], {}
+        z, beta = self.question.prepared.given.z, np.asarray(self.question.prepared.beta, np.float64)
+        labels, found = [label for _, label in self.question.support], {}
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
-            prototype = beta[places] @ np.asarray(z)[places]
+            prototype = beta[places] @ z[places]
             x, y = self.network.projection.place(prototype[None].astype(np.float32))[0].tolist()
             found[name] = (round(x, 4), round(y, 4))
         return found
@@ -360,8 +366,8 @@ class Asked:
             many = f"{rows.size:,} nodes and {len(self.support):,} examples"
             raise FewnodeError(f"{many} are too many to explain; ask for fewer, or without reasons")
         stands: list[tuple[int | None, str]] = [*self.support]
-        stands += [(None, label) for _, label in self._answerer.support[len(self.support) :]]
-        return [[stands[i] for i in row] for row in self._recogniser.explain(rows).nearest.tolist()]
+        stands += [(None, label) for _, label in self.question.support[len(self.support) :]]
+        return [[stands[i] for i in row] for row in self.question.explain(rows).nearest.tolist()]
 
     def shared_words(self, name: str, rows: Sequence[int]) -> list[tuple[list[str], list[tuple[str, int]]]] | None:
         """The words that nodes share with the description of a class, their own and those of neighbours."""
@@ -373,24 +379,24 @@ class Asked:
 
     def why(self, row: int, label: str | None) -> dict[str, Any]:
         """What speaks for a node in a class, or in the one that it is most likely in, and what against it."""
-        probabilities = self._recogniser.judge([row])[0][0]
+        probabilities = self.question.probabilities(np.array([row]))[0][0]
         place = int(probabilities.argmax()) if label is None else self.place(label)
         (found,) = self._reasons(self.classes[place]).of([row])
         return {**found.to_json(), "probability": float(probabilities[place])}
 
     def _of_class(self, label: str) -> ClassReasons:
-        return ClassReasons(self._recogniser, label, self.network.idf)
+        return ClassReasons(self.question, label, self.network.idf)
 
     # --- what to ask next ---
 
     @cached_property
     def askable(self) -> Ints:
         """Nodes that may be in a class at all."""
-        return np.flatnonzero(may_have_class(self.network.data, self._recogniser.support))
+        return np.flatnonzero(may_have_class(self.network.data, self.question.given.support))
 
     def in_doubt(self, label: str, pool: Ints, count: int, threshold: float) -> tuple[Ints, NDArray[np.float64]]:
         """Nodes of which an answer teaches most, and how likely each is in the class."""
-        return ask_next(self._recogniser, label, pool, count, threshold)
+        return ask_next(self.question, label, pool, count, threshold)
 
 
 def _sample(rows: Ints) -> list[int]:

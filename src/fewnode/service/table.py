@@ -18,7 +18,7 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.sheets import csv_text
-from fewnode.predict.trust import curve, estimated_members, fair_sample, measured
+from fewnode.review.trust import curve, estimated_members, fair_sample, measured
 from fewnode.scoring.interval import wilson
 from fewnode.service.bodies import ClaimFilter, ListClaims, NextQuestion
 from fewnode.service.network import Asked, Judged

@@ -26,7 +26,7 @@ from fewnode.errors import FewnodeError
 from fewnode.machine import memory
 from fewnode.machine.files import atomic_write, one_line, read_text, readable, write_text
 from fewnode.machine.files import exclusive as exclusive
-from fewnode.storage.manifest import DIGEST, check_dataset
+from fewnode.storage.manifest import DatasetManifest, check_manifest
 from fewnode.storage.packing import graph_arrays, graph_of, memberships_of, pack_names, unpack_names
 
 MAX_MANIFEST_BYTES = 1 << 25
@@ -105,9 +105,8 @@ def read_record(directory: Path, kind: str, check: bool = True) -> tuple[dict[st
     """
     meta = _read_manifest(directory / f"{kind}.json", f"fewnode-{kind}-1")
     path = directory / f"{kind}.safetensors"
-    DIGEST(meta["sha256"].get(path.name), f"{directory / kind}.json: the checksum of {path.name}")
     with readable(path) as file:
-        if check and hashlib.file_digest(file, "sha256").hexdigest() != meta["sha256"][path.name]:
+        if check and hashlib.file_digest(file, "sha256").hexdigest() != meta["sha256"].get(path.name):
             raise FewnodeError(f"{path}: damaged, its SHA-256 is not the one in {kind}.json")
     return meta, map_safetensors(path)
 
@@ -211,7 +210,7 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
     """The dataset of a directory, memory-mapped. Without `check` it is one that this user has just opened elsewhere."""
     meta, arrays = read_record(directory, "dataset", check)
     try:
-        check_dataset(meta)
+        check_manifest(DatasetManifest, meta)
         n, width = meta["x_shape"]
         return Dataset(
             graph=replace(

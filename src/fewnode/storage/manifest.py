@@ -1,14 +1,12 @@
-"""What the manifests of models and datasets may hold: the type and the range of each field.
-
-A stranger can compute checksums too. So each field is checked, before anything is made of it, by the tables below.
-"""
+"""What the manifests of models and datasets may hold: a stranger can compute checksums, so each field is checked."""
 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, Union
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from fewnode.errors import FewnodeError
 
@@ -16,170 +14,151 @@ MAX_COUNT = 1 << 24
 """Attributes, ways, shots, classes."""
 MAX_CONSTANT = 1e12
 """Of a calibration: a larger one was fitted to rounding errors."""
-"""On a log-probability."""
 
-Check: TypeAlias = Callable[[Any, str], None]
-"""Refuses a value that is not as it should be, and says at which place of the file it is."""
-
-
-# --- what a value can be ------------------------------------------------------------------------------------------
-
-
-def _rule(words: str, holds: Callable[[Any], bool]) -> Check:
-    def check(value: Any, place: str) -> None:
-        if not holds(value):
-            shown = repr(value) if not isinstance(value, list | dict) else f"a {type(value).__name__}"
-            raise FewnodeError(f"{place} is {shown[:80]}, expected {words}")
-
-    return check
+Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Large: TypeAlias = Annotated[int, Field(ge=0, le=1 << 53)]
+Constant: TypeAlias = Annotated[float, Field(ge=-MAX_CONSTANT, le=MAX_CONSTANT)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Text: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Digest: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Classes: TypeAlias = Annotated[list[Annotated[int, Field(ge=0, le=1 << 20)]], Field(max_length=MAX_COUNT)]
 
 
-def whole(low: int = 0, high: int = MAX_COUNT) -> Check:
-    return _rule(f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
+T = TypeVar("T")
 
 
-def number(low: float, high: float) -> Check:
-    """NaN is in no range."""
-    return _rule(
-        f"a number from {low:g} to {high:g}", lambda value: type(value) in (int, float) and low <= value <= high
-    )
+class Record(BaseModel, strict=True, extra="forbid"):
+    """Fields of exactly these types; others are refused."""
 
 
-def matching(words: str, pattern: str) -> Check:
-    return _rule(words, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
+class Parts(Record, Generic[T]):
+    """Classes of a split, by id or by name."""
+
+    train: T
+    valid: T
+    test: T
 
 
-def one_of(*known: str) -> Check:
-    return _rule(f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known)
+class Block(Record):
+    kind: Literal["words", "numbers", "vector"]
+    start: Count
+    stop: Count
+    name: Text
 
 
-def either(*checks: Check) -> Check:
-    """As the first one says, unless another one agrees."""
-
-    def check(value: Any, place: str) -> None:
-        for other in checks[1:]:
-            try:
-                return other(value, place)
-            except FewnodeError:
-                pass
-        return checks[0](value, place)
-
-    return check
+class RelationRecord(Record):
+    name: Text
+    directed: bool
+    alone: bool
 
 
-def listed(each: Check, most: int = MAX_COUNT) -> Check:
-    is_list = _rule(f"a list of up to {most}", lambda value: isinstance(value, list) and len(value) <= most)
+class DatasetManifest(Record):
+    """`dataset.json`. What new rows are encoded by is checked when there are some."""
 
-    def check(value: Any, place: str) -> None:
-        is_list(value, place)
-        for i, part in enumerate(value):
-            each(part, f"{place}[{i}]")
-
-    return check
-
-
-def table(each: Check) -> Check:
-    """Values of one kind, by names of any kind."""
-
-    def check(value: Any, place: str) -> None:
-        IS_TABLE(value, place)
-        for name, part in value.items():
-            each(part, f"{place}.{name[:40]}")
-
-    return check
+    format: Text
+    sha256: dict[str, Digest]
+    name: Text
+    x_shape: Annotated[list[Annotated[int, Field(ge=0, le=1 << 40)]], Field(min_length=2, max_length=2)]
+    blocks: Annotated[list[Block], Field(max_length=10_000)] = []
+    class_names: list[Text]
+    split: Parts[Classes]
+    info: dict[str, Any]
+    encoding: dict[str, Any] | None
+    relations: Annotated[list[RelationRecord], Field(max_length=1000)] = []
+    kind_names: Annotated[list[Text], Field(max_length=1000)] = []
 
 
-def record(fields: Mapping[str, Check], more: bool = False) -> Check:
-    """These fields, and others only if `more`. One whose name ends in `?` may be missing."""
-    checks = {name.removesuffix("?"): check for name, check in fields.items()}
-    needed = [name for name in fields if not name.endswith("?")]
-
-    def check(value: Any, place: str) -> None:
-        IS_TABLE(value, place)
-        if missing := [name for name in needed if name not in value]:
-            raise FewnodeError(f"{place} has no {missing[0]!r}")
-        for name, part in value.items():
-            if name in checks:
-                checks[name](part, f"{place} {name}" if place.endswith(":") else f"{place}.{name}")
-            elif not more:
-                raise FewnodeError(f"{place} has a field {name[:40]!r} that is not known")
-
-    return check
+class TrainedOn(Record):
+    name: Text
+    sha256: Digest
+    nodes: Large
+    edges: Large
+    path: Text = ""
 
 
-IS_TABLE = _rule("a table", lambda value: isinstance(value, dict))
-NOTHING = _rule("null", lambda value: value is None)
-FLAG = _rule("true or false", lambda value: isinstance(value, bool))
-TEXT = matching("text", r"[^\0]*")
-DIGEST = matching("a SHA-256", r"[0-9a-f]{64}")
-CONSTANT = number(-MAX_CONSTANT, MAX_CONSTANT)
-CONSTANTS = table(CONSTANT)
-NAMES = listed(TEXT)
+class Validated(Record):
+    episode: Large
+    loss: Annotated[float, Field(ge=-1e300, le=1e300)]
+    accuracy: Share
 
 
-def maybe(check: Check) -> Check:
-    return either(check, NOTHING)
+class TrainingHistory(Record):
+    points: list[Validated]
+    stopped: bool
+    engine: Text
+    part: Text
 
 
-# --- a model ------------------------------------------------------------------------------------------------------
+class Temperature(Record):
+    inductive: dict[str, Constant]
+    transductive: dict[str, Constant]
 
-_LARGE = whole(high=1 << 53)
-_POINT = record({"episode": _LARGE, "loss": number(-1e300, 1e300), "accuracy": number(0, 1)})
-_TRAINED = {
-    "n_features": whole(),
-    "width": whole(),
-    "feature_names": maybe(NAMES),
-    "data": record({"name": TEXT, "sha256": DIGEST, "nodes": _LARGE, "edges": _LARGE, "path?": TEXT}),
-    "classes": record({"train": NAMES, "valid": NAMES, "test": NAMES}),
-    "history": maybe(record({"points": listed(_POINT), "stopped": FLAG, "engine": TEXT, "part": TEXT})),
-    "temperature": maybe(record({"inductive": CONSTANTS, "transductive": CONSTANTS})),
-    "membership": maybe(CONSTANTS),
-    "validated": table(number(0, 1)),
-    "seconds": number(0, 1e12),
-    "threads": whole(1),
-    "versions": table(TEXT),
+
+class Trained(Record):
+    """What training left in a model beside its arrays."""
+
+    n_features: Count
+    width: Count
+    feature_names: list[Text] | None
+    data: TrainedOn
+    classes: Parts[list[Text]]
+    history: TrainingHistory | None
+    temperature: Temperature | None
+    membership: dict[str, Constant] | None
+    worth: Share
+    validated: dict[str, Share]
+    seconds: Annotated[float, Field(ge=0, le=1e12)]
+    threads: Annotated[int, Field(ge=1, le=MAX_COUNT)]
+    versions: dict[str, Text]
+
+
+class ModelManifest(Record):
+    """`model.json`."""
+
+    format: Text
+    sha256: dict[str, Digest]
+    method: Annotated[Text, Field(min_length=1, max_length=4096)]
+    options: dict[str, Any]
+    way: Count
+    shot: Count
+    query: Count
+    seed: Annotated[int, Field(ge=0, le=(1 << 63) - 1)]
+    features: Literal["degree", "svd", "walks"] | None
+    trained: Trained
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> ModelManifest:
+        width, names = self.trained.n_features, self.trained.feature_names
+        if names is not None and len(names) != width:
+            raise ValueError(f"{len(names)} names of attributes, expected {width}")
+        if self.features is None and self.trained.width != width:
+            raise ValueError(f"the method reads {self.trained.width} attributes, expected {width}")
+        return self
+
+
+def check_manifest(model: type[Record], meta: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose checksum is right, because a stranger made it, and whose content is not."""
+    try:
+        model.model_validate(meta)
+    except (ValidationError, RecursionError) as error:
+        raise _told("", error) from None
+
+
+_WORD = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+_KINDS: dict[str, Any] = {
+    "bool": bool,
+    "int": Annotated[int, Field(ge=-(1 << 31), le=1 << 31)],
+    "float": Constant,
+    "str": _WORD,
+    "None": None,
+    "Sequence[int]": Annotated[list[Annotated[int, Field(ge=1, le=1 << 20)]], Field(max_length=64)],
 }
-_MODEL = {
-    "format": TEXT,
-    "sha256": table(DIGEST),
-    "method": matching("the name of a method", r"[^\0]{1,4096}"),
-    "options": IS_TABLE,
-    "way": whole(),
-    "shot": whole(),
-    "query": whole(),
-    "seed": whole(high=(1 << 63) - 1),
-    "features": maybe(one_of("degree", "svd", "walks")),
-    "trained": record(_TRAINED),
-}
-
-
-def check_model(meta: Mapping[str, Any]) -> None:
-    """Refuse a model's manifest whose checksum is right, because a stranger made it, and whose content is not."""
-    record(_MODEL)(meta, "model.json:")
-    trained = meta["trained"]
-    width, names = trained["n_features"], trained["feature_names"]
-    if names is not None and len(names) != width:
-        raise FewnodeError(f"{len(names)} names of attributes, expected {width}")
-    if meta["features"] is None and trained["width"] != width:
-        raise FewnodeError(f"the method reads {trained['width']} attributes, expected {width}")
-
-
-# --- the options of a method --------------------------------------------------------------------------------------
-
-_KINDS = {
-    "bool": FLAG,
-    "int": whole(-(1 << 31), 1 << 31),
-    "float": CONSTANT,
-    "str": matching("a word", r"[^\0-\x1f]{0,200}"),
-    "None": NOTHING,
-    "Sequence[int]": listed(whole(1, 1 << 20), 64),
-}
-_RANGES = {
-    "rank": whole(1, 1 << 16),
-    "views": one_of("all", "attributes", "structure"),
-    "workers": maybe(whole(1, 1024)),
-    "c": number(1e-9, 1e9),
-    "device": matching("cpu or cuda", r"cpu|cuda(:\d+)?|mps"),
+_RANGES: dict[str, Any] = {
+    "rank": Annotated[int, Field(ge=1, le=1 << 16)],
+    "views": Literal["all", "attributes", "structure"],
+    "workers": Annotated[int, Field(ge=1, le=1024)] | None,
+    "c": Annotated[float, Field(ge=1e-9, le=1e9)],
+    "device": Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?|mps)$")],
 }
 """Of options whose range no method checks itself."""
 
@@ -187,32 +166,20 @@ _RANGES = {
 def check_options(method: type, options: Mapping[str, Any]) -> None:
     """Refuse options of a file that are not of the types that a method of ours declares."""
     for name, parameter in inspect.signature(method).parameters.items():
-        kinds = [_KINDS[kind] for kind in str(parameter.annotation).split(" | ") if kind in _KINDS]
+        kinds = tuple(_KINDS[kind] for kind in str(parameter.annotation).split(" | ") if kind in _KINDS)
         if name in options and kinds:
-            _RANGES.get(name, either(*kinds))(options[name], f"options.{name}")
+            kind = _RANGES.get(name, Union[kinds])  # noqa: UP007  # made of what is in the tuple
+            try:
+                TypeAdapter(kind, config={"strict": True}).validate_python(options[name])
+            except ValidationError as error:
+                raise _told(f"options.{name} ", error) from None
 
 
-# --- a dataset ----------------------------------------------------------------------------------------------------
-
-_IDS = listed(whole(high=1 << 20))
-_ENCODING = {"id?": maybe(TEXT), "label?": maybe(TEXT), "directed?": FLAG}
-"""The rest is checked by `Encoding`, when new rows are to be encoded."""
-_BLOCK = {"kind": one_of("words", "numbers", "vector"), "start": whole(), "stop": whole(), "name": TEXT}
-_DATASET = {
-    "format": TEXT,
-    "sha256": table(DIGEST),
-    "name": TEXT,
-    "x_shape": listed(whole(high=1 << 40), 2),
-    "blocks?": listed(record(_BLOCK), 10_000),
-    "class_names": NAMES,
-    "split": record({"train": _IDS, "valid": _IDS, "test": _IDS}),
-    "info": record({"extended?": listed(IS_TABLE)}, more=True),
-    "encoding": maybe(record(_ENCODING, more=True)),
-    "relations?": listed(record({"name": TEXT, "directed": FLAG, "alone": FLAG}), 1000),
-    "kind_names?": listed(TEXT, 1000),
-}
-
-
-def check_dataset(meta: Mapping[str, Any]) -> None:
-    """The same for a dataset."""
-    record(_DATASET)(meta, "dataset.json:")
+def _told(place: str, error: Exception) -> FewnodeError:
+    if not isinstance(error, ValidationError):
+        return FewnodeError("a manifest is nested too deep")
+    fault = error.errors(include_url=False)[0]
+    where = place + ".".join(str(part)[:40] for part in fault["loc"])
+    what = fault["msg"].removeprefix("Value error, ")
+    found = f", found {str(fault['input'])[:60]!r}" if not isinstance(fault["input"], (dict, list)) else ""
+    return FewnodeError(f"{where.strip() + ': ' if where.strip() else ''}{what}{found}")

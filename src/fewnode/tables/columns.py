@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
 from fewnode.tables.plain import TEXT
 from fewnode.tables.spec import ImportSpec
 
@@ -212,7 +211,6 @@ class Column:
             if vectors is None:
                 vectors = np.full((len(cells), block.shape[1]), np.nan, np.float32)
             vectors[rows] = block
-            memory.keep()
         return vectors  # type: ignore[return-value]
 
     def _vector_block(self, cells: pa.Array, rows: NDArray[np.int64], before: Vectors | None) -> Vectors:

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from fewnode.engine import loops
 from fewnode.graph import Graph, Ints, checked_edges, no_attributes
-from fewnode.machine import memory
 
 PIECE = 1 << 22
 """Edges that are put into their rows at a time."""
@@ -25,7 +24,6 @@ def compact_graph(edge_index: Ints, n: int, *, directed: bool = False) -> Graph:
             yield source, target
             if not directed:
                 yield target, source
-            memory.keep()
 
     count = np.zeros(n, np.int64)
     for source, target in arcs():

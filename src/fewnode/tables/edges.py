@@ -145,8 +145,8 @@ def _read(
         f"LEFT JOIN {nodes.relation} t ON e.{database.key(ends[1])} = t.name"
     )
     edge_index, dropped = np.empty((2, table.rows), np.int32 if limit else np.int64), np.zeros(table.rows, bool)
-    batches = database.execute(f"SELECT e.rowid AS row, s.place AS source, t.place AS target {joined}")
-    for batch in batches.to_arrow_reader(1 << 17) or ():
+    batches = database.connection.sql(f"SELECT e.rowid AS row, s.place AS source, t.place AS target {joined}")
+    for batch in batches.to_arrow_reader(1 << 17):
         row = batch.column(0).to_numpy()
         for side in (0, 1):
             edge_index[side, row] = pc.fill_null(batch.column(1 + side), -1).to_numpy()

@@ -215,7 +215,6 @@ def documents(columns: Sequence[Column]) -> Iterator[str]:
         parts = [column[start : start + (1 << 14)].to_pylist() for column in cells]
         for row in zip(*parts, strict=True):
             yield "\n".join(cell for cell in row if cell)
-        memory.keep()
 
 
 def _one_hot(codes: NDArray[np.int32], width: int) -> sp.csr_array:

@@ -22,8 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.delimited import check_width, column_names, first_lines, recognise_separator, rows
 from fewnode.machine.files import one_line, readable
+from fewnode.machine.sheets import (
+    LOST_QUOTE,
+    MAX_COLUMNS,
+    TOO_WIDE,
+    column_names,
+    first_lines,
+    recognise_separator,
+    rows,
+)
 from fewnode.tables.plain import FREE_BYTES, MAX_INFLATION, MAX_LINE, TEXT, PlainText, read_json_lines
 from fewnode.tables.spec import ImportSpec
 
@@ -33,7 +41,6 @@ the cursor of a database that fetches Arrow tables (ADBC)."""
 Choose: TypeAlias = Callable[[list[str]], Sequence[str]]
 """Given the header, the columns that are wanted; no others are read."""
 
-LOST_QUOTE = "a quoted cell does not end on this line; is a quote missing?"
 MULTILINE = " (--multiline if cells have several lines)"
 FORMATS = ".csv, .tsv, .jsonl (or these with .gz) or .parquet"
 
@@ -114,8 +121,7 @@ class Database:
 
     def arrow(self, query: str) -> pa.Table:
         """The result of a query, whole."""
-        table: pa.Table | None = self.execute(query).to_arrow_table()
-        assert table is not None, "a query has a result"  # noqa: S101 # nosec B101
+        table: pa.Table = self.connection.sql(query).to_arrow_table()
         return table
 
     def key(self, column: str) -> str:
@@ -323,7 +329,8 @@ def need_columns(table: str, header: Sequence[str], wanted: Iterable[str]) -> li
 
 def _header(path: Path, first: Sequence[str], separator: str, has_header: bool, multiline: bool) -> list[str]:
     """The names in the first line, or one for each cell of it."""
-    check_width(str(path), first, separator)
+    if first and first[0].count(separator) >= MAX_COLUMNS:
+        raise FewnodeError(f"{path}: line 1: {TOO_WIDE}")
     _, row = next(rows(str(path), first, separator, multiline=multiline, remedy=MULTILINE), (1, []))
     if not any(map(str.strip, row)):
         expected = "a header with the column names" if has_header else "the first row"

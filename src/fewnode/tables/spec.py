@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
-from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line
+from fewnode.errors import FewnodeError
+from fewnode.options import Options, option
 
 MISSING = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "n.a.", "NaN", "nan", "NAN", "-NaN", "-nan", "NaT",
            "None", "NULL", "Null", "null", "-", "--", "?")  # fmt: skip
@@ -26,90 +26,67 @@ Split: TypeAlias = str | Mapping[str, Sequence[str] | Path]
 """Shares `50/20/30`, class counts `40,17,20`, or class names of some parts: a sequence, or a file with one a line."""
 
 
-def _option(
-    description: str, default: Any = None, flag: str | None = None, metavar: str | None = None, door: str = "both"
-) -> Any:
-    """A field, its help, and what the command line calls it. `door` python: only code can give it."""
-    return Field(default, description=description, json_schema_extra={"flag": flag, "metavar": metavar, "door": door})
-
-
-class ImportSpec(BaseModel):
+class ImportSpec(Options):
     """What is said about tables of nodes and edges. What is not said is recognised, or refused where it cannot be.
 
     >>> ImportSpec(numeric="size", separator="tab").numeric
     ('size',)
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
-
-    id: str | None = _option("Column of node ids; default: id, node, name or the first.", metavar="COLUMN")
-    label: str | None = _option("Column of classes; default: label or class. Empty cell: unknown.", metavar="COLUMN")
-    no_label: bool = _option("No column holds classes: they are told later, when you ask.", default=False)
-    label_separator: str | None = _option("Between several classes in a cell, as '|'.", metavar="MARK")
-    labels: Any = _option("Table node,class with a row for each class of a node.", metavar="FILE")
-    hierarchy: Any = _option("'/' if a/b is a part of class a; or a table class,parent.", metavar="MARK|FILE")
-    kind: str | None = _option("Of the nodes: what kind of node each is.", metavar="COLUMN")
-    text: Columns = _option("A column of text: its words are counted. Repeatable.", (), metavar="COLUMN")
-    numeric: Columns = _option("A column of numbers or dates, standardised. Repeatable.", (), metavar="COLUMN")
-    category: Columns = _option("A column of categories, one-hot. Repeatable.", (), metavar="COLUMN")
-    vector: Columns = _option(
+    id: str | None = option("Column of node ids; default: id, node, name or the first.", metavar="COLUMN")
+    label: str | None = option("Column of classes; default: label or class. Empty cell: unknown.", metavar="COLUMN")
+    no_label: bool = option("No column holds classes: they are told later, when you ask.", default=False)
+    label_separator: str | None = option("Between several classes in a cell, as '|'.", metavar="MARK")
+    labels: Any = option("Table node,class with a row for each class of a node.", metavar="FILE")
+    hierarchy: Any = option("'/' if a/b is a part of class a; or a table class,parent.", metavar="MARK|FILE")
+    kind: str | None = option("Of the nodes: what kind of node each is.", metavar="COLUMN")
+    text: Columns = option("A column of text: its words are counted. Repeatable.", (), metavar="COLUMN")
+    numeric: Columns = option("A column of numbers or dates, standardised. Repeatable.", (), metavar="COLUMN")
+    category: Columns = option("A column of categories, one-hot. Repeatable.", (), metavar="COLUMN")
+    vector: Columns = option(
         "Lists of numbers, scaled as a whole, or a FILE.npy beside the table. Repeatable.", (), metavar="COLUMN"
     )
-    vectors: Any = _option("Matrices beside the table, a row for each node, by name.", door="python")
-    only: bool = _option("Use the columns that are named and no others.", default=False)
-    encoder: Any = _option("A text encoder on this machine; its vectors join the words of the text.", metavar="FOLDER")
-    source: str | None = _option(
+    vectors: Any = option("Matrices beside the table, a row for each node, by name.", door="python")
+    only: bool = option("Use the columns that are named and no others.", default=False)
+    encoder: Any = option("A text encoder on this machine; its vectors join the words of the text.", metavar="FOLDER")
+    source: str | None = option(
         "Of the edges; default: source, from, src or the first.", flag="--source-column", metavar="COLUMN"
     )
-    target: str | None = _option(
+    target: str | None = option(
         "Of the edges; default: target, to, dst or the second.", flag="--target-column", metavar="COLUMN"
     )
-    weight: str | None = _option("Of the edges: numbers from 0 on.", metavar="COLUMN")
-    weight_scale: str | None = _option(
+    weight: str | None = option("Of the edges: numbers from 0 on.", metavar="COLUMN")
+    weight_scale: str | None = option(
         "none or log; default: log if a few are far larger than the rest.", metavar="SCALE"
     )
-    relation: str | None = _option("Of the edges: what kind of edge each is.", metavar="COLUMN")
-    directed: bool | Columns = _option(
+    relation: str | None = option("Of the edges: what kind of edge each is.", metavar="COLUMN")
+    directed: bool | Columns = option(
         "Keep the direction of all edges, or of the relation NAME only. Repeatable.", default=False, metavar="[NAME]"
     )
-    unknown_ends: Literal["refuse", "drop"] = _option("Edges to unknown nodes: refuse or drop.", default="refuse")
-    separator: str | None = _option("Between cells: one character, tab or space; default: recognised.")
-    decimal: Literal[".", ","] | None = _option("Decimal mark of numbers, . or , ; default: recognised.")
-    encoding: str | None = _option("Of files of text, as latin-1 or utf-16; default: UTF-8.")
-    missing: Columns | None = _option(
+    unknown_ends: Literal["refuse", "drop"] = option("Edges to unknown nodes: refuse or drop.", default="refuse")
+    separator: str | None = option("Between cells: one character, tab or space; default: recognised.")
+    decimal: Literal[".", ","] | None = option("Decimal mark of numbers, . or , ; default: recognised.")
+    encoding: str | None = option("Of files of text, as latin-1 or utf-16; default: UTF-8.")
+    missing: Columns | None = option(
         "One more word for a missing value. Repeatable. '': only empty cells are.", metavar="WORD"
     )
-    multiline: bool = _option("Quoted cells may have several lines.", default=False)
-    no_header: bool = _option("The first line of the edges is an edge, not names of columns.", default=False)
-    no_node_header: bool = _option("That of the nodes is a node; columns are `column 1`, `column 2` …", default=False)
-    split: Any = _option("Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own.")
-    seed: int = _option("Of that split.", default=0)
-    min_nodes: int = _option("Smaller classes are in no part of that split.", default=10)
-    train_classes: Path | None = _option("File of class names, one a line.", metavar="FILE")
-    valid_classes: Path | None = _option("File of class names for validation.", metavar="FILE")
-    test_classes: Path | None = _option("File of class names for test.", metavar="FILE")
-    vocabulary: int = _option("Words at most.", default=10_000)
-    min_count: int = _option("Nodes that a word is in at least.", default=2)
-    max_share: float = _option("Share of nodes that a word is in at most.", default=0.5)
-    stop_words: Any = _option("english, none, or a file with one a line.", default="english")
-    name: str | None = _option("Of the network; in a folder of published files: which one.")
-    memory: str | None = _option(
+    multiline: bool = option("Quoted cells may have several lines.", default=False)
+    no_header: bool = option("The first line of the edges is an edge, not names of columns.", default=False)
+    no_node_header: bool = option("That of the nodes is a node; columns are `column 1`, `column 2` …", default=False)
+    split: Any = option("Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own.")
+    seed: int = option("Of that split.", default=0)
+    min_nodes: int = option("Smaller classes are in no part of that split.", default=10)
+    train_classes: Path | None = option("File of class names, one a line.", metavar="FILE")
+    valid_classes: Path | None = option("File of class names for validation.", metavar="FILE")
+    test_classes: Path | None = option("File of class names for test.", metavar="FILE")
+    vocabulary: int = option("Words at most.", default=10_000)
+    min_count: int = option("Nodes that a word is in at least.", default=2)
+    max_share: float = option("Share of nodes that a word is in at most.", default=0.5)
+    stop_words: Any = option("english, none, or a file with one a line.", default="english")
+    name: str | None = option("Of the network; in a folder of published files: which one.")
+    memory: str | None = option(
         "Stay within this much memory, as 6G; what is larger waits on the disk.", metavar="SIZE"
     )
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], door: Callable[[str], str] = str) -> Self:
-        """The model of what was given, or a sentence about the first thing that is wrong; `door` words a field."""
-        if unknown := [name for name in given if name not in cls.model_fields]:
-            raise FewnodeError(f"there is no option {unknown[0]!r}{closest(unknown[0], cls.model_fields)}")
-        try:
-            return cls(**given)
-        except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            what = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            told = what if fault["type"] == "value_error" else f"found {fault['input']!r:.60}, expected {what}"
-            field = str(fault["loc"][0]) if fault["loc"] else ""
-            raise FewnodeError(one_line(ValueError(f"{door(field)}: {told}" if field else told))) from None
 
     @field_validator("text", "numeric", "category", "vector", "missing", mode="before")
     @classmethod

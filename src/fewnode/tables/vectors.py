@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
 from fewnode.machine.files import one_line, readable
-from fewnode.machine.npy import DAMAGED, need_plain_shape, npy_header
 from fewnode.tables.columns import Vectors
 from fewnode.tables.rows import NodeRows
 
@@ -40,18 +39,14 @@ def read_vectors(given: Any, files: Sequence[str] = ()) -> dict[str, Vectors]:
 
 def read_npy(path: Path) -> Vectors:
     """A matrix of numbers from an .npy file; Python objects are never loaded."""
-    with readable(path) as file:
+    with readable(path):
         try:
-            shape, order, dtype = npy_header(file)
-        except DAMAGED as error:
-            raise FewnodeError(f"{path}: not a readable .npy file ({one_line(error)})") from None
-        if dtype.hasobject or dtype.kind not in "biuf" or len(shape) != 2:
-            raise FewnodeError(f"{path}: found {dtype} {shape}, expected numbers, a row for each node")
-        size, there = need_plain_shape(str(path), shape, dtype), os.fstat(file.fileno()).st_size - file.tell()
-        if size != there:
-            raise FewnodeError(f"{path}: claims {size:,} bytes, but stores {there:,}")
-        flat = np.frombuffer(file.read(), dtype)
-    return _single(flat.reshape(shape, order=order))
+            matrix = np.load(path, mmap_mode="r")
+        except (ValueError, OSError, EOFError, SyntaxError, TypeError, ArithmeticError) as error:
+            raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
+    if not isinstance(matrix, np.ndarray):
+        raise FewnodeError(f"{path}: several arrays, expected an .npy file of one")
+    return _matrix(matrix, str(path))
 
 
 def with_vectors(rows: NodeRows, vectors: Mapping[str, Vectors]) -> NodeRows:

@@ -1,10 +1,11 @@
 // What a visitor does: each action tells what it is doing, asks the service, and tells how it went.
 
 import * as api from "./api.js";
-import { byId, el, plural } from "./dom.js";
-import { judge, pending, questions, refresh } from "./refresh.js";
-import { classOf, descriptionOf, judging, names, saidOf, state, supportOf, tell } from "./state.js";
-import { attempt, say } from "./status.js";
+import { byId, el, number, plural } from "./dom.js";
+import { isPending, keepAnswers, sendAnswers } from "./queue.js";
+import { judge, open, questions, refresh } from "./refresh.js";
+import { classOf, descriptionOf, judging, names, on, saidOf, state, supportOf, tell } from "./state.js";
+import { attempt, onReturn, say, warn } from "./status.js";
 
 const TOGETHER = 10_000; // answers that the service takes at once
 
@@ -75,29 +76,35 @@ const signature = () => (state.by ? { by: state.by } : {});
 
 // --- answers ---
 
-// Answers are sent one after the other, in the order they were given; the page goes on meanwhile.
-let line = Promise.resolve();
-function inLine(action) {
-  const mine = line.then(action);
-  line = mine.catch(() => {});
-  return mine;
-}
-
-// `answers`: [{node, class, verdict}], one entry of the journal. `check`: asked as a sample of what is claimed.
+// `answers`: [{node, class, verdict}], one entry of the journal. `check`: asked as a sample of what is claimed. They are
+// kept in this browser at once, and the page goes on while they are sent.
 export async function answer(answers, check = false) {
-  for (const { node } of answers) pending.add(node);
+  const question = state.questions?.find((q) => answers.some((one) => one.node === q.node));
+  keepAnswers({ answers, check, question, ...signature() });
   if (state.questions) {
-    state.questions = state.questions.filter((q) => !pending.has(q.node));
+    state.questions = state.questions.filter((q) => !isPending(q.node));
     tell("questions");
   }
-  try {
-    const found = await inLine(() => api.answers({ answers, check, ...signature() }));
-    for (const { node } of answers) pending.delete(node);
-    await refresh(found);
-  } finally {
-    for (const { node } of answers) pending.delete(node);
-  }
+  await send();
 }
+
+export const send = () => sendAnswers((found) => refresh(found), comeBack);
+
+// A question whose answer was refused is asked again, and the reason is told.
+async function comeBack(error, { answers, question }) {
+  if (question && question.class === state.active) {
+    state.questions = [question, ...(state.questions ?? []).filter((q) => q.node !== question.node)];
+    tell("questions");
+  }
+  const [first, ...rest] = answers.map((one) => one.node);
+  warn(`What was said of ${first}${rest.length ? ` and ${number(rest.length)} more` : ""} was not kept.`, `${error.message} ${error.hint}`);
+}
+
+onReturn(async () => {
+  await (state.model ? refresh(null) : open());
+  await send();
+});
+on("opened", () => attempt(send));
 
 // One node, one class; a class that only has a name begins with its first node.
 export async function decide(node, name, verdict, check = false) {
@@ -143,7 +150,8 @@ export async function erase(name) {
 
 // One step back, or forth again, whatever it was.
 export async function step(way) {
-  const { what } = await inLine(() => api[way](signature()));
+  await send();
+  const { what } = await api[way](signature());
   await refresh(null);
   say(what);
 }

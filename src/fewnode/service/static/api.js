@@ -9,6 +9,7 @@ export class Trouble extends Error {
 }
 
 const PATIENCE = 30_000;
+const KEEPALIVE = 60_000; // bytes of a request that may outlive the page
 const RETRIES = 4;
 
 const WORDS = {
@@ -49,6 +50,7 @@ async function send(method, path, body, version) {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
+      keepalive: method !== "GET" && (JSON.stringify(body) ?? "").length < KEEPALIVE,
       signal: AbortSignal.timeout(PATIENCE),
       cache: "no-store",
     });
@@ -81,7 +83,7 @@ async function told(response) {
   ];
   if (kind !== "wrong") return new Trouble(kind, message, hint);
   return new Trouble(
-    kind,
+    response.status < 500 ? kind : "failing",
     typeof said.error === "string" ? said.error : message,
     typeof said.hint === "string" ? said.hint : hint,
   );
@@ -134,6 +136,9 @@ export const list = (text) => json("POST", "/api/lists", { text });
 export const columns = () => json("GET", "/api/columns");
 export const attach = (body) => json("POST", "/api/nodes", body);
 export const file = async (name, how) => (await request("GET", query(`/api/export/${name}`, how))).blob();
+// Nobody waits for what a page sends while it is closed.
+export const last = (path, body) =>
+  fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, keepalive: true }).catch(() => {});
 // Whether asking again is worth while: it answers or, if the key is no longer valid, says so.
 export const back = () =>
   send("GET", "/health/ready").then(

@@ -2,8 +2,9 @@
 
 import * as api from "./api.js";
 import { save, step } from "./actions.js";
-import { button, byId, el, plural, redraw } from "./dom.js";
+import { button, byId, el, number, plural, redraw } from "./dom.js";
 import { signed } from "./memory.js";
+import { unsaved } from "./queue.js";
 import { on, state } from "./state.js";
 import { attempt } from "./status.js";
 import { show } from "./views.js";
@@ -29,6 +30,7 @@ function draw() {
     strip,
     move("undo", "Undo", "u"),
     move("redo", "Redo", "r"),
+    unsaved() > 0 && el("strong", { class: "unsaved" }, `${number(unsaved())} unsaved`),
     el(
       "span",
       { class: "last" },
@@ -104,5 +106,5 @@ const more = () =>
   });
 
 on("journal", () => (older = []));
-on("model journal", draw);
+on("model journal unsaved", draw);
 on("model view journal", whole);

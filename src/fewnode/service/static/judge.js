@@ -5,7 +5,7 @@ import { decide, look, lookAt, skip, step, tryIt } from "./actions.js";
 import { button, byId, el, mark, percent, plural, redraw } from "./dom.js";
 import { slot } from "./memory.js";
 import { words } from "./node.js";
-import { pending } from "./refresh.js";
+import { unsaved } from "./queue.js";
 import { claimsOf, classNamed, names, on, state } from "./state.js";
 import { attempt } from "./status.js";
 import { shown } from "./views.js";
@@ -179,7 +179,7 @@ function what(node) {
 async function learn(next, after) {
   const version = state.version;
   const still = () => state.questions?.[0]?.node === next.node;
-  const why = pending.size ? null : api.why(next.node, next.class);
+  const why = unsaved() ? null : api.why(next.node, next.class);
   why?.catch(() => {}); // told below
   const found = await what(next.node);
   if (!still()) return;
@@ -242,7 +242,7 @@ let learning = null; // what is being learnt: state, whether an answer is on its
 function asked() {
   draw();
   const next = state.questions?.[0];
-  const wanted = next && `${state.version} ${pending.size > 0} ${next.node}`;
+  const wanted = next && `${state.version} ${unsaved() > 0} ${next.node}`;
   if (!next || panel.hidden || learning === wanted) return;
   learning = wanted;
   attempt(() => learn(next, state.questions[1])).then((well) => well || (learning = null));

@@ -3,8 +3,9 @@
 import * as api from "./api.js";
 import { number, plural } from "./dom.js";
 import { recall, slot } from "./memory.js";
+import { isPending, recallAnswers } from "./queue.js";
 import { answered, claimsOf, classNamed, judging, names, on, saidOf, state, tell } from "./state.js";
-import { attempt, idle, onReturn, say } from "./status.js";
+import { attempt, idle, say } from "./status.js";
 import { linked } from "./views.js";
 
 const AHEAD = 5; // questions that are asked for at once
@@ -18,6 +19,7 @@ export async function open() {
   state.options.openSet = model.open_set; // a class that must not claim strangers is what a visitor means by one
   state.options.transductive = model.mode === "transductive";
   recall();
+  recallAnswers();
   const asked = linked();
   if (classes.classes.some((c) => c.name === asked.class)) state.active = asked.class;
   place(classes);
@@ -29,8 +31,6 @@ export async function open() {
   if (asked.version && asked.version !== state.version)
     say("The classes have changed since this link was made; you see them as they are now.");
 }
-
-onReturn(() => (state.model ? refresh(null) : open()));
 
 function place({ version, classes, undo, redo }) {
   state.version = version;
@@ -87,10 +87,8 @@ function summary() {
   return `${told.join(", ")}${counts.length > 4 ? ", …" : ""} of ${plural(state.model.data.nodes, "node")}.`;
 }
 
-// Questions whose answers are on their way.
-export const pending = new Set();
 const isOpen = ({ node, class: about }) =>
-  about === state.active && !pending.has(node) && !state.skipped.has(node) && saidOf(node, about) === null;
+  about === state.active && !isPending(node) && !state.skipped.has(node) && saidOf(node, about) === null;
 
 // The question that is on the screen stays there until it is answered: nobody says yes to another one by mistake.
 export async function questions(current = () => true) {

@@ -1,1 +1,0 @@
-"""Classes as a person gives them: nodes, a sentence, or both."""

@@ -1,0 +1,441 @@
+"""The user's door: any method by name, fitted on a `Dataset`, with labels of any kind, saved and loaded."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.dataset import Dataset
+from fewnode.display import facts_html
+from fewnode.episodes import Described, Task
+from fewnode.errors import FewnodeError, warn_unused
+from fewnode.graph import Graph, Ints
+from fewnode.machine.kept import Kept
+from fewnode.machine.system import threads
+from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
+from fewnode.methods.plugins import is_plugin, load_plugin, name_of
+from fewnode.methods.table import METHODS, build_method, class_of
+from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
+from fewnode.model.model_files import checked_arrays, naming, read_model
+from fewnode.model.progress import training_bar
+from fewnode.nodes import (
+    Labels,
+    Network,
+    Nodes,
+    PyGData,
+    as_dataset,
+    as_graph,
+    as_labelled,
+    as_network,
+    label_list,
+    node_rows,
+    refuse_twice,
+)
+from fewnode.nodes import classes as in_order
+from fewnode.recognition.answers import NONE
+from fewnode.recognition.classes import Class, Given
+from fewnode.recognition.question import Question
+from fewnode.recognition.space import Explanation, Head, Space
+from fewnode.represent.features import structural_features
+from fewnode.storage.checkpoint import Checkpoints
+from fewnode.storage.io import write_record
+from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
+from fewnode.train import History, Journal, OnStep
+from fewnode.vectors import Embedding, Probabilities
+
+OWN_PARTS = ("encoder", "valuator")
+"""Options that may be code of a user's own, which no file can hold."""
+GRAPHS = 3
+"""Networks of which a model keeps z in memory."""
+
+
+class Estimator:
+    """A few-shot method for N-way K-shot tasks on attributed networks.
+
+    `method` is one of `METHODS`, or a method of your own: its class, or `FILE.py:CLASS`. `features` makes attributes
+    from the structure (`degree`, `svd` or `walks`); `options` are the method's own.
+
+    A graph is given as a `Graph`, a `Dataset` or a PyG `Data`, which is converted anew at every call. Nodes are given
+    as row numbers, as names (if the graph is a `Dataset` that has them) or as a boolean mask with a value a node.
+
+    >>> import numpy as np
+    >>> y = np.repeat(range(20), 20)  # twenty classes of twenty nodes, which know each other and look alike
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(20)[y], y)
+    >>> model = Estimator("gpn-plus", way=3, shot=2).fit(data)
+    >>> model.predict(data, support=[0, 25], support_y=["mail", "vpn"], query=[3, 30])
+    ['mail', 'vpn']
+    >>> model.predict_proba(data, [0, 25], ["mail", "vpn"], query=data.y == 1).argmax(axis=1).tolist()
+    [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    >>> model.member(data, [0, 25], ["mail", "vpn"], [3, 70]).round().tolist()  # 70 is in neither
+    [1.0, 0.0]
+    """
+
+    classes_: list[Hashable]
+    """Of the last support set, in the order of the columns of `predict_proba`; not there before the first."""
+
+    def __init__(
+        self,
+        method: str | type = "gpn-plus",
+        way: int = 5,
+        shot: int = 5,
+        query: int | None = None,
+        seed: int = 0,
+        features: str | None = None,
+        **options: Any,
+    ) -> None:
+        # a file is read once: what another seed is trained with is what ran
+        self._made_by = load_plugin(method)[0] if isinstance(method, str) and is_plugin(method) else method
+        self.method_: Any = build_method(self._made_by, seed, options)
+        self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
+        self.features = features
+        self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
+        own = self.method_.queries if isinstance(self.method_, HasQueries) else None
+        self.query = own or shot if query is None else query
+        self.trained_: dict[str, Any] = {}
+        self.needs_fit = True
+        self._kept = Kept(GRAPHS)
+
+    def fit(
+        self,
+        data: Dataset | PyGData,
+        *,
+        on_step: OnStep | None = None,
+        checkpoints: str | Path | None = None,
+        verbose: bool = False,
+    ) -> Estimator:
+        """Meta-train on `data.split.train`, stop on `data.split.valid`; test classes are not looked at.
+
+        `on_step(step, loss, history)` is called once a step; what it raises ends the training. GPN+ and propagation
+        have no steps. `checkpoints` is a directory that a training with the same settings continues from. `verbose`
+        shows how far it is. Deviation D14: with fewer than N validation classes, validation tasks have as many ways as
+        there are.
+        """
+        data = as_labelled(data)
+        episodes = self.method_.episodes if isinstance(self.method_, Stepwise) else 0
+        with training_bar(episodes) if verbose else nullcontext() as draw:
+
+            def follow(step: int, loss: float, history: History) -> None:
+                for listener in filter(None, (draw, on_step)):
+                    listener(step, loss, history)
+
+            journal = Journal(on_step=follow)
+            if checkpoints is not None:
+                agreed = {**self.all_settings(), "data": data.sha256, "threads": threads()}
+                journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
+            shape, self._kept = TaskShape(self.way, self.shot, self.query, self.seed), Kept(GRAPHS)
+            self.trained_, space = fit_method(self.method_, data, self._read(data.graph), shape, journal)
+        self.needs_fit = False
+        if space is not None:
+            self._kept(data.graph.fingerprint, lambda: space)
+        return self
+
+    def predict_proba(
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+    ) -> NDArray[np.floating[Any]]:
+        """A probability for each query node (row) and class (column); columns are in the order of `classes`.
+
+        Nodes are row numbers, names (then `graph` is a `Dataset`) or a boolean mask. Among several classes a row sums
+        to 1: that the node is in one of them is taken for granted, and `member` says how likely it is. One class alone
+        means "more like these": its column is `member`, to rank nodes by. Inductive unless `transductive`: then the
+        query nodes help each other.
+        """
+        question = self._support_question(graph, support, support_y)
+        rows = question.rows(query)
+        return question.member(rows)[:, None] if len(question.classes) == 1 else question.among(rows, transductive)
+
+    def ask(
+        self,
+        data: Network,
+        classes: Mapping[str, Nodes | str | Class],
+        *,
+        multi_label: bool = False,
+        with_base: bool = False,
+    ) -> Question:
+        """The classes, prepared once for this network: `judge` nodes, say `why`, what to ask `next`, what to `trust`.
+
+        A class is a sentence, a list of nodes, or a `fewnode.Class`. `multi_label`: a node may be in several of them.
+        `with_base`: the base classes of the dataset stand beside them. What of it is not used is named by a warning.
+        """
+        network = as_dataset(data)
+        question = self.question(network, Given.of(network, classes, multi_label), multi_label, with_base)
+        if remarks := [*question.remarks, *self.unused_edges(network)]:
+            warn_unused(remarks, stacklevel=3)
+        return question
+
+    def question(self, data: Dataset, given: Given, multi_label: bool = False, with_base: bool = False) -> Question:
+        """Classes that are read already, prepared for this network; nothing is said of what is not used."""
+        if multi_label and with_base:
+            raise FewnodeError("several classes a node: each is judged on its own; leave out the base classes")
+        given = given.beside_base(data, self.seed) if with_base else given
+        space = self.space(data.graph) if isinstance(self.method_, Embeds) else None
+
+        def predict(task: Task, transductive: bool) -> Probabilities:
+            return self.predict_tasks(data.graph, [task], transductive)[0]
+
+        self._check(data.graph)
+        return Question(self.method, data, given, space, predict, multi_label)
+
+    def _support_question(
+        self, graph: Network, support: Nodes, support_y: Labels, described: Described | None = None
+    ) -> Question:
+        """The question of a support set whose labels may be of any kind."""
+        network = as_network(graph)
+        said = {} if described is None else {c: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        question = self.question(as_dataset(network), Given.of_support(network, support, support_y, said))
+        self.classes_ = list(question.given.names)
+        return question
+
+    def predict_tasks(self, graph: Network, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """The probabilities of many tasks at once."""
+        network = as_network(graph)
+        plain, asked = as_graph(network), [task_rows(network, task) for task in tasks]
+        self._check(plain)
+        if isinstance(self.method_, Embeds):
+            space = self.space(plain)
+            if any(task.described is not None for task in asked) and not space.reads_descriptions:
+                raise FewnodeError(f"{self.method} cannot read descriptions of classes; gpn-plus can")
+            return space.predict_tasks(asked, transductive)
+        if transductive:
+            raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
+        return ask_method(self.method_, self._read(plain), asked, self.method)
+
+    def space(self, graph: Network, embedding: Embedding | None = None) -> Space:
+        """The nodes of a network as the model sees them; `embedding`: what it gave before, in another process."""
+        plain, method = as_graph(graph), self.method_
+        self._check(plain)
+        if not isinstance(method, Embeds):
+            raise FewnodeError(f"{self.method} has no embedding of nodes; use gpn-plus")
+
+        def made() -> Space:
+            z = method.embed(self._read(plain)) if embedding is None else embedding
+            return Space(
+                z,
+                recorded_head(method.head(), self.trained_),
+                method.unlinked if isinstance(method, Describes) else None,
+            )
+
+        return self._kept(plain.fingerprint, made)
+
+    @property
+    def head(self) -> Head | None:
+        """How z becomes answers, calibrated; None for a method without an embedding."""
+        return recorded_head(self.method_.head(), self.trained_) if isinstance(self.method_, Embeds) else None
+
+    def has_space(self, graph: Network) -> bool:
+        """Whether `space` need not compute anything."""
+        return as_graph(graph).fingerprint in self._kept
+
+    def unused_edges(self, data: Dataset) -> list[str]:
+        """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
+        graph = data.graph
+        if not (isinstance(self.method_, Embeds) and self.method_.head().adapts) or not graph.relations:
+            return []
+        said = ["kinds"] if len(graph.relations) > 1 else []
+        said += ["directions"] if any(relation.directed for relation in graph.relations) else []
+        return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
+
+    def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> NDArray[np.float64]:
+        """P(a query node is in one of the given classes); under 0.5 means none of these.
+
+        What share of the network they have is estimated over all of its nodes, whatever is asked about.
+        """
+        question = self._support_question(graph, support, support_y)
+        return question.member(question.rows(query))
+
+    def familiar(
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, described: Described | None = None
+    ) -> NDArray[np.float64]:
+        """P(a query node is in one of the classes), if every second node were: for tests with as many strangers."""
+        question = self._support_question(graph, support, support_y, described)
+        return question.member(question.rows(query), 0.5)
+
+    def predict(
+        self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, transductive: bool = False
+    ) -> list[Hashable]:
+        """The most likely class of each query node; with one class alone, that or `none of these`."""
+        names = in_order(support_y)
+        probability = self.predict_proba(graph, support, support_y, query, transductive)
+        if len(names) == 1:
+            return [names[0] if p >= 0.5 else NONE for p in probability[:, 0]]
+        return [names[c] for c in probability.argmax(axis=1)]
+
+    def score(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes, query_y: Labels) -> float:
+        """The share of the query nodes whose class is predicted right."""
+        answers, labels = self.predict(graph, support, support_y, query), label_list(query_y)
+        if len(answers) != len(labels):
+            raise FewnodeError(f"{len(answers)} query nodes and {len(labels)} labels; expected one label a node")
+        return sum(answer == label for answer, label in zip(answers, labels, strict=True)) / max(1, len(labels))
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many attributes a node has, once the model is fitted."""
+        if self.needs_fit:
+            raise AttributeError("the model is not fitted yet, so n_features_in_ is not known")
+        return int(self.trained_["n_features"])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return not self.needs_fit
+
+    def embedding(self, graph: Network) -> NDArray[np.float32]:
+        """z of every node (a row each), for maps, for choosing nodes by, and for any other classifier."""
+        return self.space(graph).embedding.z
+
+    def explain(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> Explanation:
+        """β of each support node, and the support nodes (their places in `support`) nearest to each query node."""
+        question = self._support_question(graph, support, support_y)
+        return question.explain(question.rows(query))
+
+    def check_features(self, data: Dataset) -> None:
+        """Refuse a dataset whose attributes are not those the model was trained on."""
+        ours, theirs = self.trained_["feature_names"], data.feature_names
+        if data.graph.n_features != self.trained_["n_features"]:
+            raise FewnodeError(
+                f"{data.name} has {data.graph.n_features} attributes, the model reads {self.trained_['n_features']}"
+            )
+        if ours and theirs and list(theirs) != ours:
+            first = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+            raise FewnodeError(
+                f"attribute {first} of {data.name} is {theirs[first]!r}, the model reads {ours[first]!r}"
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make an estimator like this one, in another process, too."""
+        return {**self.all_settings(), "options": self.options}
+
+    def fresh(self, seed: int) -> Estimator:
+        """An unfitted estimator with the same options and another seed."""
+        return Estimator(self._made_by, self.way, self.shot, self.query, seed, self.features, **self.options)
+
+    def _read(self, graph: Graph) -> Graph:
+        """The graph as the method is given it: with attributes made from its structure, if `features` says so."""
+        if self.features is None:
+            return graph
+        made = self._kept(("features", graph.fingerprint), lambda: self._featured(graph))
+        if self.trained_ and made.n_features != self.trained_["width"]:
+            raise FewnodeError(
+                f"{self.features} makes {made.n_features} attributes here, the model reads {self.trained_['width']}"
+            )
+        return made
+
+    def _featured(self, graph: Graph) -> Graph:
+        return structural_features(graph, str(self.features), self.seed)
+
+    def _check(self, graph: Graph) -> None:
+        """Refuse to answer before a fit, and a network of another width."""
+        if self.needs_fit:
+            raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        if graph.n_features != self.trained_["n_features"]:
+            raise FewnodeError(
+                f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
+            )
+
+    def all_settings(self) -> dict[str, Any]:
+        """What defines the model, defaults included."""
+        preset = METHODS.get(self.method, {})
+        options = {**preset, **self.options}  # all of them: defaults may change, a model may not
+        for part in OWN_PARTS:
+            if not isinstance(options.get(part, ""), str | bool):
+                options[part] = {"class": getattr(options[part], "__name__", type(options[part]).__name__)}
+        shape = {"way": self.way, "shot": self.shot, "query": self.query, "seed": self.seed, "features": self.features}
+        return {"method": self.method, "options": options, **shape}
+
+    def save(self, directory: str | Path) -> None:
+        """Write `model.safetensors` and `model.json`. A model is never overwritten."""
+        directory = Path(directory)
+        if (directory / "model.json").exists():
+            raise FewnodeError(f"{directory}: there is a model already; choose another directory")
+        if self.needs_fit:
+            raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        state = self.method_.state() if isinstance(self.method_, Stored) else {}
+        arrays = {name: np.asarray(array) for name, array in state.items()}
+        write_record(directory, "model", {**self.all_settings(), "trained": self.trained_}, arrays)
+
+    # --- scikit-learn's way with parameters: its `BaseEstimator` knows no options by any name ---
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that make an unfitted estimator like this one."""
+        given = {"method": self._made_by, "query": self._asked}
+        return {**{name: given.get(name, getattr(self, name)) for name in self._defaults()}, **self.options}
+
+    def set_params(self, **changes: Any) -> Self:
+        """Make it anew with some arguments changed. It has to be fitted again."""
+        if changes:
+            type(self).__init__(self, **{**self.get_params(), **changes})
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """The named arguments of the constructor, and what they are unless told otherwise."""
+        known = inspect.signature(cls).parameters.values()
+        return {each.name: each.default for each in known if each.kind is not each.VAR_KEYWORD}
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        changed = {name: v for name, v in self.get_params().items() if name not in defaults or v != defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_html(repr(self), short_facts(self.trained_))
+
+
+def load_model(
+    directory: str | Path, encoder: Any = None, method: str | type | None = None, valuator: Any = None
+) -> Estimator:
+    """A model that `save` wrote.
+
+    One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
+    with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
+
+    >>> import numpy as np
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
+    >>> load_model("run").predict(data.graph, [0, 25], ["mail", "vpn"], [3, 30])
+    ['mail', 'vpn']
+    """
+    directory = Path(directory)
+    meta, state = read_model(directory)
+    with naming(directory):
+        check_manifest(ModelManifest, meta)
+        options = dict(meta["options"])
+        for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
+            if isinstance(options.get(part), dict):
+                own = options.pop(part).get("class")
+                if again is None:
+                    raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
+        source = method or meta["method"]
+        if method is None and source not in METHODS:
+            raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
+        if isinstance(source, str) and source in METHODS:
+            check_options(class_of(source)[0], options)
+        options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
+        shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
+        model = Estimator(source, *shape, **options)
+        model.trained_ = dict(meta["trained"])
+        if isinstance(model.method_, Stored):
+            model.method_.restore(model.trained_["width"], checked_arrays(state))
+            model.needs_fit = False
+            if isinstance(model.method_, Embeds):
+                recorded_head(model.method_.head(), model.trained_)  # or it is refused
+    return model
+
+
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support = node_rows(network, task.support, "support")
+    support_y: Ints = task.support_y[task.support] if task.support.dtype == bool else task.support_y
+    refuse_twice(network, support, support_y.tolist())
+    return replace(task, support=support, support_y=support_y, query=node_rows(network, task.query, "query"))

@@ -1,0 +1,345 @@
+"""Classes as a person gives them: nodes in them, nodes not in them, a sentence; in Python or in tables."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import scipy.sparse as sp
+
+from fewnode.dataset import Dataset
+from fewnode.episodes import Described, Task, choose, uniform
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes, Graph, Ints, is_sparse
+from fewnode.machine.sheets import bare, other_columns, read_table
+from fewnode.naming import alike, two_alike
+from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
+from fewnode.nodes import classes as in_order
+from fewnode.recognition.description import Description, describe, opaque, read_classes
+from fewnode.seeds import stream
+
+ANSWER = "answer"
+"""A column that a table of nodes and classes may have: yes or no."""
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class: nodes that are in it, nodes that are not, and a sentence; an empty one means that the name speaks.
+
+    What is like a node that is not in it becomes less likely.
+
+    >>> Class(yes=["openvpn"], no=["nmap"], text="tunnels between networks").text
+    'tunnels between networks'
+    """
+
+    yes: Nodes = ()
+    no: Nodes = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The classes of a question, read: labelled nodes as rows, and what the network makes of descriptions."""
+
+    names: tuple[Hashable, ...]
+    support: Ints
+    y: Ints
+    """The class of each support node, by its place in `names`. A node may be there once for each of its classes."""
+    described: Described | None = None
+    no: Mapping[int, Ints] = field(default_factory=dict)
+    """Of some classes, nodes that are not in them."""
+    descriptions: Mapping[str, Description] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    """What was given and not used, a sentence each."""
+
+    @classmethod
+    def of_support(
+        cls,
+        network: Graph | Dataset,
+        support: Nodes,
+        labels: Labels,
+        rows: Mapping[Hashable, Attributes] = MappingProxyType({}),
+        no: Mapping[Hashable, Nodes] = MappingProxyType({}),
+        several: bool = False,
+    ) -> Given:
+        """From nodes and their labels; of some classes rows of attributes that stand for them, and nodes not in them.
+
+        If `several`, a node may be in several classes.
+        """
+        names = in_order([*label_list(labels), *rows])
+        nodes, y = support_rows(network, support, labels, names, several)
+        found = cls(tuple(names), nodes, y, _described(names, rows))
+        rejected = {name: node_rows(network, nodes, "not in it") for name, nodes in no.items()}
+        return found.without(rejected, network)
+
+    def without(self, no: Mapping[Hashable, Ints], network: Graph | Dataset) -> Given:
+        """With these nodes, and no others, that are not in a class."""
+        places: dict[int, Ints] = {}
+        for name, rows in no.items():
+            place = self.names.index(name)
+            if (both := np.intersect1d(rows, self.support[self.y == place])).size:
+                node = network.node_name(int(both[0])) if isinstance(network, Dataset) else int(both[0])
+                raise FewnodeError(f"node {node!r} is given for class {name!r}, and as not in it; withdraw one of them")
+            if rows.size:
+                places[place] = np.unique(rows)
+        return replace(self, no=places)
+
+    @classmethod
+    def of(cls, data: Dataset, given: Mapping[str, Nodes | str | Class], several: bool = False) -> Given:
+        """From names and what each stands for: text is a description, anything else are nodes."""
+        if not isinstance(given, Mapping):
+            raise FewnodeError(
+                f"classes are a {type(given).__name__}, expected a dict of names and what each stands for"
+            )
+        if not given:
+            raise FewnodeError("no class is given, expected at least one with nodes or a description")
+        support: list[int] = []
+        labels: list[str] = []
+        texts: dict[str, str] = {}
+        no: dict[str, list[int]] = {}
+        for name, value in given.items():
+            if not isinstance(name, str) or not name.strip():
+                raise FewnodeError(f"a class is called {name!r}, expected a name")
+            what = value if isinstance(value, Class) else Class(text=value) if isinstance(value, str) else Class(value)
+            rows = node_rows(data, what.yes, f"class {name!r}").tolist()
+            if not isinstance(what.text, str | None):
+                raise FewnodeError(f"class {name!r}: its description is {what.text!r:.60}, expected text")
+            if not rows and what.text is None:
+                raise FewnodeError(f"class {name!r} has no node and no description; give one of them")
+            support, labels = support + rows, labels + [name] * len(rows)
+            no[name] = node_rows(data, what.no, f"class {name!r}: not in it").tolist()
+            if what.text is not None:
+                texts[name] = what.text
+        if why := two_alike(given):
+            raise FewnodeError(f"{why}; give them as one class, or rename one")
+        also = {name: text for name, text in given.items() if isinstance(text, str) and text in data.node_id}
+        more = [f"class {name!r}: {text!r} is its description; [{text!r}] is that node" for name, text in also.items()]
+        return cls.read_parts(data, support, labels, texts, no, several, more)
+
+    @classmethod
+    def read(cls, data: Dataset, support: Path | None, classes: Path | None, several: bool = False) -> Given:
+        """From tables `node,class` and `class,description`, of which one may be missing; `several`: `read_support`.
+
+        A third column of the first, `answer`, may say no: then the node is not in that class.
+        """
+        if support is None and classes is None:
+            raise FewnodeError("no class is given: --support names nodes of each, --classes describes them")
+        nodes, labels, no = read_support(support, data, several) if support is not None else ([], [], {})
+        texts = read_classes(classes) if classes is not None else {}
+        if support is not None and (unknown := [name for name in no if name not in labels and name not in texts]):
+            raise FewnodeError(f"{support}: class {unknown[0]!r} has only nodes that are not in it; give one that is")
+        if why := two_alike([*labels, *no, *texts]):
+            paths = ", ".join(str(path) for path in (support, classes) if path is not None)
+            raise FewnodeError(f"{paths}: {why}; write them alike, or rename one")
+        tables = ((support, ["node", "class", ANSWER]), (classes, ["class", "description"]))
+        more = [unused_columns(path, columns) for path, columns in tables if path is not None]
+        more += [_repeated(support, len(nodes) + sum(map(len, no.values())))] if support is not None else []
+        return cls.read_parts(data, nodes, labels, texts, no, several, [*filter(None, more)])
+
+    @classmethod
+    def read_parts(
+        cls,
+        data: Dataset,
+        support: Sequence[int],
+        labels: Sequence[str],
+        texts: Mapping[str, str],
+        no: Mapping[str, Sequence[int]],
+        several: bool = False,
+        more: Sequence[str] = (),
+    ) -> Given:
+        """From rows of nodes and texts; what a network makes of these is told in `remarks`, before `more`."""
+        descriptions: dict[str, Description] = {}
+        remarks: list[str] = []
+        for name, text in texts.items():
+            if name in labels and not text.strip() and opaque(data, name):
+                remarks.append(f"class {name!r}: its name says nothing here, so only its nodes count")
+                continue
+            descriptions[name] = describe(data, text, name)
+            remarks += [f"class {name!r}: {remark}" for remark in descriptions[name].remarks()]
+        rows: dict[Hashable, Attributes] = {name: each.x for name, each in descriptions.items()}
+        rejected: dict[Hashable, Nodes] = {name: list(nodes) for name, nodes in no.items()}
+        found = cls.of_support(data, np.array(support, np.int64), list(labels), rows, rejected, several)
+        return replace(found, descriptions=descriptions, remarks=(*remarks, *more))
+
+    @property
+    def labels(self) -> list[Hashable]:
+        """The class of each support node, by its name."""
+        return [self.names[c] for c in self.y.tolist()]
+
+    def task(self, query: Ints) -> Task:
+        """The question about these nodes."""
+        return Task(self.support, self.y, query, self.described)
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        """What answers depend on, whatever was rejected."""
+        x = None if self.described is None else self.described.x
+        parts = () if x is None else (x.indptr, x.indices, x.data) if is_sparse(x) else (x,)
+        said = () if self.described is None else (self.described.y, *parts)
+        return tuple(part.tobytes() for part in (self.support, self.y, *said))
+
+    def beside_base(self, data: Dataset, seed: int) -> Given:
+        """These classes and the base classes of the dataset: a node may be in one of either.
+
+        A class of many examples has a head start before one of few, so a base class has as many as the largest new
+        class: labelled nodes drawn by the seed, none of those given for a new class. What is left out is told.
+        """
+        base, new = _base_members(data), {str(name) for name in self.names}
+        instead = "give the new class another name, or leave the base classes out"
+        if clash := [name for name in base if name in new]:
+            raise FewnodeError(f"class {clash[0]!r} is a base class of {data.name} already: {instead}")
+        if why := next(filter(None, (alike(name, base) for name in sorted(new))), None):
+            raise FewnodeError(f"{why}; the first is a base class of {data.name}: {instead}")
+        support, labels, remarks = self.support.tolist(), self.labels, list(self.remarks)
+        shots = max(Counter(self.labels).values(), default=1)  # a description counts as one
+        for place, (name, members) in enumerate(base.items()):
+            free = np.setdiff1d(members, self.support)
+            if not free.size:
+                remarks.append(f"base class {name!r}: all its nodes are given for new classes, so it is left out")
+                continue
+            count = min(shots, free.size)
+            support += np.sort(free[choose(uniform(stream(seed, place), 0, count), free.size, count)]).tolist()
+            labels += [name] * count
+        rows: dict[Hashable, Attributes] = {name: each.x for name, each in self.descriptions.items()}
+        no: dict[Hashable, Nodes] = {self.names[c]: nodes for c, nodes in self.no.items()}
+        found = Given.of_support(data, support, labels, rows, no)
+        return replace(found, descriptions=self.descriptions, remarks=tuple(remarks))
+
+
+def _described(names: Sequence[Hashable], rows: Mapping[Hashable, Attributes]) -> Described | None:
+    if not rows:
+        return None
+    every = list(rows.values())
+    x = sp.vstack(every, format="csr") if is_sparse(every[0]) else np.concatenate(every)
+    return Described(x, np.array([names.index(name) for name in rows], np.int64))
+
+
+def _base_members(data: Dataset) -> dict[str, Ints]:
+    """The nodes of each training and validation class that has some, by its name."""
+    known = [*data.split.train, *data.split.valid]
+    members = {data.class_names[c]: np.flatnonzero(data.y == c) for c in known}
+    members = {name: nodes for name, nodes in members.items() if nodes.size}
+    if not members:
+        raise FewnodeError(
+            f"{data.name} has no base classes to stand beside the new ones: give it training and validation classes, "
+            "or leave them out"
+        )
+    return members
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def unused_columns(path: Path, columns: Sequence[str] = ("node",)) -> str:
+    """Columns of a table that nothing is made of, in a sentence."""
+    others, read = other_columns(path, columns), "read is" if len(columns) == 1 else "read are"
+    return f"{path}: not used: {', '.join(map(repr, others))}; {read} {' and '.join(columns[:2])}" if others else ""
+
+
+def _repeated(path: Path, kept: int) -> str:
+    """How many rows say what another row says, in a sentence."""
+    count = len(read_table(path, ["node"])) - kept
+    rows = "1 row repeats another one and counts" if count == 1 else f"{count:,} rows repeat another one and count"
+    return f"{path}: {rows} once" if count else ""
+
+
+def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list[int], list[str], dict[str, list[int]]]:
+    """Nodes and their class names from a table `node,class`; a node in two classes is refused, unless `several`.
+
+    And nodes that are not in a class, where a column `answer` says `no`.
+    """
+    seen: dict[tuple[int, str], tuple[int, str]] = {}
+    no: dict[str, list[int]] = {}
+    header = other_columns(path, [])
+    if odd := next((name for name in header if name.lower() == ANSWER != name), None):
+        raise FewnodeError(
+            f"{path}: line 1: the column {odd!r} must be called {ANSWER!r}; else a no would count as a yes"
+        )
+    columns = ["node", "class", *({ANSWER} & {*header})]
+    for line, (name, text, *answer) in read_table(path, columns, exact="node"):
+        label = bare(text)
+        node = _node(path, line, name, data)
+        if not label:
+            raise FewnodeError(f"{path}: line {line}: node {name!r} has no class")
+        if answer and not _is_yes(answer[0], f"{path}: line {line}"):
+            no.setdefault(label, []).append(node)
+            continue
+        first, before = seen.setdefault((node, label if several else ""), (line, label))
+        if before != label:
+            told = f"{path}: line {line}: node {name!r} is in {label!r}, but in {before!r} on line {first}"
+            raise FewnodeError(f"{told}; {SEVERAL}")
+    if not seen and not no:
+        raise FewnodeError(f"{path}: no support node in it")
+    return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def _is_yes(answer: str, place: str) -> bool:
+    """What a cell of the column `answer` says; an empty one means yes."""
+    said = {"": True, "yes": True, "no": False}.get(answer.lower())
+    if said is None:
+        raise FewnodeError(f"{place}: the answer is {answer!r}, expected yes or no")
+    return said
+
+
+def read_query(path: Path, data: Dataset) -> list[int]:
+    """Nodes from a table `node`."""
+    nodes = [_node(path, line, name, data) for line, (name,) in read_table(path, ["node"], exact="node")]
+    if not nodes:
+        raise FewnodeError(f"{path}: no node in it")
+    return nodes
+
+
+def read_rejected(path: Path, data: Dataset, support: Sequence[int]) -> list[int]:
+    """Nodes from a table `node` that are in none of the classes; one that is given for a class is refused."""
+    nodes = read_query(path, data)
+    if both := [node for node in nodes if node in support]:
+        name = data.node_name(both[0])
+        raise FewnodeError(f"{path}: node {name!r} is given for a class, and as in none of them; leave out one of them")
+    return nodes
+
+
+def read_proportions(given: str) -> dict[str, float]:
+    """Shares by class from `mail=0.3,vpn=0.7`, or from the table `class,share` of that name.
+
+    >>> read_proportions("mail=0.3,vpn=0.7")
+    {'mail': 0.3, 'vpn': 0.7}
+    """
+    if "=" in given and not os.path.exists(given):  # a long list of shares is no path at all
+        pairs = [part.rpartition("=") for part in given.split(",")]
+        rows = [("--proportions", name.strip(), share) for name, _, share in pairs]
+    else:
+        rows = [(f"{given}: line {n}", bare(name), share) for n, (name, share) in _shares(Path(given))]
+    found: dict[str, float] = {}
+    for place, name, share in rows:
+        if not name:
+            raise FewnodeError(f"{place}: {share!r} is the share of no class, expected such as mail=0.3,vpn=0.7")
+        if name in found:
+            raise FewnodeError(f"{place}: class {name!r} has two shares, expected one")
+        try:
+            found[name] = float(share)
+        except ValueError:
+            raise FewnodeError(f"{place}: the share of {name!r} is {share!r}, expected a number from 0 to 1") from None
+    return found
+
+
+def _shares(path: Path) -> list[tuple[int, list[str]]]:
+    if not os.path.exists(path):
+        raise FewnodeError(f"--proportions {path}: no such table, and not written as mail=0.3,vpn=0.7")
+    return read_table(path, ["class", "share"])
+
+
+def _node(path: Path, line: int, name: str, data: Dataset) -> int:
+    """The node of that name as it is written, else without spaces around it.
+
+    It may stand behind the apostrophe that our own tables put before a formula.
+    """
+    written = [each for each in (bare(name), name, bare(name.strip())) if each in data.node_id]
+    try:
+        return data.node_id[written[0]] if written else data.node(name.strip())
+    except FewnodeError as error:
+        raise FewnodeError(f"{path}: line {line}: {error}") from None

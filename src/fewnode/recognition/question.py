@@ -1,0 +1,387 @@
+"""A model, a network and classes, prepared once: judge nodes, say why, what to ask next, and what to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.dataset import Dataset
+from fewnode.episodes import Task
+from fewnode.errors import FewnodeError, closest
+from fewnode.graph import Ints
+from fewnode.nodes import Nodes, node_rows
+from fewnode.recognition.answer_tables import DIGITS
+from fewnode.recognition.answers import DESCRIPTION, NONE, Answers
+from fewnode.recognition.class_bias import biased
+from fewnode.recognition.classes import Given
+from fewnode.recognition.labelled import DOUBTED
+from fewnode.recognition.population import claimable
+from fewnode.recognition.rejection import (
+    BACKGROUND,
+    IMPOSSIBLE,
+    along,
+    learned_direction,
+    left_out_nearness,
+    remaining,
+)
+from fewnode.recognition.several import class_shares, each_on_its_own, refuse_names
+from fewnode.recognition.space import Explanation, Head, Prepared, Rows, Space
+from fewnode.vectors import Probabilities
+
+if TYPE_CHECKING:
+    from fewnode.review.reasons import Reasons
+    from fewnode.review.suggestions import Suggestion
+    from fewnode.review.trust import ClassTrust
+
+Doubles = NDArray[np.float64]
+FEWEST = 3
+"""Classes whose sizes tell how large another one may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A model, a network and classes, prepared once; then any nodes can be judged, over and over.
+
+    Names or rows of nodes go in, values come out. A question never changes: `answered` gives another one, and what
+    both have in common is not computed again.
+    """
+
+    model: str
+    """The name of the method."""
+    data: Dataset
+    given: Given
+    space: Space | None
+    """z of all nodes and how these become answers; None for a method without an embedding."""
+    predict: Callable[[Task, bool], Probabilities] | None = None
+    """How such a method answers a task, alone or together (transductive)."""
+    several: bool = False
+    """A node may be in several of the classes: each is judged on its own."""
+    shares: tuple[float, ...] | None = None
+    """What share of the nodes that are asked about is in each of several classes, where that is known."""
+
+    def __post_init__(self) -> None:
+        if self.space is None and self.given.no:
+            raise FewnodeError(f"{self.model} cannot learn from rejected nodes; gpn-plus can")
+        if self.given.described is not None and not (self.space and self.space.reads_descriptions):
+            raise FewnodeError(f"{self.model} cannot read descriptions of classes; gpn-plus can")
+        if self.several:
+            refuse_names(self.classes)
+            if self.cannot_tell:
+                raise FewnodeError(f"several classes a node: each is told from all other nodes; {self.cannot_tell}")
+
+    # --- what is known ---
+
+    @property
+    def classes(self) -> list[str]:
+        return [str(name) for name in self.given.names]
+
+    @property
+    def support(self) -> list[tuple[str, str]]:
+        """The name and the class of each given node, then each description."""
+        nodes, labels = map(self.data.node_name, self.given.support.tolist()), map(str, self.given.labels)
+        said = [] if self.given.described is None else self.given.described.y.tolist()
+        return [*zip(nodes, labels, strict=True), *((DESCRIPTION, self.classes[c]) for c in said)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What of the classes is not used, and descriptions that their nodes disagree with, a sentence each."""
+        told = list(self.given.remarks)
+        if self.space is not None and self.given.described is not None:
+            worth = self.prepared.given.count[self.given.support.size :]
+            for c, counts in zip(self.given.described.y.tolist(), worth.tolist(), strict=True):
+                if counts < DOUBTED * self.space.head.worth:
+                    name = self.classes[c]
+                    told.append(f"class {name!r}: its description disagrees with its nodes, so it counts little")
+        return told
+
+    @property
+    def cannot_tell(self) -> str:
+        """Why it cannot be told whether a node is in any of the classes, and what would help; nothing if it can."""
+        return cannot_tell(self.model, len(self.given.names), None if self.space is None else self.space.head)
+
+    @property
+    def embedded(self) -> Space:
+        """What answers come from, where there is an embedding."""
+        if self.space is None:
+            raise FewnodeError(f"{self.model} has no embedding of nodes; use gpn-plus")
+        return self.space
+
+    @property
+    def prepared(self) -> Prepared:
+        space = self.embedded
+        return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(_NO_ROWS)))
+
+    def rows(self, nodes: Nodes) -> Ints:
+        return node_rows(self.data, nodes, "query")
+
+    # --- probabilities ---
+
+    def probabilities(
+        self, rows: Ints, transductive: bool = False, closed_set: bool = False
+    ) -> tuple[Doubles, Doubles | None]:
+        """P(a node is in a class), a column each, and P(it is in any), which is their sum; in a closed set that is 1.
+
+        The latter is None where it cannot be told: then the set is taken for closed. Steps: each expert's answer,
+        mixed and tempered; membership; what was rejected; what was given. All is rounded, once for whoever shows it.
+        """
+        if self.several:
+            return self._independent(rows)
+        found, member = self._expected(rows, transductive)
+        if self.given.no:
+            shift = self._shift(rows)
+            member = None if member is None else remaining(member, found, shift)
+            found = biased(found, shift)
+        among = found.astype(np.float64)
+        if member is not None and not closed_set:
+            among *= member[:, None]
+        for row in np.flatnonzero(np.isin(rows, self.given.support)):
+            among[row] = np.arange(len(self.given.names)) == self.given.y[self.given.support == rows[row]][0]
+            if member is not None:
+                member[row] = 1.0
+        return among.round(DIGITS), None if member is None else member.round(DIGITS)
+
+    def _expected(self, rows: Ints, transductive: bool) -> tuple[Probabilities, Doubles | None]:
+        """P(class) among the classes, and P(it is in any); whatever was rejected. That of all nodes is kept."""
+        if self.space is None and self.predict is not None:
+            answer = self.predict(self.given.task(rows), transductive)
+            return (answer if len(self.given.names) > 1 else np.ones((rows.size, 1), np.float32)), None
+        space = self.embedded
+        looked = space.look(rows)
+        if transductive and len(self.given.names) > 1:
+            return space.predict(self.given.task(rows), True), self._member(looked)
+        if not looked.whole:
+            return self._alone(looked), self._member(looked)
+        everyone = space.kept(("all", *self.given.key), lambda: (self._alone(looked), self._member(looked)))
+        return everyone[0], None if everyone[1] is None else everyone[1].copy()
+
+    def _alone(self, rows: Rows) -> Probabilities:
+        """P(class) among the classes of nodes that are judged one by one: each expert, mixed, then tempered."""
+        if len(self.given.names) == 1:
+            return np.ones((rows.nodes.size, 1), np.float32)
+        found = self.embedded.answer(self.prepared, rows.z)
+        return self.embedded.tempered(found, self.given.task(rows.nodes), rows, self.prepared)
+
+    def among(self, rows: Ints, transductive: bool = False) -> Probabilities:
+        """P(class) of nodes that are in one of the classes; rows sum to 1."""
+        found, _ = self._expected(rows, transductive)
+        return biased(found, self._shift(rows)) if self.given.no else found
+
+    def member(self, rows: Ints, share: float | None = None) -> Doubles:
+        """P(a node is in one of the classes), if that share of the network is; else by what share seems to be."""
+        if self.cannot_tell:
+            raise FewnodeError(self.cannot_tell)
+        looked = self.embedded.look(rows)
+        found = self.embedded.member(self.prepared, looked, self.share if share is None else share)
+        return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
+
+    def alone(self, rows: Ints) -> Probabilities:
+        """P(class) of nodes that are in one of the classes, each judged on its own, whatever was rejected."""
+        return self._alone(self.embedded.look(rows))
+
+    def _member(self, rows: Rows) -> Doubles | None:
+        return None if self.cannot_tell else self.embedded.member(self.prepared, rows, self.share)
+
+    @property
+    def share(self) -> float:
+        """What share of the network is in the classes."""
+        space = self.embedded
+        return space.kept(("share", *self.given.key), lambda: space.share_of_members(self.prepared))
+
+    def _independent(self, rows: Ints) -> tuple[Doubles, Doubles]:
+        """P(a node is in a class), as if classes were independent, and P(it is in at least one)."""
+        found = each_on_its_own(self.embedded, self.given, rows, self.shares or self._class_shares)
+        if self.given.no:
+            found = remaining(found, np.ones((*found.shape, 1)), self._shift(rows)[:, :, None])
+        for row in np.flatnonzero(np.isin(rows, self.given.support)):
+            own = self.given.y[self.given.support == rows[row]]
+            found[row] = np.isin(np.arange(len(self.given.names)), own)
+        found = found.round(DIGITS)
+        return found, (1 - (1 - found).prod(axis=1)).round(DIGITS)
+
+    @property
+    def _class_shares(self) -> list[float]:
+        """What share of the nodes that may have a class is in each, by the size of known classes and by these nodes."""
+        data, space = self.data, self.embedded
+        population, known = np.flatnonzero(data.claimable_mask), None
+        if data.labels is not None:  # a model learned sizes by nodes of one class alone, of which there may be few
+            sizes = data.class_sizes[[*data.split.train, *data.split.valid]]
+            known = float(sizes.mean() / max(1, population.size)) if sizes.size >= FEWEST else None
+        key = ("shares", *self.given.key)
+        return space.kept(key, lambda: class_shares(space, self.given, population, known))
+
+    # --- what was rejected ---
+
+    def _shift(self, rows: Ints) -> Doubles:
+        """What rejected nodes add to the log-odds of each class, a column each."""
+        space, found = self.embedded, np.zeros((rows.size, len(self.given.names)))
+        directions = [self._direction(c, no) for c, no in self.given.no.items()]
+        found[:, list(self.given.no)] = along(space.look(rows).z, np.stack(directions, axis=1))
+        for c, no in self.given.no.items():
+            found[np.isin(rows, no), c] = IMPOSSIBLE
+        return found
+
+    def _direction(self, c: int, no: Ints) -> NDArray[np.float32]:
+        """Along which nodes become more likely in that class. What is rejected for another class does not change it."""
+        return self.embedded.kept(("direction", *self.given.key, c, no.tobytes()), lambda: self._learned(c, no))
+
+    def _learned(self, c: int, no: Ints) -> NDArray[np.float32]:
+        space = self.embedded
+        some = space.stand_for_all(BACKGROUND)
+        usual = space.kept(("usual", *self.given.key), lambda: self._prior(some))[:, c]
+        yes, rejected = space.look(self.given.support[self.given.y == c]), space.look(no)
+        near = left_out_nearness(self.prepared, c, space.head.distance)[: yes.nodes.size]
+        prior = np.concatenate([self._prior(yes, near)[:, c], self._prior(rejected)[:, c], usual])
+        target = np.concatenate([np.ones(yes.nodes.size), np.zeros(no.size), usual])
+        return learned_direction(np.concatenate([yes.z, rejected.z, some.z]), prior, target)
+
+    def _prior(self, rows: Rows, near: NDArray[np.float32] | None = None) -> Doubles:
+        """P(a node is in a class), a column each, whatever was rejected; `near`: how near they are to prototypes."""
+        space, found = self.embedded, self._alone(rows).astype(np.float64)
+        if self.cannot_tell:
+            return found
+        near = space.near(self.prepared, rows.z) if near is None else near
+        member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
+        return np.asarray(found * member[:, None])
+
+    # --- answers ---
+
+    def judge(
+        self,
+        nodes: Nodes | None = None,
+        *,
+        closed_set: bool = False,
+        threshold: float | None = None,
+        transductive: bool = False,
+        explain: bool = False,
+    ) -> Answers:
+        """What these nodes are taken for, or all that may have a class.
+
+        A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
+        where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
+        it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
+        """
+        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold)
+        if self.several and transductive:
+            raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
+        rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
+        probabilities, member = self.probabilities(rows, transductive, closed_set)
+        space, names = self.space, self.data.node_names
+        found = Answers(
+            nodes=[str(row) if names is None else names[row] for row in rows.tolist()],
+            classes=self.classes,
+            probabilities=probabilities,
+            member=member,
+            support=self.support,
+            why=self.explain(rows) if explain else None,
+            closed_set=bool(reason),
+            reason=reason,
+            threshold=0.5 if threshold is None else threshold,
+            multi_label=self.several,
+            embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
+        )
+        if not explain:
+            return found
+        from fewnode.review.reasons import with_reasons
+
+        return with_reasons(self, found, rows)
+
+    def explain(self, rows: Ints) -> Explanation:
+        """β of each support node, and the support nodes (their places) nearest to each of these nodes."""
+        if self.space is None:
+            raise FewnodeError(f"{self.model} has no prototypes to explain its answers by")
+        return self.space.explain(self.prepared, self.space.look(rows).z)
+
+    # --- what comes after an answer ---
+
+    def answered(self, answers: Mapping[tuple[str, str | int], bool]) -> Question:
+        """The question with more answers: is that node in that class?"""
+        pairs = list(zip(self.given.support.tolist(), self.given.y.tolist(), strict=True))
+        no = {c: set(rows.tolist()) for c, rows in self.given.no.items()}
+        for (name, node), yes in answers.items():
+            if name not in self.classes:
+                raise FewnodeError(f"{name!r} is none of the classes{closest(str(name), self.classes)}")
+            row, c = int(node_rows(self.data, [node], "answers")[0]), self.classes.index(name)
+            pairs = [pair for pair in pairs if pair != (row, c)] + [(row, c)] * yes
+            no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
+        names, described = self.given.names, self.given.described
+        labels = [names[c] for _, c in pairs]
+        said = {} if described is None else {names[c]: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        rejected = {names[c]: sorted(nodes) for c, nodes in no.items()}
+        given = Given.of_support(self.data, [row for row, _ in pairs], labels, said, rejected, self.several)
+        if given.names != names:
+            gone = next(name for name in names if name not in given.names)
+            raise FewnodeError(f"class {gone!r} would have no node and no description; give one of them")
+        given = replace(given, descriptions=self.given.descriptions, remarks=self.given.remarks)
+        return replace(self, given=given)
+
+    def why(self, node: str | int, label: str | None = None) -> Reasons:
+        """What speaks for and against a node in a class, its likeliest one unless told otherwise.
+
+        Attributes and neighbours that it shares with the examples, the way to one of them in the graph, the nearest
+        example and counter-example, and how each view votes.
+        """
+        from fewnode.review.reasons import ClassReasons
+
+        row = self.rows([node])
+        name = self.classes[int(self.probabilities(row)[0].argmax())] if label is None else label
+        return ClassReasons(self, name).of(row)[0]
+
+    def next(self, count: int = 10, purpose: str = "learn", among: Nodes | None = None) -> list[Suggestion]:
+        """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member."""
+        from fewnode.review import finding, labelling
+
+        if purpose not in ("learn", "find"):
+            raise FewnodeError(f"the purpose of a question is {purpose!r}, expected learn or find")
+        choose = finding.find if purpose == "find" else labelling.suggest
+        return choose(self, count, None if among is None else node_rows(self.data, among, "among"))
+
+    def trust(self) -> dict[str, ClassTrust]:
+        """What to expect of each class, over all nodes that may be in one."""
+        from fewnode.review.trust import trust
+
+        return trust(self)
+
+
+def cannot_tell(model: str, ways: int, head: Head | None) -> str:
+    """Why a model cannot tell whether a node is in any of so many classes, and what would help; nothing if it can."""
+    better = "" if model == "gpn-plus" else "use gpn-plus, or "
+    remedy = better + ("give a second class" if ways == 1 else "label more classes")
+    if head is None:
+        return f"{model.rsplit('/', 1)[-1]} cannot tell whether a node is in none of the classes; {remedy}"
+    few = "there were too few known classes to learn from what is in none, three are needed"
+    return f"{few}; {remedy}" if head.membership is None else ""
+
+
+def closed_because(
+    classes: Sequence[str], several: bool, cannot: str, closed_set: bool, threshold: float | None
+) -> str:
+    """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused.
+
+    `cannot`: why it cannot be told whether a node is in any of them, if that is so.
+    """
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
+    if threshold is not None and closed_set:
+        raise FewnodeError("a closed set has no threshold: leave one of them out")
+    if several:
+        if closed_set:
+            raise FewnodeError("a closed set means one class a node: leave it out, or several classes a node")
+        return ""
+    if threshold is not None and cannot:
+        raise FewnodeError(f"the threshold is of no use: {cannot}")
+    if len(classes) == 1 and (closed_set or cannot):
+        cause = cannot or "in a closed set that is every node; leave that out"
+        raise FewnodeError(f"one class alone asks which nodes are like {classes[0]!r}: {cause}")
+    if closed_set or cannot:
+        return cannot or "asked for"
+    if NONE in classes:
+        raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
+    return ""
+
+
+_NO_ROWS = np.zeros(0, np.int64)

@@ -1,0 +1,83 @@
+"""What rejected nodes teach: a direction of z for each class, along which nodes become more or less likely in it.
+
+P(c | v) ∝ P₀(c | v) · exp(f_c(v)) with f_c(v) = w_c · z_v / |z_v|. P₀ are the answers without any rejection, "none of
+these" among them, for which f is 0. w_c is the most likely one if its entries are drawn from a normal distribution
+beforehand: logistic regression with log-odds of P₀ as an offset, on the nodes of the class, on those rejected for
+it, and on some of all nodes, of which P₀ is taken to be right. So a rejection that was expected teaches nothing, and
+one that was not takes down all that is like it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.recognition.membership import log_odds, sigmoid
+from fewnode.recognition.nearness import nearness
+from fewnode.recognition.space import Prepared
+from fewnode.vectors import Floats, unit_rows
+
+VARIANCE = 4.0
+"""Of each entry of w, before an answer is known."""
+BACKGROUND = 300
+"""Nodes of which P₀ is taken to be right, so that a few answers do not change what they say nothing about."""
+STEPS, CLOSE = 30, 1e-6
+LEAST = 1e-6
+"""Log-odds are those of probabilities between this and 1 minus this."""
+IMPOSSIBLE = -40.0
+"""What a class's log-odds lose at a node that was rejected for it."""
+Doubles = NDArray[np.float64]
+
+
+def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
+    """w that maximises Σ_i log P(target_i | σ(logit prior_i + w · z_i)) - |w|² / 2 VARIANCE, by Newton's method.
+
+    In its dual form, w = Σ_i a_i z_i: a system of k equations. `prior` and `target` are probabilities.
+
+    >>> learned_direction(np.eye(2), np.full(2, 0.5), np.array([1.0, 0.0])).round(2).tolist()
+    [1.13, -1.13]
+    """
+    rows, offset = unit_rows(z.astype(np.float64)), log_odds(prior, LEAST)
+    gram, a = VARIANCE * rows @ rows.T, np.zeros(len(rows))
+    for _ in range(STEPS):
+        f = gram @ a
+        p = sigmoid(offset + f)
+        weight = np.maximum(p * (1 - p), 1e-12)
+        wanted, root = weight * f + target - p, np.sqrt(weight)
+        system = root[:, None] * gram * root + np.eye(len(rows))
+        before, a = a, wanted - root * np.linalg.solve(system, root * (gram @ wanted))
+        if np.abs(a - before).max() < CLOSE:
+            break
+    return np.asarray(VARIANCE * rows.T @ a, np.float32)
+
+
+def along(z: Floats, directions: Floats) -> Floats:
+    """f of nodes (rows): how far each lies along each direction (column)."""
+    length = np.sqrt(np.einsum("nd,nd->n", z, z))
+    return np.asarray((z @ directions) / np.maximum(length, 1e-12)[:, None])
+
+
+def left_out_nearness(prepared: Prepared, c: int, distance: str) -> Floats:
+    """How near each support node of class c is to the means, where that of its own class is made without it.
+
+    The only node of a class is not left out: no node is as near to a description as to nodes.
+    """
+    given = prepared.given
+    own = given.y == c
+    share = (given.count[own] / given.count[own].sum())[:, None]
+    z, p = given.z[own], prepared.means
+    near = nearness(z, p, distance)
+    if prepared.shots[c] > 1:
+        others = (p[c] - share * z) / np.maximum(1 - share, np.float32(1e-6))
+        near[:, c] = nearness(z[:, None], others[:, None], distance)[:, 0, 0]
+    return near
+
+
+def remaining(member: Doubles, found: Floats | Doubles, shift: Doubles) -> Doubles:
+    """P(a node is in any class) with the log-odds of each class against none of them shifted.
+
+    >>> remaining(np.array([0.5]), np.array([[1.0]]), np.log([[1 / 3]])).round(2).tolist()
+    [0.25]
+    """
+    weight = member * (found * np.exp(shift)).sum(axis=-1)
+    return np.asarray(weight / (1 - member + weight).clip(min=1e-300))

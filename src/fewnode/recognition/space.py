@@ -1,0 +1,354 @@
+"""Few-shot classification by prototypes (section 4.4) for whatever gives z of each node: data, and functions of it.
+
+A mean of its class, by importance, is GPN's prototype; that of GPN+ is a ridge regression. What differs between methods
+is a `Head`; what differs between networks is an `Embedding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fewnode.episodes import Described, Task
+from fewnode.errors import FewnodeError
+from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.machine import memory
+from fewnode.machine.kept import Kept
+from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
+from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
+from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.nearness import nearness, softmax
+from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
+from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
+
+NEAREST = 3
+"""Support nodes that an explanation names."""
+COMPARED = 4
+"""Rows of a class that all nodes are compared with at a time: with one more example, one comparison is made anew."""
+ASKED_FOR_ALL = 0.5
+"""Where this share of the nodes is asked about, how crowded it is around each is computed for all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """How rows of z become answers: all of it data, which a fit learned."""
+
+    distance: str = "cosine"
+    ridge: bool = False
+    """Prototypes by ridge regression; else means, by importance."""
+    adapts: bool = False
+    """Whether labelled nodes themselves show what counts, for want of known classes."""
+    trust: bool = True
+    """Whether known classes showed that unlabelled nodes can be trusted."""
+    worth: float = WORTH
+    """What a description counts that nobody doubts, where a labelled node counts 1."""
+    crowds: bool = False
+    """Whether membership looks at how close nodes lie around a node."""
+    learns_classes: bool = False
+    """Whether weights are trained on the training classes, so that these come out better than others ever will."""
+    prior: CalibrationPrior | None = None
+    """What other networks taught about being sure, and about nodes of none of the classes."""
+    membership: MembershipModel | None = None
+    """Tells a node of no given class, once that is calibrated."""
+    temperatures: Mapping[str, Temperature] = field(default_factory=dict)
+    """For each of the `MODES`, how sure answers may be."""
+
+
+class Explanation(NamedTuple):
+    """Why: the weight β of each support node in its prototype, and the support nodes nearest to each query node."""
+
+    beta: NDArray[np.float32]
+    nearest: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A support set made ready: what depends on it alone, computed once for any number of queries."""
+
+    given: LabelledRows
+    beta: Floats
+    means: Floats
+    """The mean of each class, by which a node is near to it."""
+    ridge: Floats | None = None
+    """The prototypes of GPN+, d x N, which answer in place of the means."""
+    left_out: LeftOut | None = None
+
+    @property
+    def shots(self) -> Floats:
+        return self.given.shots
+
+
+class Rows(NamedTuple):
+    """Rows of z of some nodes, or of all."""
+
+    z: Floats
+    nodes: Ints
+    whole: bool = False
+    crowding: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The nodes of a network as rows of z, and how these become answers. Nothing of it changes."""
+
+    embedding: Embedding
+    head: Head
+    unlinked: Callable[[Attributes, int], Floats] | None = None
+    """z of nodes without edges, such as descriptions, of a given width; None: descriptions cannot be read."""
+    kept: Kept = field(default_factory=Kept)
+
+    @property
+    def reads_descriptions(self) -> bool:
+        """A mean counts all of its rows alike, and a description is not worth a labelled node."""
+        return self.unlinked is not None and self.head.ridge
+
+    # --- rows of z ---
+
+    def look(self, nodes: Ints) -> Rows:
+        n = self.embedding.n
+        if nodes.size == n and np.array_equal(nodes, np.arange(n)):
+            return Rows(self.embedding.z, nodes, True)
+        return Rows(memory.taken(self.embedding.z, nodes), nodes)
+
+    def stand_for_all(self, count: int) -> Rows:
+        """Nodes that stand for the whole network, always the same: at most as many as a survey keeps."""
+        survey = self.embedding.survey
+        some = drawn(survey.n, count) if count < survey.sample.size else survey.sample
+        places = np.searchsorted(survey.sample, some)
+        return Rows(survey.sample_z[places], some, False, survey.sample_crowding[places])
+
+    def crowd(self, rows: Rows) -> Floats | None:
+        """How close nodes lie around each; None where membership does not look at it."""
+        if not self.head.crowds or rows.crowding is not None:
+            return rows.crowding if self.head.crowds else None
+        landmarks = self.embedding.survey.landmarks
+        if "crowding" in self.kept or rows.nodes.size >= ASKED_FOR_ALL * self.embedding.n:
+            return self.kept("crowding", lambda: crowding(self.embedding.z, landmarks))[rows.nodes]
+        return crowding(rows.z, landmarks)
+
+    def said(self, described: Described) -> Floats:
+        """z of descriptions. Each is compared with every node, on its own: so it may come alone or with others."""
+        if self.unlinked is None or not self.head.ridge:
+            raise FewnodeError("it cannot read descriptions of classes; gpn-plus can")
+        read, z = self.unlinked, self.embedding.z[: self.embedding.survey.n]
+        rows = [described.x[[i]] for i in range(described.x.shape[0])]
+        keys = [b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,))) for x in rows]
+        pairs = zip(keys, rows, strict=True)
+        found = [self.kept(("said", key), lambda x=x: echoed(read(x, z.shape[1]), z)) for key, x in pairs]  # type: ignore[misc]
+        return np.concatenate(found)
+
+    # --- a support set ---
+
+    def labelled(self, task: Task) -> LabelledRows:
+        """What stands for the classes of a task."""
+        z = self.look(task.support).z
+        if task.described is not None:
+            worth = self.head.worth
+            return LabelledRows.of(z, task.support_y, self.said(task.described), task.described.y, worth)
+        given = LabelledRows.of(z, task.support_y)
+        if self.head.ridge:
+            return given
+        importance = self.embedding.importance
+        own = np.zeros(len(z), np.float32) if importance is None else importance[task.support]
+        weight = np.exp(own - own.max())
+        return replace(given, count=weight / np.bincount(given.y, weight).astype(np.float32)[given.y])  # β, Eq. (11)
+
+    def prepare(self, task: Task) -> Prepared:
+        """β is a support node's share in its class's prototype; by ridge regression, its α where that is positive."""
+        given = self.labelled(task)
+        if not self.head.ridge:
+            return Prepared(given, given.count, given.means)
+        factors, weight = self._factors(given), class_weights(given.counted)
+        z = given.z * factors
+        own = ridge_weights(z, given.label, weight)[np.arange(len(given.y)), given.y].clip(min=0) + np.float32(1e-9)
+        beta = own / np.bincount(given.y, own)[given.y]
+        p = factors[:, None] * ridge_prototypes(z, given.label, weight)
+        return Prepared(given, beta.astype(np.float32), given.means, p, self._left_out(given, factors))
+
+    def _factors(self, given: LabelledRows) -> Floats:
+        """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
+        if not self.head.adapts:
+            return np.ones(given.z.shape[-1], np.float32)
+        share, width = self.embedding.structure_share, self.embedding.attribute_columns
+        return chosen_factors(given.z[given.is_node], given.label[given.is_node], share, width)
+
+    def _left_out(self, given: LabelledRows, factors: Floats) -> LeftOut | None:
+        """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
+        judged = given.is_node & (given.shots[given.y] > 1)
+        if not (self.head.adapts and self.head.ridge and judged.any()):
+            return None
+        score = left_out(given.z * factors, given.label, class_weights(given.counted))
+        return LeftOut(softmax(SCALE * score[judged]), given.y[judged])
+
+    # --- answers ---
+
+    def answer(self, prepared: Prepared, z: Floats) -> Probabilities:
+        """Eq. (13): P(class) of each row on its own, if it is in one of them."""
+        if prepared.ridge is None:
+            return softmax(nearness(z, prepared.means, self.head.distance))
+        return np.concatenate([softmax(SCALE * (part @ prepared.ridge)) for part in in_parts(z, z.shape[1])])
+
+    def tempered(
+        self, answer: Probabilities, task: Task, rows: Rows, prepared: Prepared, mode: str = MODES[0]
+    ) -> Probabilities:
+        """An answer, as sure as answers of its kind have been right."""
+        if mode not in self.head.temperatures:
+            return finite(answer)
+        temperature = self.head.temperatures[mode]
+        if prepared.left_out is not None:
+            added = self.head.temperatures[MODES[0]].revision(task, prepared.left_out)
+            temperature = replace(temperature, level=temperature.level + added)
+        near = self.closest(rows, prepared.given) if temperature.by_nearness else 0.0
+        return finite(temperature(answer, task, near))
+
+    def closest(self, rows: Rows, given: LabelledRows) -> Floats:
+        """How near each row is to what is nearest of all that stands for the classes: being sure depends on it.
+
+        That of all nodes is kept for a few rows of a class at a time: one more example changes one part.
+        """
+        if not rows.whole:
+            return np.asarray(nearness(rows.z, given.z, self.head.distance).max(axis=1))
+        own = [given.z[given.y == c] for c in np.unique(given.y)]
+        parts = [z[low : low + COMPARED] for z in own for low in range(0, len(z), COMPARED)]
+        near = [self.kept(("closest", part.tobytes()), lambda part=part: self._closest(rows.z, part)) for part in parts]  # type: ignore[misc]
+        return np.asarray(np.maximum.reduce(near))
+
+    def _closest(self, z: Floats, part: Floats) -> Floats:
+        return np.asarray(nearness(z, part, self.head.distance).max(axis=1))
+
+    def near(self, prepared: Prepared, z: Floats) -> Floats:
+        """How near each row is to each class: what `MembershipModel` judges by."""
+        return nearness(z, prepared.means, self.head.distance)
+
+    def member(self, prepared: Prepared, rows: Rows, share: float) -> NDArray[np.float64]:
+        """P(a node is in one of the classes), if that share of the network is."""
+        near, crowd = self.near(prepared, rows.z), self.crowd(rows)
+        return np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64)
+
+    def share_of_members(self, prepared: Prepared) -> float:
+        """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
+        rows = self.stand_for_all(self.embedding.survey.sample.size)
+        return self.knows.share(self.near(prepared, rows.z), prepared.shots, self.crowd(rows))
+
+    @property
+    def knows(self) -> MembershipModel:
+        if self.head.membership is None:
+            raise FewnodeError("too few validation classes to learn from what belongs to no class; three are needed")
+        return self.head.membership
+
+    def explain(self, prepared: Prepared, z: Floats) -> Explanation:
+        near = nearness(z, prepared.given.z, self.head.distance)
+        return Explanation(prepared.beta, np.argsort(-near, axis=1, kind="stable")[:, :NEAREST])
+
+    # --- many tasks ---
+
+    def predict(self, task: Task, transductive: bool = False) -> Probabilities:
+        """P(class) of the queries of a task, as sure as it may be."""
+        rows, prepared = self.look(task.query), self.prepare(task)
+        answer = self.answer_tasks([task], True)[0] if transductive else self.answer(prepared, rows.z)
+        return self.tempered(answer, task, rows, prepared, MODES[transductive])
+
+    def predict_tasks(self, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """`predict` for many tasks at once."""
+        answers, mode = self.answer_tasks(tasks, transductive), MODES[transductive]
+        if mode not in self.head.temperatures:
+            return list(map(finite, answers))
+        plain = not self.head.adapts  # then being sure depends on no more than the rows that are given
+        ready = [Prepared(g := self.labelled(t), g.count, g.means) if plain else self.prepare(t) for t in tasks]
+        asked = zip(answers, tasks, ready, strict=True)
+        return [self.tempered(answer, task, self.look(task.query), each, mode) for answer, task, each in asked]
+
+    def answer_tasks(self, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
+        """Answers before the temperature; tasks that are alike are computed together.
+
+        Inductive: a query is classified on its own. Transductive: the queries of a task help each other.
+        """
+        answers: dict[int, Probabilities] = {}
+        for places in self._alike(tasks):
+            found = self._together([tasks[i] for i in places], transductive)
+            answers |= dict(zip(places, found, strict=True))
+        return [answers[i] for i in range(len(tasks))]
+
+    def _alike(self, tasks: Sequence[Task]) -> Iterator[list[int]]:
+        """Places of tasks that can be answered together: of the same labels, and as many queries."""
+        groups: dict[tuple[bytes, int, int], list[int]] = {}
+        for i, task in enumerate(tasks):
+            alone = i if self.head.adapts or task.described is not None else -1
+            groups.setdefault((task.support_y.tobytes(), task.query.size, alone), []).append(i)
+        for (_, size, _), places in groups.items():
+            rows = size + tasks[places[0]].support.size
+            step = max(1, NUMBERS_AT_ONCE // (self.embedding.z.shape[1] * max(1, rows)))
+            yield from (places[low : low + step] for low in range(0, len(places), step))
+
+    def _together(self, tasks: Sequence[Task], transductive: bool) -> Sequence[Probabilities]:
+        """Answers to one task, or to several that are alike."""
+        if not self.head.ridge:
+            return [self._by_means(task) for task in tasks] if transductive else list(self._nearest_means(tasks))
+        given, asked = self.labelled(tasks[0]), tasks[0].query
+        query = self.look(asked).z
+        if len(tasks) > 1:
+            support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
+            given = replace(given, z=memory.taken(self.embedding.z, support.ravel()).reshape(*support.shape, -1))
+            query = memory.taken(self.embedding.z, asked.ravel()).reshape(*asked.shape, -1)
+        if self.head.adapts:
+            factors = self._factors(given)
+            given, query = replace(given, z=given.z * factors), query * factors
+        p = ridge_prototypes(given.z, given.label, class_weights(given.counted))
+        alone = softmax(SCALE * (query @ p))
+        if not transductive:
+            return list(alone) if len(tasks) > 1 else [alone]
+        share = self._share(asked, given, query, alone)
+        together = softmax(SCALE * (query @ rectified_prototypes(given.z, given.counted, query, share)))
+        found = np.where(share.any(axis=(-2, -1), keepdims=True), together, alone)
+        return list(found) if len(tasks) > 1 else [found]
+
+    def _nearest_means(self, tasks: Sequence[Task]) -> Probabilities:
+        """Eqs. (11)-(13) for tasks with the same labels."""
+        support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
+        z, y = self.embedding.z, tasks[0].support_y
+        label, importance = np.eye(int(y.max()) + 1, dtype=np.float32)[y], self.embedding.importance
+        own = np.zeros(support.shape, np.float32) if importance is None else importance[support]
+        weight = np.exp(own - own.max(axis=1, keepdims=True))
+        beta = weight / (weight @ label)[:, y]
+        rows = memory.taken(z, support.ravel()).reshape(*support.shape, -1)
+        p = (label.T * beta[:, None]) @ rows
+        query = memory.taken(z, asked.ravel()).reshape(*asked.shape, -1)
+        return softmax(nearness(query, p, self.head.distance))
+
+    def _by_means(self, task: Task) -> Probabilities:
+        """The transductive mode of a method whose prototypes are means."""
+        rows, prepared = self.look(task.query), self.prepare(task)
+        told = (self.head.distance, self.head.membership, self.crowd(rows))
+        share = rectify(prepared.given.z, prepared.beta, prepared.given.label, rows.z, *told)
+        if not share.any():
+            return self.answer(prepared, rows.z)
+        return np.asarray(share / share.sum(axis=1, keepdims=True), np.float32)
+
+    def _share(self, asked: Ints, given: LabelledRows, query: Floats, alone: Probabilities) -> Floats:
+        """What each query counts in each class to begin with; nothing if most of them seem to be in none.
+
+        Expectation-maximisation is the better beginning where known classes showed that it can be trusted. Else it can
+        go wrong, which nobody would notice; the answers that each query gets `alone` cannot go as wrong.
+        """
+        head = self.head
+        crowd = None if head.membership is None else self.crowd(self.look(asked.ravel()))
+        told = (head.distance, head.membership, None if crowd is None else crowd.reshape(asked.shape))
+        if head.trust and not head.adapts and given.is_node.all():
+            beta = np.float32(1) / given.shots[given.y]
+            return rectify(given.z, beta, given.label, query, *told)
+        return alone * familiarity(query, given.means, given.shots, *told)
+
+
+def finite(probability: Probabilities) -> Probabilities:
+    """Probabilities as they leave: one that is no number is never shown as an answer."""
+    if not np.isfinite(probability).all():
+        row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))
+        raise FewnodeError(
+            f"the model's answer for query {row} is not a number: its weights or the attributes are too large"
+        )
+    return probability
