@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fewnode.recognition.task_batches import answer_tasks
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
@@ -31,7 +32,6 @@ from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
 from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
 from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
-from fewnode.recognition.task_batches import answer_tasks
 from fewnode.represent.diffusion import Diffusion
 from fewnode.seeds import stream
 from fewnode.train import step

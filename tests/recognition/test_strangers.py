@@ -34,7 +34,9 @@ def packages() -> fewnode.Dataset:
     texts = [" ".join(rng.choice(common, 7)) for _ in range(400)]
     texts[:4] = [f"{text} telescope" for text in texts[:4]]
     edges = {"a": [f"p{i}" for i in rng.integers(400, size=900)], "b": [f"p{i}" for i in rng.integers(400, size=900)]}
-    return fewnode.read_tables({"id": [f"p{i}" for i in range(400)], "about": texts}, edges, text="about", no_label=True)
+    return fewnode.read_tables(
+        {"id": [f"p{i}" for i in range(400)], "about": texts}, edges, text="about", no_label=True
+    )
 
 
 def first(answers: fewnode.Answers, count: int) -> set[str]:
@@ -44,7 +46,8 @@ def first(answers: fewnode.Answers, count: int) -> set[str]:
 def test_nodes_with_the_rare_word_of_a_sentence_come_first(packages: fewnode.Dataset) -> None:
     answers = fewnode.recognise(packages, {"stars": "a telescope"})
     assert first(answers, 4) == {"p0", "p1", "p2", "p3"}
-    assert answers.member is not None and answers.member.sum() < 100
+    assert answers.member is not None
+    assert answers.member.sum() < 100
 
 
 def test_a_name_does_not_join_its_sentence(packages: fewnode.Dataset) -> None:
@@ -57,32 +60,38 @@ def test_a_name_does_not_join_its_sentence(packages: fewnode.Dataset) -> None:
 def test_amounts_and_degrees_find_what_three_examples_show(bank: fewnode.Dataset) -> None:
     answers = fewnode.recognise(bank, {"mules": ["a0", "a1", "a2"]})
     assert len(first(answers, MULES) & {f"a{i}" for i in range(MULES)}) >= MULES - 1
-    assert answers.member is not None and MULES / 3 < answers.member.sum() < 3 * MULES + 20
-    assert answers.left_out["mules"] <= MULES and "left out" in answers.check
+    assert answers.member is not None
+    assert MULES / 3 < answers.member.sum() < 3 * MULES + 20
+    assert answers.left_out["mules"] <= MULES
+    assert "left out" in answers.check
 
 
 def test_one_example_ranks_and_says_no_number(bank: fewnode.Dataset) -> None:
     answers = fewnode.recognise(bank, {"mules": ["a0"]})
-    assert answers.member is None and not answers.closed_set
+    assert answers.member is None
+    assert not answers.closed_set
     assert [node for node, label in zip(answers.nodes, answers.labels, strict=True) if label == "mules"] == ["a0"]
     assert "how many" in answers.check
     question = fewnode.Estimator("gpn-plus").fit(bank).ask(bank, {"mules": ["a0"]})
     known = question.judge(expected=50)
-    assert known.member is not None and 35 < known.member.sum() < 65
+    assert known.member is not None
+    assert 35 < known.member.sum() < 65
     assert known.labels.count("mules") > 5
 
 
 def test_a_class_of_ordinary_nodes_closes_the_question(bank: fewnode.Dataset) -> None:
     ordinary = [f"a{i}" for i in range(100, 110)]
     answers = fewnode.recognise(bank, {"mules": [f"a{i}" for i in range(6)], "ok": ordinary})
-    assert answers.closed_set and "'ok'" in answers.reason
+    assert answers.closed_set
+    assert "'ok'" in answers.reason
     assert answers.labels.count("ok") > N - 60
 
 
 def test_reasons_name_numbers_and_nothing_that_most_nodes_share(bank: fewnode.Dataset) -> None:
     question = fewnode.Estimator("gpn-plus").fit(bank).ask(bank, {"mules": ["a0", "a1", "a2"]})
     reasons = question.why("a5")
-    assert reasons.numbers and "3 of 3 examples" in reasons.sentence
+    assert reasons.numbers
+    assert "3 of 3 examples" in reasons.sentence
     assert not any("status=A" in each.word for each in reasons.words)
 
 

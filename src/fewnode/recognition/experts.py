@@ -48,7 +48,6 @@ def walk(evidence: Evidence, z: Floats, support: Ints, weights: Floats) -> Float
 
 def expert_columns(evidence: Evidence, z: Floats, support: Ints, weights: Floats) -> dict[str, Floats]:
     """What each expert says: a row a node, a column a column of weights."""
-    weights = weights.astype(np.float32)
     experts: Mapping[str, Expert] = {"embedding": embedding, "around": around, "numbers": numbers, "walk": walk}
     found = {name: expert(evidence, z, support, weights) for name, expert in experts.items()}
     if evidence.words.shape[1]:

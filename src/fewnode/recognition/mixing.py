@@ -6,7 +6,7 @@ So experts of any scale can be added. A class's score is Σ_e w_e t_e with w = s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,14 @@ from fewnode.represent.evidence import Evidence
 from fewnode.vectors import Floats
 
 Doubles = NDArray[np.float64]
+MIXED_NODES = 1_000_000
+"""Nodes up to which plain evidence stands beside the embedding: it is of all nodes at once, in memory."""
 LEFT_OUT = 10
 """Examples of a class that are left out at most, the last ones."""
 SURE = 4.0
 """So many examples weigh experts fully; one cannot be left out, so that the prior speaks."""
+RELEVANCE = (0.25, 0.5, 0.25)
+"""What a sentence counts by a node's own words, with its neighbours', and by what is like the best nodes."""
 SENTENCE = 1.0
 """What a sentence is ahead by, where examples stand beside it: as much as the embedding."""
 EXACT, SPREAD = 1000, 1000
@@ -58,10 +62,16 @@ class Mixture:
         """Which classes have all that is in no other one."""
         return np.array([each.ordinary for each in self.classes]) & (len(self.classes) > 1)
 
-    @property
-    def untold(self) -> Ints:
-        """The places of classes of which nothing tells how many nodes they have."""
-        return np.flatnonzero([not each.told for each in self.classes])
+    def all_others(self, names: Sequence[str]) -> str:
+        """The name of the first class that has all that is in no other one, if there is one."""
+        return next((name for name, ordinary in zip(names, self.ordinary, strict=True) if ordinary), "")
+
+    def ranks_only(self, names: Sequence[str]) -> str:
+        """Why answers rank nodes and do not say how many are in a class; nothing if they do."""
+        untold = [name for name, each in zip(names, self.classes, strict=True) if not each.told]
+        if not untold or self.ordinary.any():
+            return ""
+        return f"nothing tells how many nodes are in class {untold[0]!r}: give more examples, or a number"
 
     @property
     def left_out(self) -> list[float]:
@@ -89,7 +99,7 @@ def mixture(
             weights[own[c], first] = 1 / (own[c].size - 1)
             weights[place, first] = 0
             first += 1
-    columns = expert_columns(evidence, z, support, weights) if support.size else {}
+    columns = expert_columns(evidence, z, support, weights.astype(np.float32)) if support.size else {}
     ends = np.cumsum([n_way, *(places.size for places in left)])
     parts = []
     for c in range(n_way):
@@ -116,7 +126,7 @@ def _one(
     lead = {name: value for name, value in prior_lead(evidence).items() if name in columns}
     if said is not None:
         relevance = sentence_columns(evidence, z, said)
-        tails["sentence"] = sum(w * surprise(column) for w, column in zip((0.25, 0.5, 0.25), relevance, strict=True))
+        tails["sentence"] = np.average([surprise(column) for column in relevance], axis=0, weights=RELEVANCE)
         ranks["sentence"] = left_out_ranks(np.repeat(tails["sentence"][:, None], left.size, axis=1), support, left)
         lead["sentence"] = SENTENCE
     trust = min(1.0, left.size / SURE)

@@ -28,6 +28,8 @@ SAID_LEVEL, SAID_BY_COUNT = 2.4, 0.55
 """log(size) by how many nodes are at least half as relevant to a sentence as the tenth best."""
 EMBEDDED, TRUSTED = 0.7, 0.3
 """The part of the embedding in telling classes apart, and its weight among experts from which it has that part."""
+KNOWN = 0.7
+"""P(an example is in its class), left out, on average."""
 CAP, STEEP = 0.9, 1.8
 """P(member) of the first, and how fast it falls with the logarithm of the rank."""
 

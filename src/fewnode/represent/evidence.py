@@ -65,7 +65,7 @@ class Evidence:
 
     @property
     def n(self) -> int:
-        return self.numbers.shape[0]
+        return int(self.numbers.shape[0])
 
     def sentences(self, x: Attributes, y: Ints) -> dict[int, Floats]:
         """Rows of attributes that stand for classes, as tf-idf by their class; those without a word are left out."""

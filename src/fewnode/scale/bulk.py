@@ -28,8 +28,9 @@ from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
+from fewnode.recognition.openness import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
-from fewnode.recognition.question import Question, cannot_tell, closed_because
+from fewnode.recognition.question import Question
 from fewnode.represent.room import Room
 from fewnode.represent.workers import HERE, Workers
 from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
