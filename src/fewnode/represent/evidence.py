@@ -130,7 +130,7 @@ def scaled(column: Floats) -> Floats:
 
     values, ordered = column.astype(np.float64), np.sort(column.astype(np.float64))
     if ordered.size and np.all((ordered == ordered[0]) | (ordered == ordered[-1])):
-        return (values - values.mean()).astype(np.float32)
+        return np.asarray(values - values.mean(), np.float32)
     below, upto = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
     return np.asarray(ndtri((below + upto) / (2 * values.size)), np.float32)
 
