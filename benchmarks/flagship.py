@@ -26,7 +26,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.model.estimator import Estimator
-from fewnode.scoring.interval import interval
+from fewnode.scores import interval
 
 
 def split_of(data: Dataset, seed: int) -> Dataset:

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+import layout
 from fewnode.experiment.figures import INK
 
 SOURCE = Path(__file__).parents[1] / "src" / "fewnode"
 LEFT_OUT = {"__init__", "__main__", "errors"}
 """The first two tie the others together, and everyone may raise an error."""
-LAZY = ("graph", "engine")
-"""Inside a function: whether A is symmetric is a question for compiled loops. Drawn, it would make a circle."""
 
 
 def part(path):
@@ -28,7 +27,8 @@ def imports():
                 own |= set(node.module.split(".")[1:2] or [alias.name for alias in node.names])
             elif isinstance(node, ast.Import):
                 own |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("fewnode.")}
-    found[LAZY[0]].discard(LAZY[1])
+    for importer, imported in layout.stated()["layers"]["lazy"]:  # drawn, these would make a circle
+        found[importer].discard(imported)
     kept = {name: (seen & found.keys()) - LEFT_OUT - {name} for name, seen in found.items() if name not in LEFT_OUT}
     return dict(sorted(kept.items()))
 

@@ -17,9 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.classes.definitions import read_query, read_support
-from fewnode.classes.description import describe, read_classes
-from fewnode.estimator import Estimator, load_model
 
 from fewnode.adam import Adam
 from fewnode.cli.train import read_tuned
@@ -31,16 +28,19 @@ from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
 from fewnode.graph import Graph
+from fewnode.model.estimator import Estimator, load_model
 from fewnode.paper import BUILDERS
 from fewnode.paper.linked_texts import DUMPS
 from fewnode.paper.records import BadRecordError
-from fewnode.scoring.pools import read_pool, save_pool
+from fewnode.recognition.classes import read_query, read_support
+from fewnode.recognition.description import describe, read_classes
 from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
 from fewnode.service.log import Log, time_of
 from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
+from fewnode.tasks import read_pool, save_pool
 from fewnode.train import History, Point
 
 

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
 from fewnode.machine import memory  # noqa: E402
+from fewnode.model import bulk  # noqa: E402
 from fewnode.model.estimator import Estimator  # noqa: E402
-from fewnode.scale import bulk  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
 from multi_label_graphs import planted_multi_label  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
@@ -97,7 +97,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (bulk._open, bulk._question):
+    for cached in (bulk._opened, bulk._prepared):
         cached.cache_clear()
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Block, Graph
+from fewnode.relations import EdgeRows, read_relations
 
 
 def fitted_method(method: Any, data: Dataset, way: int, shot: int, query: int | None = None) -> Any:

@@ -225,7 +225,7 @@ def test_without_base_classes_it_answers_or_says_that_it_needs_them(name: str, p
             method.fit(planted.graph, none, none)
         return
     method.fit(planted.graph, none, none)
-    p = method.predict_proba(planted.graph, Task(*map(np.array, task(planted))))
+    (p,) = predict_tasks(method, planted.graph, [Task(*map(np.array, task(planted)))])
     assert p.shape == (12, 3)
     assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
 
@@ -242,7 +242,10 @@ def test_one_class_no_query_and_a_node_of_which_nothing_is_known(name: str, plan
         method = build_method(name, 1, QUICK[name])
         method.fit(graph, none, none)
         support = np.array([0, 1, 40, 50])
-        found = method.predict_proba(graph, Task(support, np.array([0, 0, 1, 2]), np.array([2, 3, 60, 0])))
+        labels = (np.array([0, 0, 1, 2]), np.array([0, 0, 1, 1]), np.zeros(4, int))
+        asked = (np.array([2, 3, 60, 0]), np.zeros(0, int), np.array([7, 8]))
+        tasks = [Task(support, y, query) for y, query in zip(labels, asked, strict=True)]
+        found, nothing, alone = predict_tasks(method, graph, tasks)
         assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
-        assert method.predict_proba(graph, Task(support, np.array([0, 0, 1, 1]), np.zeros(0, int))).shape == (0, 2)
-        assert method.predict_proba(graph, Task(support, np.zeros(4, int), np.array([7, 8]))).tolist() == [[1], [1]]
+        assert nothing.shape == (0, 2)
+        assert alone.tolist() == [[1], [1]]

@@ -2,16 +2,15 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate, join, score
 from fewnode.graph import Graph, Ints
-from fewnode.scoring.interval import interval
-from fewnode.scoring.metrics import measure
-from fewnode.scoring.pools import read_pool, save_pool
+from fewnode.scores import auroc, average_precision, half_width, interval, measure, tail
+from fewnode.tasks import read_pool, save_pool
 
 
 class Guess:
@@ -63,6 +62,54 @@ def test_interval_counts_the_variance_of_seeds_too() -> None:
     alone, apart = interval(tasks[None]), interval(np.stack([tasks - 0.1, tasks + 0.1]))
     assert apart.ci95 > alone.ci95
     assert (str(interval(np.array([[0.5]]))), interval(np.array([[0.5]])).to_json()["ci95"]) == ("50.0 ± ?", None)
+
+
+def test_an_interval_grows_with_each_part_that_is_uncertain() -> None:
+    """Two seeds that differ say hardly anything, however many tasks there are and however noisy these are."""
+    seeds, tasks = (0.01, 1), (0.01, 49)
+    assert half_width([seeds, tasks]) > half_width([seeds]) > 1.2
+    assert tail(half_width([seeds, tasks], 0.01), [seeds, tasks]) == pytest.approx(0.01)
+    assert tail(-0.2, [tasks]) == pytest.approx(1 - tail(0.2, [tasks]))
+
+
+def test_rankings_equal_scikit_learns(planted: Dataset) -> None:
+    rng = np.random.default_rng(0)
+    score_of, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
+    assert auroc(score_of, truth) == pytest.approx(roc_auc_score(truth, score_of))
+    assert average_precision(score_of, truth) == pytest.approx(average_precision_score(truth, score_of))
+    two, three = (evaluate(Peek(planted.y), planted, way, 3, tasks=5) for way in (2, 3))
+    assert (two["auroc"].mean, two["average_precision"].mean) == (1, 1)
+    assert "auroc" not in three.per_task
+
+
+def test_classes_one_by_one(planted: Dataset) -> None:
+    result = evaluate(Guess(), planted, 3, 2, 4, tasks=10, per_class=True)
+    shown = json.loads(json.dumps(result.to_json()))
+    counts = np.array(shown["confusion"])
+    assert counts.sum() == 10 * 3 * 4
+    assert counts.trace() / counts.sum() == pytest.approx(result.accuracy.mean)
+    asked = [name for name, row in shown["classes"].items() if row["queries"]]
+    assert set(asked) <= {planted.class_names[c] for c in planted.split.test}
+    for c, name in enumerate(planted.class_names):
+        if name in asked:
+            assert shown["classes"][name]["recall"] == pytest.approx(counts[c, c] / counts[c].sum())
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"classes": "all", "way": 3}, "way: not used where all classes are asked about; leave it out"),
+        ({"several": True, "open_set": True}, "open_set: not used for several classes a node"),
+        ({"precision_at": 3}, "precision_at: not used with tasks of one class a node"),
+        ({"options": {"steps": 1}}, "options: not used with a fitted method"),
+        ({"queries": "long"}, "queries: found 'long'"),
+        ({"ways": 3}, "there is no option 'ways' .did you mean 'way'"),
+        ({"way": 1}, "of one class alone every answer is right"),
+    ],
+)
+def test_what_means_nothing_is_named(planted: Dataset, how: dict[str, object], sentence: str) -> None:
+    with pytest.raises(FewnodeError, match=sentence):
+        evaluate(Guess(), planted, **how)
 
 
 def test_interval_covers_the_truth_95_times_of_100() -> None:

@@ -14,10 +14,10 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.graph import Graph
+from fewnode.relations import EdgeRows, read_relations
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import random_graph, weighted_graph
 

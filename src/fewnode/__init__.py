@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fewnode.method import Method
     from fewnode.model.estimator import Estimator, load_model
     from fewnode.model.recognise import recognise
-    from fewnode.protocols.all_classes import evaluate_all_classes
     from fewnode.recognition.answers import Answers
     from fewnode.recognition.classes import Class
     from fewnode.recognition.description import describe
@@ -46,7 +45,6 @@ _HOMES = {
     "fewnode.model.estimator": ["Estimator", "load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
-    "fewnode.protocols.all_classes": ["evaluate_all_classes"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],
     "fewnode.recognition.answers": ["Answers"],
     "fewnode.model.recognise": ["recognise"],
@@ -80,7 +78,6 @@ __all__ = [
     "UnusedInput",
     "describe",
     "evaluate",
-    "evaluate_all_classes",
     "extend",
     "load",
     "load_model",

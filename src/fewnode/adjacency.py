@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -125,3 +126,12 @@ def frozen(matrix: sp.csr_array) -> sp.csr_array:
 def row_of(matrix: sp.csr_array, place: int) -> int:
     """The row that a stored value is in."""
     return int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+
+
+def read_only(x: Any) -> Any:
+    """The same numbers as float32, read-only; memory is shared where it can be."""
+    if sp.issparse(x):
+        return frozen(x)
+    dense = np.ascontiguousarray(x, dtype=np.float32).view()
+    dense.flags.writeable = False
+    return dense

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +12,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from fewnode.adjacency import Relation, all_ones, check_relations, check_weights, frozen, ones_like, row_of, total
+from fewnode.adjacency import (
+    Relation,
+    all_ones,
+    check_relations,
+    check_weights,
+    frozen,
+    ones_like,
+    read_only,
+    row_of,
+    total,
+)
 from fewnode.column_blocks import KINDS as KINDS
 from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
 from fewnode.machine import memory
+from fewnode.machine.kept import fingerprint
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
@@ -54,7 +64,7 @@ class Graph:
             raise FewnodeError(f"{self.x.shape[0]} rows of attributes for {n} nodes")
         check_blocks(self.blocks, self.x.shape[1])
         object.__setattr__(self, "adj", frozen(self.adj))
-        object.__setattr__(self, "x", _read_only(self.x))
+        object.__setattr__(self, "x", read_only(self.x))
         check_weights(self.adj)
         for relation in self.relations:
             if relation.adj.shape != self.adj.shape:
@@ -159,15 +169,8 @@ class Graph:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that a method can see."""
-        columns = [(block.kind, block.start, block.stop) for block in self.blocks]
-        kinds = [(relation.name, relation.directed) for relation in self.relations]
-        digest = hashlib.sha256(repr((self.x.shape, columns, kinds)).encode())
-        matrices = [self.adj, *(relation.adj for relation in self.relations), *([self.x] if is_sparse(self.x) else [])]
-        arrays = [part for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data)]
-        for array in [*arrays, *([] if is_sparse(self.x) else [self.x])]:
-            for part in memory.chunks(array):
-                digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
+        relations = [part for each in self.relations for part in (each.name, each.directed, each.adj)]
+        return fingerprint(self.adj, self.x, self.blocks, *relations)
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit
@@ -200,12 +203,3 @@ def is_sparse(x: Attributes) -> TypeGuard[sp.csr_array]:
 
 def no_attributes(n: int) -> sp.csr_array:
     return sp.csr_array((n, 0), dtype=np.float32)
-
-
-def _read_only(x: Attributes) -> Attributes:
-    """The same numbers as float32, read-only; memory is shared where it can be."""
-    if is_sparse(x):
-        return frozen(x)
-    dense = np.ascontiguousarray(x, dtype=np.float32).view()
-    dense.flags.writeable = False
-    return dense

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fewnode.errors import FewnodeError, closest
 
@@ -17,13 +17,14 @@ def option(
     metavar: str | None = None,
     door: str = "both",
     rare: bool = False,
+    ge: int | None = None,
 ) -> Any:
     """A field and its help. `flag` and `metavar`: what the command line calls it, and its value.
 
-    `door` python: only code can give it. `rare`: `--help` names it, and `--more` explains it.
+    `door` python: only code can give it. `rare`: `--help` names it, and `--more` explains it. `ge`: the least value.
     """
     said: Any = {"flag": flag, "metavar": metavar, "door": door, "rare": rare}
-    return Field(default, description=description, json_schema_extra=said)
+    return Field(default, description=description, json_schema_extra=said, ge=ge)
 
 
 class Options(BaseModel):
@@ -47,6 +48,7 @@ class Options(BaseModel):
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
         what = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        what = what.replace("greater than or equal to", "at least")
         told = what if fault["type"] == "value_error" else f"found {fault['input']!r:.60}, expected {what}"
         field = str(fault["loc"][0]) if fault["loc"] else ""
         raise FewnodeError(" ".join((f"{door(field)}: {told}" if field else told).split()))
@@ -56,3 +58,71 @@ class Options(BaseModel):
         """What the command line calls a field."""
         extra: Any = cls.model_fields[field].json_schema_extra
         return extra["flag"] or f"--{field.replace('_', '-')}"
+
+
+class Asked(Options):
+    """What an evaluation asks of a method: the keyword arguments of `fewnode.evaluate`, options of its command."""
+
+    way: int | None = option("N; default: as trained, or all test classes if there are fewer.", ge=1)
+    shot: int | None = option("K; default: as trained; of all classes 5.", ge=0)
+    query: int | None = option("M a class; default: as many as --shot; of all classes every other node.", ge=1)
+    tasks: int | None = option("Tasks; default 50 as in the paper, 500 for less chance.", ge=1)
+    seed: int = option("Of the tasks; independent of the training's seed.", 0, flag="--pool-seed", rare=True, ge=0)
+    classes: Literal["test", "all"] = option("Test classes, or all of them.", "test", door="python")
+    transductive: bool = option("The queries of a task help each other.", False)
+    open_set: bool = option("Also tell nodes that are in none of the classes.", False)
+    queries: Literal["balanced", "long-tail"] = option("Spread over the classes: balanced, or long-tail.", "balanced")
+    several: bool = option(
+        "Nodes may be in several classes: F1, average precision, precision@k.", False, "--multi-label"
+    )
+    precision_at: int = option("k of precision@k, with several classes a node.", 10, rare=True, ge=1)
+    per_class: bool = option("Also precision and recall of each class, and which was taken for which.", False)
+    described: Mapping[str, str] | None = option("Sentences about classes, beside their names.", door="python")
+    options: Mapping[str, Any] = option("Of a method that is given by name.", {}, door="python")
+
+    def unused(self, has_pool: bool = False) -> tuple[list[str], str]:
+        """The fields that were given and mean nothing beside others, and beside what."""
+        never = {
+            "for several classes a node, each judged on its own": self.several
+            and ("transductive", "open_set", "described", "per_class", "queries"),
+            "where all classes are asked about": self.classes == "all" and ("way", "open_set", "described", "queries"),
+            "with tasks of one class a node": not self.several and ("precision_at",),
+            "with a fitted method": self.classes == "test" and ("options",),
+            "with a pool, which has its own tasks": has_pool and ("seed", "queries", "described", "several"),
+        }
+        for why, fields in never.items():
+            if named := [name for name in fields or () if name in self.model_fields_set and getattr(self, name)]:
+                return named, why
+        return [], ""
+
+
+class MethodOptions(Options):
+    """Options of methods that have a name on the command line; what is not given is as the method has it."""
+
+    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
+    encoder: str | None = option("gcn (default), mlp, sage, gat or gin.", rare=True)
+    hidden: Any = option("Widths of the encoder's layers; default 32,16, the paper's.", metavar="WIDTHS", rare=True)
+    eps: float | None = option("ε of the centrality log(deg + ε); default 1.", rare=True)
+    distance: str | None = option("sqeuclidean (default), euclidean or cosine.", rare=True)
+    dropout: Any = option("A rate, or auto (default of GPN): by validation classes.", metavar="RATE|auto", rare=True)
+    scaling: str | None = option("Of attributes: raw (default of GPN), l2 or tf-idf.", rare=True)
+    lr: float | None = option("Adam's learning rate; default 0.005.", rare=True)
+    weight_decay: float | None = option("Pull of all weights to 0; default 0.0005.", rare=True)
+    patience: int | None = option("Validations (10 episodes each) without gain; default 10.", rare=True)
+    device: str | None = option("cpu (default) or cuda.", rare=True)
+
+    @field_validator("hidden")
+    @classmethod
+    def _widths(cls, given: Any) -> Any:
+        try:
+            return tuple(int(width) for width in given.split(",")) if isinstance(given, str) else given
+        except ValueError:
+            raise ValueError(f"{given!r}: expected widths such as 32,16") from None
+
+    @field_validator("dropout")
+    @classmethod
+    def _rate(cls, given: Any) -> Any:
+        try:
+            return given if given == "auto" else float(given)
+        except ValueError:
+            raise ValueError(f"{given!r}: expected a rate such as 0.5, or auto") from None

@@ -20,6 +20,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.method import needs_base
 from fewnode.model.estimator import Estimator
 from fewnode.nodes import Network, as_dataset, node_rows
+from fewnode.recognition.classes import Given
 
 Model: TypeAlias = str | Estimator | FrozenEstimator
 """The name of a method, an estimator, or a fitted one."""
@@ -65,19 +66,18 @@ class FewNodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "so its own label would be known; give nodes of other classes, or leave base out"
             )
         model = _fitted(self.estimator, network, self.base)
-        self.estimator_, self.support_, self.labels_ = model, support, labels.tolist()
-        self.network_ = network
+        self.estimator_ = model
+        self.question_ = model.question(network, Given.of_support(network, support, labels.tolist()))
         self.n_features_in_, self.classes_ = 1, classes
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """A probability for each node (row) and class (column); columns are in the order of `classes_`."""
         check_is_fitted(self)
-        rows = _node_column(self.network_, X)
+        rows = _node_column(self.question_.data, X)
         if rows.size == 0:
             raise FewnodeError("X has no nodes, expected at least one")
-        given = (self.network_, self.support_, self.labels_)
-        return np.asarray(self.estimator_.predict_proba(*given, rows, self.transductive), np.float64)
+        return np.asarray(self.question_.among(rows, self.transductive), np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """The most likely class of each node."""

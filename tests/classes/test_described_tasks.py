@@ -10,11 +10,11 @@ import fewnode
 from fewnode import FewnodeError
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.evaluation import evaluate
-from fewnode.recognition.described_tasks import described_pool, named_tasks
+from fewnode.tasks import described_tasks, named_tasks
 
 
 def test_classes_are_recognised_by_their_names_alone(worded: Dataset) -> None:
-    pool = described_pool(worded, range(4), {}, (3, 0, 5), 20, 0)
+    pool = described_tasks(worded, range(4), {}, (3, 0, 5), 20, 0)
     assert all(task.support.size == 0 and task.n_way == 3 for task in pool)
     model = fewnode.Estimator("gpn-plus").fit(worded)
     result = evaluate(model, replace(worded, split=ClassSplit((), (), (0, 1, 2, 3))), pool=pool, open_set=True)
@@ -24,7 +24,7 @@ def test_classes_are_recognised_by_their_names_alone(worded: Dataset) -> None:
 
 def test_labels_and_descriptions_together_are_better_than_labels(worded: Dataset) -> None:
     model = fewnode.Estimator("gpn-plus").fit(worded)
-    both = described_pool(worded, range(4), {}, (4, 1, 10), 20, 0)
+    both = described_tasks(worded, range(4), {}, (4, 1, 10), 20, 0)
     alone = [replace(task, task=replace(task.task, described=None)) for task in both]
     assert evaluate(model, worded, pool=both).accuracy.mean > evaluate(model, worded, pool=alone).accuracy.mean
 
@@ -33,13 +33,13 @@ def test_a_method_that_cannot_read_descriptions_says_so(worded: Dataset) -> None
     data = replace(worded, split=ClassSplit((0, 1), (2, 3), ()))
     model = fewnode.Estimator("propagation", way=2, shot=1, steps=1).fit(data)
     with pytest.raises(FewnodeError, match="cannot read descriptions"):
-        evaluate(model, data, pool=described_pool(data, range(4), {}, (2, 0, 5), 2, 0))
+        evaluate(model, data, pool=described_tasks(data, range(4), {}, (2, 0, 5), 2, 0))
 
 
 def test_too_few_classes_that_say_something_are_refused(worded: Dataset) -> None:
     with pytest.raises(FewnodeError, match="5-way tasks need 5 classes with a description"):
-        described_pool(worded, range(4), {}, (5, 0, 5), 2, 0)
+        described_tasks(worded, range(4), {}, (5, 0, 5), 2, 0)
     unnamed = replace(worded, class_names=("c1", "c2", "c3", "c4"))
     with pytest.raises(FewnodeError, match="no class has a description"):
-        described_pool(unnamed, range(4), {}, (2, 0, 5), 2, 0)
+        described_tasks(unnamed, range(4), {}, (2, 0, 5), 2, 0)
     assert named_tasks(unnamed, [], 2, 3) == []

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fewnode.dataset import ClassSplit, Dataset
+from fewnode.dataset import Dataset
 from fewnode.model.estimator import Estimator
-from fewnode.storage.io import save_dataset
 
 
 @pytest.fixture(scope="module")
@@ -80,37 +78,8 @@ def test_what_are_no_shares_is_refused_in_a_sentence(fewnode, run, support, give
 # --- base classes ---
 
 
-def test_base_classes_join(fewnode, run, support, planted: Dataset, tmp_path: Path) -> None:
-    out = tmp_path / "p.csv"
-    done = fewnode("predict", "--run", run, "--support", support, "--all", "--with-base", "--out", out, "--closed-set")
-    assert done.code == 0
-    rows = list(csv.DictReader(out.read_text().splitlines()))
-    base = {planted.class_names[c] for c in (*planted.split.train, *planted.split.valid)}
-    assert set(rows[0]) == {"node", "label", "probability", "member", "x", "y", *base}
-    right = [row["label"] == planted.class_names[planted.y[planted.node(row["node"])]] for row in rows]
-    known = [planted.class_names[planted.y[planted.node(row["node"])]] in base for row in rows]
-    assert np.mean(np.array(right)[known]) > 0.9
-    given = fewnode(
-        "predict", "--run", run, "--support", support, "--query", _one(tmp_path), "--with-base", "--json"
-    ).json
-    assert {row["class"] for row in given["support"]} == {"x", "y", *base}
-
-
-def _one(folder: Path) -> Path:
-    (folder / "one.csv").write_text("node\nnode-1\n")
-    return folder / "one.csv"
-
-
 def test_a_name_that_is_taken_is_refused(fewnode, run, support) -> None:
     support.write_text("node,class\nnode-3,class a\nnode-4,x\n")
     done = fewnode("predict", "--run", run, "--support", support, "--all", "--with-base", "-q")
     assert (done.code, done.out) == (2, "")
     assert "class 'class a' is a base class of planted already: give the new class another name" in done.err
-
-
-def test_a_dataset_without_base_classes_is_refused(fewnode, run, support, planted: Dataset, tmp_path: Path) -> None:
-    save_dataset(replace(planted, split=ClassSplit((), (), planted.split.test)), tmp_path / "bare")
-    asked = ("predict", "--run", run, "--support", support, "--all", "-q")
-    done = fewnode(*asked, "--data", tmp_path / "bare", "--with-base")
-    assert (done.code, done.out) == (2, "")
-    assert "planted has no base classes to stand beside the new ones: leave out --with-base" in done.err

@@ -228,32 +228,6 @@ def test_papers_become_nodes_references_edges_and_venues_classes(tmp_path: Path,
     assert (data.info["expected"]["nodes"], data.info["skipped"]) == (40672, {})
 
 
-BROKEN_PAPERS = [
-    json.dumps(paper("X")).encode()[:90],
-    *(json.dumps(paper("X") | {"year": year}).encode() for year in ("1999", 1999.5, True, 999, 10_000, 4_000_000_000)),
-    json.dumps(paper("X") | {"id": 4_000_000_000}).encode(),
-    json.dumps(paper("X") | {"id": ""}).encode(),
-    json.dumps({key: value for key, value in paper("X").items() if key != "id"}).encode(),
-    json.dumps(paper("KDD-3", "WWW")).encode(),
-    json.dumps(paper("X") | {"venue": "KDD"}).encode(),
-    json.dumps(paper("X", "K" * 2000)).encode(),
-    json.dumps(paper("X") | {"references": "Y"}).encode(),
-    json.dumps(paper("X") | {"indexed_abstract": {"InvertedIndex": {"a": 1}}}).encode(),
-]
-
-
-def test_broken_papers_are_counted(tmp_path: Path, build: Build, refusal: Refuse) -> None:
-    path, records = tmp_path / "dblp_papers_v11.txt", [*venue("KDD", MOST), *venue("WWW", MOST)]
-    write(path, records, json.dumps)
-    clean = build("dblp")
-    write(path, records, json.dumps, *BROKEN_PAPERS, packed=True)
-    data = build("dblp")
-    assert same(data, clean)
-    assert sum(data.info["skipped"].values()) == len(BROKEN_PAPERS)
-    write(path, records[:LEAST], json.dumps, *BROKEN_PAPERS)
-    assert "year: Input should be a valid integer" in refusal("dblp")
-
-
 # --- posts --------------------------------------------------------------------------------------------------------
 
 N = 41 * 12
@@ -357,29 +331,3 @@ def test_a_graph_that_is_cut_or_no_graph_is_refused(tmp_path: Path, refusal: Ref
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, refusal: Refuse, files: Record, message: str) -> None:
     archive(tmp_path, **files)
     assert message in refusal("reddit")
-
-
-HEADER = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8'}", b"PK\x03\x04", b"\x93NUMPY"]
-    + [
-        (HEADER % shape).ljust(127) + b"\n" + bytes(800)
-        for shape in (b"4000000000, 4000000000", b"492, 10**9", b"492, 9")
-    ],
-    ids=range(7),
-)
-def test_attributes_that_are_broken_or_claim_more_than_there_is_allocate_nothing(
-    tmp_path: Path, refusal: Refuse, content: bytes
-) -> None:
-    archive(tmp_path)
-    (tmp_path / "reddit-feats.npy").write_bytes(content)
-    assert "reddit-feats.npy: not a readable .npy file, or cut short" in refusal("reddit")
-
-
-def test_a_missing_file_is_named(tmp_path: Path, refusal: Refuse) -> None:
-    archive(tmp_path)
-    (tmp_path / "reddit-id_map.json").unlink()
-    assert "neither reddit-id_map.json nor" in refusal("reddit")

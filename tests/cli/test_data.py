@@ -238,23 +238,6 @@ def test_tables_as_a_spreadsheet_writes_them(fewnode: Fewnode, tmp_path: Path) -
     assert load_dataset(tmp_path / "d3").class_names == ("NA", "grün")
 
 
-def test_vectors_and_what_may_be_the_answer(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
-    rows = [[f"p{i}", SECTIONS[i % 9], f"[{i % 4}, 0.5, {i % 3}]", f"shelf{i % 9}"] for i in range(180)]
-    nodes = write(tmp_path / "n.csv", [["id", "label", "v", "shelf"], *rows])
-    edges = ["--edges", tables / "edges.csv"]
-    done = fewnode("data", "import", "--nodes", nodes, *edges, "--out", tmp_path / "d")
-    assert "  vector    v (lists of numbers)\n" in done.err
-    assert "  not used  shelf (it may be the answer; --category shelf uses it)\n" in done.err
-    assert "warning: column 'shelf' is left out, for it may be the answer: it tells the\n" in done.err
-    assert load_dataset(tmp_path / "d").feature_names == ("v[0]", "v[1]", "v[2]")
-    quiet = fewnode("data", "import", "--nodes", nodes, *edges, "--out", tmp_path / "q", "-q")
-    assert quiet.err.startswith("warning: column 'shelf' is left out")
-    named = ["--vector", "v", "--category", "shelf"]
-    told = fewnode("data", "import", "--nodes", nodes, *edges, *named, "--out", tmp_path / "e", "--json").json
-    assert told["source"]["columns"] == {"id": "id", "label": "label", "v": "vector", "shelf": "category"}
-    assert told["source"]["warnings"] == []
-
-
 def test_texts_through_an_encoder(fewnode: Fewnode, tables: Path, tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     folder = static_folder(tmp_path / "tiny")
@@ -314,26 +297,6 @@ def _shop(tmp_path: Path) -> Path:
 def shop_import(folder: Path, *more: object) -> list[object]:
     nodes = ["--nodes", f"user:{folder / 'users.csv'}", "--nodes", f"item:{folder / 'items.csv'}"]
     return ["data", "import", *nodes, "--edges", folder / "edges.csv", *more, "--out", folder / "d"]
-
-
-@pytest.mark.parametrize(
-    ("given", "directed"),
-    [
-        ((), [False, False]),
-        (("--directed",), [True, True]),
-        (("--directed", "buys"), [False, True]),
-        (("--directed=buys",), [False, True]),
-        (("--directed", "buys", "--directed", "views"), [True, True]),
-        (("--directed", "--seed", "3"), [True, True]),
-    ],
-)
-def test_directions_of_all_or_of_some_kinds(
-    fewnode: Fewnode, shop: Path, given: tuple[str, ...], directed: list[bool]
-) -> None:
-    done = fewnode(*shop_import(shop, *given, "--relation", "kind"))
-    assert done.code == 0, done.err
-    found = {r.name: r.directed for r in load_dataset(shop / "d").graph.relations}
-    assert found == dict(zip(["views", "buys"], directed, strict=True))
 
 
 def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.protocols.all_classes import evaluate_all_classes
+from fewnode.evaluation import evaluate
 from fewnode.storage.io import save_dataset
 
 ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
@@ -15,7 +15,7 @@ ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
 
 def test_json_is_one_object_with_the_numbers_of_python(fewnode, dataset_dir: Path, planted: Dataset) -> None:
     done = fewnode("evaluate", "--data", dataset_dir, *ASK, "--option", "steps=1", "--shot", 2, "--draws", 4, "--json")
-    found = evaluate_all_classes("nearest-mean", planted, 2, 4, options={"steps": 1})
+    found = evaluate("nearest-mean", planted, shot=2, tasks=4, classes="all", options={"steps": 1})
     assert done.code == 0
     assert done.json["per_task"] == found.to_json()["per_task"]
     for metric in ("accuracy", "macro_f1", "weighted_f1"):
@@ -44,7 +44,7 @@ def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
     )
     assert "transductive, no base classes" in done.out
     assert "calibration error" in done.out
-    assert "4/10 draws" in done.err
+    assert "4 of 10 draws" in done.err
     assert fewnode("evaluate", "--data", dataset_dir, *ASK, "--draws", 2, "-q").err == ""
 
 
@@ -87,4 +87,4 @@ def test_descriptions_that_say_nothing_and_those_of_other_classes_are_named(
     done = fewnode(*asked, "--shot", 0)
     assert "c.csv: not used, they are no test classes: base" in done.err
     assert "left out, no word about them is in the vocabulary of worded: c17" in done.err
-    assert "must be at least 1" in fewnode(*asked, "--query", 0).err
+    assert "--query: found 0" in fewnode(*asked, "--query", 0).err

@@ -47,35 +47,6 @@ def test_the_same_command_gives_the_same_numbers(fewnode, dataset_dir: Path, tmp
     assert weights[0] == weights[1]
 
 
-def test_predict_with_new_class_names_and_unequal_shots(
-    fewnode, run_dir: Path, planted: Dataset, tmp_path: Path
-) -> None:
-    support, query = _tables(tmp_path, planted)
-    out = tmp_path / "p.csv"
-    assert fewnode("predict", "--run", run_dir, "--support", support, "--query", query, "--out", out).code == 0
-    rows = _rows(out)
-    assert list(rows[0]) == ["node", "label", "probability", "new, one", "two", "member"]
-    for row in rows:
-        chances = {name: float(row[name]) for name in ("new, one", "two")}
-        assert sum(chances.values()) == pytest.approx(float(row["member"]), abs=1e-5)
-        chances["none of these"] = 1 - float(row["member"])
-        assert float(row["probability"]) == pytest.approx(chances[row["label"]], abs=1e-9)
-        assert (row["label"] == "none of these") == (float(row["member"]) < 0.5)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text().splitlines()))
-
-
-def _tables(folder: Path, data: Dataset) -> tuple[Path, Path]:
-    one, two = (np.flatnonzero(data.y == c) for c in data.split.test[:2])
-    rows = [(v, "new, one") for v in one[:3]] + [(two[0], "two")]
-    with (folder / "support.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("node", "class"), *((data.node_name(v), c) for v, c in rows)])
-    (folder / "query.csv").write_text("node\n" + "".join(f"{data.node_name(v)}\n" for v in [*one[5:9], *two[5:9]]))
-    return folder / "support.csv", folder / "query.csv"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -151,12 +122,14 @@ def test_a_pool_has_its_own_tasks(fewnode, run_dir: Path, tmp_path: Path) -> Non
     same = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--way", 2, "--shot", 4, "--tasks", 3, "--json").json
     assert same["accuracy"] == read["accuracy"], "what the pool has may be said"
     assert (
-        "--pool-seed: not used with --pool"
+        "--pool-seed: not used with a pool"
         in fewnode("evaluate", "--run", run_dir, "--pool", pool, "--pool-seed", 1).err
     )
-    for option in (("--way", 3), ("--tasks", 9), ("--queries", "long-tail")):
+    for option, said in (("--way", 3), "leave out way"), (("--tasks", 9), "leave out tasks"):
         done = fewnode("evaluate", "--run", run_dir, "--pool", pool, *option)
-        assert (done.code, f"leave out {option[0][2:]}" in done.err) == (2, True)
+        assert (done.code, said in done.err) == (2, True)
+    spread = fewnode("evaluate", "--run", run_dir, "--pool", pool, "--queries", "long-tail")
+    assert (spread.code, "--queries: not used with a pool" in spread.err) == (2, True)
     assert fewnode("evaluate", "--run", run_dir, "--way", 0).code == 2
 
 
@@ -329,37 +302,6 @@ def test_predict_none_of_these(fewnode, plus_run: Path, planted: Dataset, tmp_pa
     assert (refused.code, "rename it, or use --closed-set" in refused.err) == (2, True)
 
 
-def test_predict_every_node_or_a_few_a_node_has_the_same_answer(
-    fewnode, plus_run: Path, planted: Dataset, tmp_path: Path
-) -> None:
-    own = [np.flatnonzero(planted.y == c) for c in planted.split.test[:2]]
-    (tmp_path / "support.csv").write_text(
-        "node,class\n"
-        + "".join(f"node-{v},{name}\n" for name, v in zip("aabb", [*own[0][:2], *own[1][:2]], strict=True))
-    )
-    (tmp_path / "few.csv").write_text("node\nnode-3\nnode-200\n" + f"node-{own[0][5]}\n")
-    asked = ("predict", "--run", plus_run, "--support", tmp_path / "support.csv")
-    done = fewnode(*asked, "--all", "--out", tmp_path / "all.csv")
-    rows = {row["node"]: row for row in csv.DictReader((tmp_path / "all.csv").read_text().splitlines())}
-    labels = [row["label"] for row in rows.values()]
-    claimed = len(labels) - labels.count("none of these")
-    assert own[0].size < claimed < 3 * own[0].size, "two classes of fifteen, not all nodes"
-    assert f"{claimed} nodes in 2 classes, {len(labels) - claimed} in none of these (--closed-set " in done.err
-    few = list(csv.DictReader(fewnode(*asked, "--query", tmp_path / "few.csv").out.splitlines()))
-    assert few == [rows[row["node"]] for row in few]
-    low = fewnode(*asked, "--all", "--threshold", 0.0001, "--json").json
-    assert low["threshold"] == 0.0001
-    assert sum(row["label"] != "none of these" for row in low["predictions"]) > claimed
-    closed = fewnode(*asked, "--all", "--closed-set", "--json").json
-    assert (closed["closed_set"], closed["why"]) == (True, "asked for")
-    assert {row["label"] for row in closed["predictions"]} == {"a", "b"}
-    assert all(row["member"] == float(rows[row["node"]]["member"]) for row in closed["predictions"])
-    for wrong, said in ((("--threshold", 1.5), "from 0 to 1"), (("--threshold", 0.1, "--closed-set"), "no threshold")):
-        refused = fewnode(*asked, "--all", *wrong, "--out", tmp_path / "no.csv")
-        assert (refused.code, said in refused.err, refused.err.count("\n")) == (2, True, 1)
-    assert not (tmp_path / "no.csv").exists()
-
-
 def test_predict_more_like_one_class(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:
     own = np.flatnonzero(planted.y == planted.split.test[0])
     (tmp_path / "support.csv").write_text("node,class\n" + "".join(f"node-{v},vpn\n" for v in own[:4]))
@@ -372,22 +314,6 @@ def test_predict_more_like_one_class(fewnode, plus_run: Path, planted: Dataset, 
     assert "--transductive changes nothing" in fewnode(*asked, "--transductive").err
     refused = fewnode(*asked, "--closed-set")
     assert (refused.code, "one class alone asks which nodes are like 'vpn'" in refused.err) == (2, True)
-
-
-def test_predict_by_a_method_that_cannot_tell_says_so(fewnode, dataset_dir: Path, tmp_path: Path) -> None:
-    quick = ("--method", "deepwalk", "--option", "dimensions=8", "--option", "length=5", "--option", "walks=1")
-    fewnode("train", "--data", dataset_dir, *quick, "--way", 3, "--out", tmp_path / "run", "-q")
-    asked = ("predict", "--run", tmp_path / "run", "--support", tmp_path / "support.csv", "--all")
-    (tmp_path / "support.csv").write_text("node,class\nnode-1,a\nnode-2,b\n")
-    done = fewnode(*asked)
-    assert "closed set: every node gets one of the classes, since deepwalk cannot tell" in done.err
-    assert all(row["member"] == "" for row in csv.DictReader(done.out.splitlines()))
-    told = fewnode(*asked, "--json").json
-    assert (told["closed_set"], "deepwalk cannot tell" in told["why"]) == (True, True)
-    (tmp_path / "support.csv").write_text("node,class\nnode-1,a\nnode-2,a\n")
-    refused = fewnode(*asked)
-    assert (refused.code, refused.out) == (2, "")
-    assert "train with --method gpn-plus, or give a second class" in refused.err
 
 
 def test_suggest(fewnode, plus_run: Path, planted: Dataset, tmp_path: Path) -> None:

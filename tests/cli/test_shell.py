@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -31,14 +30,6 @@ def test_a_closed_stream_is_no_error(argument: str, code: int, streams: tuple[in
     assert found.returncode == code
     assert "Traceback" not in found.stderr
     assert found.stderr.count("\n") == (code == 2 and 2 not in streams), "an error is said where it can be"
-
-
-def test_a_table_that_may_not_be_read_is_the_machines_fault(fewnode, tmp_path: Path, monkeypatch) -> None:
-    table = tmp_path / "s.csv"
-    table.write_text("node,class\n")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs tests as root may read everything
-    done = fewnode("predict", "--data", "debian", "--support", table, "--all")
-    assert (done.code, done.err.count("\n"), "is not readable" in done.err) == (3, 1, True)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,14 @@ def test_tables_with_names_are_kinds_of_nodes() -> None:
         extend(data, {"sku": ["e"], "price": [5.0]}, id="sku")
 
 
+def test_what_a_kind_of_node_does_not_have_is_not_missing_there() -> None:
+    data = read_tables({"user": {**USERS, "age": [20.0, None]}, "item": ITEMS}, EDGES, numeric=["age", "price"])
+    assert data.info["missing"] == {"age": 1, "price": 0}
+    assert [name for name in data.feature_names or () if "missing" in name] == ["age (missing)"]
+    flag = data.graph.x[:, [list(data.feature_names or ()).index("age (missing)")]].toarray().ravel()
+    assert flag.tolist() == [0, 1, 0, 0]
+
+
 def test_a_column_may_say_the_kind() -> None:
     data = read_tables({"id": list("abcd"), "label": list("xyxy"), "sort": ["p", "q", "q", "p"]}, EDGES, kind="sort")
     assert (data.kind_names, data.kind.tolist()) == (("p", "q"), [0, 1, 1, 0])

@@ -23,11 +23,10 @@ from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
-from fewnode.experiment.run import GridProgress, experiment, states
+from fewnode.experiment.run import GridProgress, experiment
 from fewnode.machine.files import exclusive
 from fewnode.methods.table import has_option
 from fewnode.model.estimator import Estimator
-from fewnode.protocols.all_classes import evaluate_all_classes
 from planted_grid import fill
 from sizes import begun, command, kill_once
 
@@ -222,17 +221,9 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_run_would_do_is_known_before(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(QUICK.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
-    assert sorted(state for _, state in states(read_grid(path), out)) == ["impossible"] * 6 + ["to run"] * 6
-    assert not out.exists()
-    run_grid(path, out)
-    assert [state for _, state in states(read_grid(path), out)].count("done") == 6
-
-
 def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FewnodeError, match="--backend ray needs Ray"):
+    with pytest.raises(FewnodeError, match="a cluster needs Ray"):
         run_grid(grid_file(GRID), tmp_path / "out", backend="ray")
 
 
@@ -272,7 +263,7 @@ def test_all_classes_in_a_grid_are_those_of_evaluate(grid_file: Write, tmp_path:
     assert "no base classes" in str(named["planted pn all classes 1-shot seed 0"].reason)
     assert "0 of 15 classes have more than 24" in str(named["planted logistic all classes 24-shot seed 0"].reason)
     far = named["planted nearest-mean all classes 3-shot seed 0"]
-    found = evaluate_all_classes("nearest-mean", planted, 3, 4, transductive=True, options={"steps": 4})
+    found = evaluate("nearest-mean", planted, shot=3, tasks=4, classes="all", transductive=True, options={"steps": 4})
     assert far.per_task["accuracy"] == found.per_task["accuracy"][0].round(4).tolist()
     assert far.cell["way"] == 15
     assert sum(record.provenance.get("shared_training", False) for record in records) == 2, "one fit for all shots"

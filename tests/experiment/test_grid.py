@@ -137,7 +137,7 @@ KNOWN = "title, datasets, methods, way, shot, query, seeds, tasks, pool_seed, qu
         ('title = "Mine"', "title =", "not TOML: Invalid value (at line 2, column 8)"),
         ("[defaults]", "[[defaults]]", "defaults is [{"),
         ("[[compare]]", "[compare]", "compare: Input should be a valid list"),
-        ('title = "Mine"', "case = [3]", "case.0 is 3: Input should be a valid dictionary"),
+        ('title = "Mine"', "case = [3]", "[[case]] 1: expected a table"),
         ("hidden = [64]", "way = 3", "[methods.wide]: options: 'way' is not an option of a method; the parts"),
     ],
 )
@@ -251,15 +251,6 @@ def test_what_is_no_grid_is_refused_in_a_line(grid_file: Write, text: str) -> No
         read_grid(grid_file(text))
 
 
-def test_a_cell_is_named_by_what_is_not_usual_about_it() -> None:
-    usual = cell("debian", "gpn", 5, 3, 3, 4, tasks=500)
-    assert str(usual) == "debian gpn 5-way 3-shot seed 4"
-    odd = {"query": 10, "options": {"hidden": 64, "eps": 2}, "mode": "transductive", "queries": "long-tail"}
-    said = "debian gpn hidden=64 eps=2 5-way 3-shot 10-query transductive long-tail seed 4"
-    assert str(usual.model_copy(update=odd)) == said
-    assert str(usual.model_copy(update={"kind": "case"})) == "debian gpn 5-way 3-shot case study"
-
-
 RESULT = '[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70, pn = 60.5 }\nf1 = { gpn = 69.5 }\n'
 
 
@@ -318,12 +309,9 @@ def test_the_protocol_all_classes_has_shots_alone(grid_file: Write) -> None:
     """Ways and queries of the defaults are those of the other parts."""
     compare, sweep = read_grid(grid_file(ALL_CLASSES)).parts
     cell = compare.rows[0].cells[0]
-    assert [str(row.cells[0]) for row in compare.rows[:2]] == [
-        "a gpn all classes 1-shot seed 0",
-        "a gpn all classes 5-shot seed 0",
-    ]
+    assert [row.cells[0].setting for row in compare.rows[:2]] == ["all classes 1-shot", "all classes 5-shot"]
     assert (cell.protocol, cell.tasks, cell.query, cell.queries) == ("all-classes", 30, 0, "balanced")
-    assert str(sweep.rows[0].cells[0]) == "a gpn 5-way 1-shot long-tail seed 0"
+    assert (sweep.rows[0].cells[0].setting, sweep.rows[0].cells[0].queries) == ("5-way 1-shot", "long-tail")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
-from fewnode.protocols.all_classes import evaluate_all_classes
 
 NOBODY = ClassSplit((), (), ())
 
@@ -66,18 +65,11 @@ def test_it_finds_out_from_the_support_which_side_tells(planted: Dataset, tells:
     else:
         other = Graph.from_edges(rng.integers(0, graph.n, (2, 1100)), graph.n, graph.x)
     data = replace(planted, graph=other)
-    free = evaluate_all_classes("gpn-plus", data, shot=5, draws=5).accuracy.mean
+    free = evaluate("gpn-plus", data, shot=5, tasks=5, classes="all").accuracy.mean
     method = GPNPlus().fit(other, EpisodeSampler.none(), EpisodeSampler.none())
     method.adapts_ = False
-    stubborn = evaluate_with(method, data)
+    stubborn = evaluate(method, data, shot=5, tasks=5, classes="all").accuracy.mean
     assert free > stubborn + gain
-
-
-def evaluate_with(method: GPNPlus, data: Dataset) -> float:
-    """As `evaluate_all_classes`, which would fit it again."""
-    from fewnode.protocols.all_classes import AllClassesSampler, score_draws
-
-    return score_draws(method, data, AllClassesSampler(data, 5), 5).accuracy.mean
 
 
 def test_a_task_may_have_descriptions_alone(worded: Dataset) -> None:

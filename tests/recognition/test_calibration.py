@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,9 +20,18 @@ from fewnode.recognition.membership import MembershipModel, sigmoid
 from fewnode.recognition.nearness import nearness
 from fewnode.recognition.space import Head, Space
 from fewnode.recognition.transductive import rectify
-from fewnode.scoring.metrics import calibration_error
-from fewnode.scoring.open_set import strangers
+from fewnode.scores import calibration_gaps
+from fewnode.tasks import strangers
 from fewnode.vectors import Embedding, crowding, survey, unit_rows
+
+
+def calibration_error(answers: Sequence[np.ndarray], tasks: Sequence[Episode]) -> float:
+    """As an evaluation adds it up."""
+    gaps = [
+        calibration_gaps(answer.max(axis=1), answer.argmax(axis=1) == task.query_y)
+        for answer, task in zip(answers, tasks, strict=True)
+    ]
+    return float(np.abs(np.sum(gaps, axis=0)).sum() / sum(task.query.size for task in tasks))
 
 
 def tasks_of(rng: np.random.Generator, shots: int, ways: int = 3, count: int = 60) -> list[Episode]:

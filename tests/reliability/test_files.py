@@ -41,10 +41,10 @@ from fewnode.experiment.results import read_results
 from fewnode.method import Embeds
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.recognition.classes import read_support
-from fewnode.scoring.pools import read_pool
 from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report
+from fewnode.tasks import read_pool
 from graphs import planted as make
 from sizes import Figure, in_child, sizes
 

@@ -11,10 +11,10 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.model.bulk import Bulk, classify
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.recognition.answers import NONE
 from fewnode.represent.workers import Workers
-from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of
 
@@ -96,6 +96,6 @@ def test_a_classification_that_was_stopped_goes_on(network: Path, runs: dict[str
 
 
 def test_other_methods_say_that_they_cannot(network: Path, tmp_path: Path) -> None:
-    Estimator("propagation", 3, 3).fit(load_dataset(network)).save(tmp_path / "run")
+    Estimator("sgc", 3, 3).fit(load_dataset(network)).save(tmp_path / "run")
     with pytest.raises(FewnodeError, match="gpn, gpn-naive and pn"):
         classify(job(network, tmp_path / "run"), tmp_path / "out.csv")

@@ -23,11 +23,11 @@ from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
+from fewnode.model.bulk import Bulk, classify
 from fewnode.model.estimator import Estimator
 from fewnode.represent import workers as cluster
 from fewnode.represent.room import Room
 from fewnode.represent.workers import LOST, Workers, connected
-from fewnode.scale.bulk import Bulk, classify
 from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.edges.relations import EdgeRows, read_relations
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
+from fewnode.relations import EdgeRows, read_relations
 from fewnode.represent.mixture import MixedViews
 from fewnode.service.bodies import Attach, Classify
 from fewnode.service.network import Network

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fewnode.cli.output import (
-    Json,
-    Quiet,
-    Threads,
-    emit,
-    following,
-    note,
-    refuse_unused,
-    set_threads,
-    starting,
-    table,
-)
-from fewnode.cli.predict import Classes, Transductive, open_run
+from fewnode.cli.options import MORE, options_of
+from fewnode.cli.output import Json, Quiet, Threads, counting, emit, following, note, set_threads, starting, table
+from fewnode.cli.predict import Classes, open_run
 from fewnode.cli.train import METHODS, method_options
 from fewnode.errors import FewnodeError, closest, visible
+from fewnode.options import Asked
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
@@ -39,18 +28,16 @@ MEASURED = {
     "weighted_f1": "weighted F1",
     "average_precision": "average precision",
     "precision_at_k": "precision@k",
-    "auroc": "AUROC of being in a class",
+    "auroc": "AUROC",
     "known": "members taken for members",
     "unknown": "outliers taken for outliers",
 }
 
 
+@options_of(Asked)
 def evaluate(
-    context: typer.Context,
     run: Path = typer.Option(None, "--run", help="The directory that `fewnode train --out` wrote."),
-    data: str = typer.Option(
-        None, "--data", help="With --protocol: the network. With --run: another one with the same attributes."
-    ),
+    data: str = typer.Option(None, "--data", help="The network; with --run: another one with the same attributes."),
     protocol: str = typer.Option(
         None,
         "--protocol",
@@ -60,141 +47,96 @@ def evaluate(
     method: str = typer.Option(
         None,
         "--method",
-        help="With --protocol: its name (default gpn-plus) or FILE.py:CLASS. With --run of a method of your own: "
-        "FILE.py:CLASS, which is run.",
+        help="With --protocol, default gpn-plus. FILE.py:CLASS is your own, which is run.",
         autocompletion=starting(*METHODS),
     ),
     option: list[str] = typer.Option(
-        [], "--option", metavar="NAME=VALUE", help="With --protocol: an option of the method; repeatable."
+        [], "--option", metavar="NAME=VALUE", help="Of the method, with --protocol.", rich_help_panel=MORE
     ),
     draws: int = typer.Option(None, "--draws", min=1, help="With --protocol: how often labels are drawn; default 30."),
-    way: int = typer.Option(None, "--way", help="N; default: as trained, or all test classes if there are fewer."),
-    shot: int = typer.Option(None, "--shot", help="K; default: as trained; with --protocol 5."),
-    query: int = typer.Option(
-        None, "--query", help="M a class; default: as many as --shot; with --protocol all other nodes."
-    ),
-    tasks: int = typer.Option(None, "--tasks", min=1, help="Tasks; default 50 as in the paper, 500 for less chance."),
     repeats: int = typer.Option(None, "--repeats", min=1, help="Trainings with other seeds, same tasks; default 1."),
     pool: Path = typer.Option(None, "--pool", help="Read the tasks from this file instead of drawing them."),
-    save_pool: Path = typer.Option(None, "--save-pool", help="Write the tasks to this file (JSON lines)."),
-    pool_seed: int = typer.Option(0, "--pool-seed", min=0, help="Of the tasks; independent of the training's seed."),
-    transductive: bool = Transductive,
-    queries: str = typer.Option(
-        None,
-        "--queries",
-        help="Spread over the classes: balanced (default), or long-tail.",
-        autocompletion=starting("balanced", "long-tail"),
+    save_pool: Path = typer.Option(
+        None, "--save-pool", help="Write the tasks to this file (JSON lines).", rich_help_panel=MORE
     ),
     classes: Path = Classes,
-    open_set: bool = typer.Option(False, "--open-set", help="Also tell nodes that are in none of the classes."),
-    multi_label: bool = typer.Option(
-        False, "--multi-label", help="Nodes may be in several classes: F1, average precision, precision@k."
-    ),
-    precision_at: int = typer.Option(None, "--precision-at", min=1, help="k of precision@k; default 10."),
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
+    *,
+    given: Mapping[str, Any],
 ) -> None:
-    """Score a model on few-shot tasks from the test classes: accuracy, macro- and weighted F1, 95 % intervals.
+    """Score a model on few-shot tasks of its test classes, or a method on a few labels of all classes.
 
-    Also how far its probabilities are from frequencies (expected calibration error) and, with --open-set, how well
-    it tells nodes of other classes: AUROC, and the shares told right at its own threshold.
-
-    The tasks are a function of --pool-seed alone, so every model is asked the same ones. With --repeats R the
-    method is trained R-1 more times with the next seeds, as the paper does, and both kinds of variance count.
-
-    With --protocol all-classes no run and no base classes are needed. A method is fitted to the graph alone, gets
-    --shot labels of every class, and is asked about every other labelled node. This is done --draws times, each
-    with other labels. Classes with too few labels are left out, and named.
-
-    With --multi-label a node may be in several classes, and each is judged on its own. The scores are micro- and
-    macro-F1 of what is at least as likely as not, and the calibration error of the probabilities of all classes.
-    Nodes are also ranked for each class: average precision and precision@k, the mean over classes (k at most the
-    number of its members). A support node is given with all classes of the task that it is in.
-
-    With --classes, classes are described, too (see `fewnode predict`); with --shot 0 that is all that is known of them.
+    Accuracy and F1 with 95 % intervals over tasks (and trainings, with --repeats), and the expected calibration error.
+    Every model is asked the same tasks. With two classes also AUROC and average precision; with --open-set how well
+    nodes of other classes are told. With --protocol no run is needed: the method is fitted to the graph alone.
 
     \b
     Example:
       fewnode evaluate --run run --way 5 --shot 3 --tasks 500
       fewnode evaluate --run run --shot 1 --transductive --open-set
-      fewnode evaluate --run run --save-pool tasks.jsonl
-      fewnode evaluate --run other --pool tasks.jsonl --json
       fewnode evaluate --run run --shot 0 --classes classes.csv
-      fewnode evaluate --data debian --protocol all-classes --shot 5
       fewnode evaluate --data debian --protocol all-classes --method logistic
-      fewnode evaluate --data D --protocol all-classes --multi-label
-      fewnode evaluate --run run --multi-label --way 5 --shot 3
-
-    To compare methods, networks and settings in one table: `fewnode experiment`.
+    To compare methods, networks and settings in one table: fewnode experiment
     """
     if protocol not in (None, ALL_CLASSES):
         raise FewnodeError(f"--protocol {protocol!r}: expected {ALL_CLASSES}")
+    every: dict[str, Any] = {"classes": "all", "options": method_options(option)} if protocol else {}
+    asked = Asked.of({**given, **every, **({"tasks": draws} if draws else {})}, door=Asked.flag)
     for_run = {
         "--run": run,
-        "--way": way,
-        "--tasks": tasks,
+        "--way": given.get("way"),
+        "--tasks": given.get("tasks"),
         "--repeats": repeats,
         "--pool": pool,
         "--save-pool": save_pool,
-        "--queries": queries,
-        "--open-set": open_set or None,
         "--classes": classes,
     }
-    if precision_at is not None and not multi_label:
-        raise FewnodeError("--precision-at: not used without --multi-label; leave it out, or add that")
-    at: dict[str, Any] = {} if precision_at is None else {"precision_at": precision_at}
     if protocol:
-        _refuse(for_run, f"--protocol {protocol}")
-        if data is None:
-            raise FewnodeError(f"--protocol {protocol} needs --data D, the network")
-        set_threads(threads)
-        asked = {"shot": 5 if shot is None else shot, "query": query, "seed": pool_seed, "transductive": transductive}
-        if multi_label:
-            _refuse({"--transductive": asked.pop("transductive") or None}, "--multi-label")
-        given = (data, method or "gpn-plus", method_options(option), draws)
-        _all_classes(*given, asked | at, multi_label, quiet, as_json)
-        return
-    _refuse({"--option": option or None, "--draws": draws}, "--run")
-    if run is None:
-        raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
-    if multi_label:
-        others = {**for_run, "--run": None, "--way": None, "--tasks": None, "--transductive": transductive or None}
-        _refuse(others, "--multi-label")
-    set_threads(threads)
-    model, dataset = open_run(run, data, method, quiet)
-    if multi_label:
-        _run_multi_label(run, model, dataset, {"way": way, "shot": shot, "query": query}, tasks, pool_seed, at, as_json)
-        return
-    if pool is None:
-        _name_several(dataset, quiet)
-    if pool is not None and not open_set:
-        refuse_unused(context, ["pool_seed"], "with --pool")
-    spread = queries or "balanced"
-    shape: dict[str, Any] = {"way": way, "shot": shot, "query": query, "seed": pool_seed, "queries": spread}
-    drawn = {"--pool": pool, "--save-pool": save_pool, "--queries": queries, "--repeats": repeats}
-    if classes is not None:
-        _refuse(drawn, "--classes")
-        result = _described(model, dataset, shape, tasks, classes, transductive, open_set, quiet)
-    elif shot == 0:
-        raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
+        _refuse(for_run, f"with --protocol {ALL_CLASSES}")
     else:
-        result = _test_tasks(model, dataset, shape, tasks, pool, save_pool, transductive, open_set, repeats or 1, quiet)
+        _refuse({"--option": option or None, "--draws": draws}, "with --run")
+    if run is not None and (asked.several or classes is not None):
+        several = {
+            **for_run,
+            "--run": None,
+            "--way": None,
+            "--tasks": None,
+            "--classes": classes if asked.several else None,
+        }
+        _refuse(several, "with --multi-label" if asked.several else "with --classes")
+    fields, beside = asked.unused(pool is not None)
+    _refuse({Asked.flag(field): True for field in fields}, beside)
+    set_threads(threads)
+    more: dict[str, Any] = {"options": asked.options}
+    if protocol:
+        if data is None:
+            raise FewnodeError(f"--protocol {ALL_CLASSES} needs --data D")
+        result = _all_classes(data, method or "gpn-plus", asked, quiet)
+    else:
+        if run is None:
+            raise FewnodeError(f"give --run RUN, what fewnode train wrote, or --data D --protocol {ALL_CLASSES}")
+        model, dataset = open_run(run, data, method, quiet)
+        if not asked.several and pool is None:
+            _name_several(dataset, quiet)
+        if classes is not None:
+            asked = _described(asked, model, dataset, classes, quiet)
+        elif asked.shot == 0:
+            raise FewnodeError("--shot 0 leaves nothing to know a class by; describe them with --classes")
+        result = _run(model, dataset, asked, pool, save_pool, repeats or 1, quiet)
+        more = {"pool": str(pool)} if pool else {"pool_seed": asked.seed}
+        more |= {"run": str(run), "seed": model.seed}
     if as_json:
-        drawn_from = {"pool": str(pool)} if pool else {"pool_seed": pool_seed}
-        emit({**result.to_json(), **drawn_from, "method": model.method, "run": str(run), "seed": model.seed})
-        return
-    of = result.provenance
-    what = f"tasks of {pool}" if pool else f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
-    count = result.per_task["accuracy"].shape[1]
-    heading = f"{Path(model.method).name} on {dataset.name}: {what}, {count} tasks, {repeats or 1} training(s)"
-    _say(result, heading, transductive, "" if pool else f", {spread} queries")
+        emit({**result.to_json(), **more})
+    else:
+        _say(result, pool, repeats or 1)
 
 
-def _refuse(given: dict[str, Any], beside: str) -> None:
+def _refuse(given: Mapping[str, Any], beside: str) -> None:
     """Options that mean nothing here are named, not ignored."""
     if unused := [name for name, value in given.items() if value is not None]:
-        raise FewnodeError(f"{', '.join(unused)}: not used with {beside}; leave it out")
+        raise FewnodeError(f"{', '.join(unused)}: not used {beside}; leave it out")
 
 
 def _name_several(dataset: Dataset, quiet: bool) -> None:
@@ -206,159 +148,95 @@ def _name_several(dataset: Dataset, quiet: bool) -> None:
         note(f"left out: {count:,} nodes that are in several classes; --multi-label asks about them, too", quiet)
 
 
-def _say(result: Result, heading: str, transductive: bool, more: str) -> None:
-    typer.echo(visible(heading))
-    typer.echo(f"{'transductive' if transductive else 'inductive'}{more}")
-    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
-    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
-
-
-def _described(
-    model: Estimator,
-    dataset: Dataset,
-    shape: dict[str, Any],
-    tasks: int | None,
-    classes: Path,
-    transductive: bool,
-    open_set: bool,
-    quiet: bool,
-) -> Result:
-    """Test classes that are described, beside as many labels as asked for, or none."""
-    from dataclasses import replace
-
-    from fewnode import evaluation
-    from fewnode.recognition.described_tasks import described_pool, silent_classes
+def _described(asked: Asked, model: Estimator, dataset: Dataset, classes: Path, quiet: bool) -> Asked:
+    """What is asked, with the sentences of a table; what of it cannot be used is named."""
     from fewnode.recognition.description import read_classes
     from fewnode.tables.report import name_some
+    from fewnode.tasks import described_rows
 
-    way = max(2, min(model.way, len(dataset.split.test))) if shape["way"] is None else shape["way"]
-    shot = model.shot if shape["shot"] is None else shape["shot"]
-    query = max(shot, 5) if shape["query"] is None else shape["query"]
     texts = read_classes(classes)
     if odd := [name for name in texts if name not in dataset.class_names]:
         raise FewnodeError(f"{classes}: {odd[0]!r} is no class of {dataset.name}{closest(odd[0], dataset.class_names)}")
-    tested = [dataset.class_names[c] for c in dataset.split.test]
+    tested = {dataset.class_names[c]: c for c in dataset.split.test}
     if others := [name for name in texts if name not in tested]:
         note(f"{classes}: not used, they are no test classes: {name_some(others, 300)}", quiet)
-    if silent := silent_classes(dataset, dataset.split.test, texts):
-        so = "left out" if shot == 0 else "by their labels alone"
+    rows = described_rows(dataset, dataset.split.test, texts)
+    if silent := [name for name, c in tested.items() if c not in rows]:
+        so = "left out" if (model.shot if asked.shot is None else asked.shot) == 0 else "by their labels alone"
         note(f"{so}, no word about them is in the vocabulary of {dataset.name}: {name_some(silent, 300)}", quiet)
-    count = evaluation.TASKS if tasks is None else tasks
-    pool = described_pool(dataset, dataset.split.test, texts, (way, shot, query), count, shape["seed"])
-    result = evaluation.evaluate(model, dataset, pool=pool, transductive=transductive, open_set=open_set)
-    return replace(result, provenance={**result.provenance, "way": way, "shot": shot, "query": query})
+    return asked.model_copy(update={"described": texts})
 
 
-# --- a run on its test classes ------------------------------------------------------------------------------------
-
-
-def _test_tasks(
+def _run(
     model: Estimator,
     dataset: Dataset,
-    shape: dict[str, Any],
-    tasks: int | None,
+    asked: Asked,
     pool: Path | None,
     save_pool: Path | None,
-    transductive: bool,
-    open_set: bool,
     repeats: int,
     quiet: bool,
 ) -> Result:
-    from fewnode import evaluation
-    from fewnode.scoring import pools
+    """A run on its test classes, and trainings of its kind with the next seeds on the same tasks."""
+    from fewnode import evaluation, tasks
 
-    chosen = pools.read_pool(pool, dataset) if pool else None
-    asking = {**shape, "tasks": tasks, "pool": chosen, "transductive": transductive, "open_set": open_set}
+    chosen = tasks.read_pool(pool, dataset) if pool else None
     if save_pool:
-        drawn = chosen or evaluation.test_tasks(model, dataset, **shape).take(tasks or evaluation.TASKS)
-        pools.save_pool(save_pool, drawn, dataset)
-    results = [evaluation.evaluate(model, dataset, **asking)]
+        shape = evaluation.trained_for(model, dataset, asked.way, asked.shot, asked.query)
+        drawn = evaluation.tasks_of_test(dataset, shape, asked.seed, asked.queries)
+        tasks.save_pool(save_pool, chosen or drawn.take(asked.tasks or evaluation.TASKS), dataset)
+    how = asked.model_dump(exclude_unset=True)
+    results = [evaluation.evaluate(model, dataset, pool=chosen, **how)]
     for extra in range(1, repeats):
         again = model.fresh(model.seed + extra)
         with following(getattr(again.method_, "episodes", 0), quiet, title=f"repeat {extra + 1}/{repeats}") as on_step:
             again.fit(dataset, on_step=on_step)
-        results.append(evaluation.evaluate(again, dataset, **asking))
+        results.append(evaluation.evaluate(again, dataset, pool=chosen, **how))
     return evaluation.join(results)
 
 
-# --- a graph and a handful of labels ------------------------------------------------------------------------------
-
-
-def _all_classes(
-    data: str,
-    method: str,
-    options: dict[str, Any],
-    draws: int | None,
-    asked: dict[str, Any],
-    multi_label: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def _all_classes(data: str, method: str, asked: Asked, quiet: bool) -> Result:
+    """A method on a graph and a handful of labels."""
     from fewnode.datasets import load
-    from fewnode.protocols.all_classes import DRAWS, evaluate_all_classes, large_classes
-    from fewnode.protocols.multi_label_evaluation import evaluate_all_classes_multi_label
+    from fewnode.evaluation import evaluate as score
+    from fewnode.tasks import large_classes
 
-    dataset, draws = load(data), DRAWS if draws is None else draws
-    if left_out := large_classes(dataset, asked["shot"], multi_label)[1]:
-        note(f"left out, at most {asked['shot']} labelled nodes: {', '.join(left_out)}", quiet)
-    if not multi_label:
+    dataset, shot = load(data), 5 if asked.shot is None else asked.shot
+    if left_out := large_classes(dataset, shot, asked.several)[1]:
+        note(f"left out, at most {shot} labelled nodes: {', '.join(left_out)}", quiet)
+    if not asked.several:
         _name_several(dataset, quiet)
-    score = evaluate_all_classes_multi_label if multi_label else evaluate_all_classes
-    with _draw_bar(quiet) as report:
-        result = score(data=dataset, method=method, draws=draws, options=options, report=report, **asked)
-    if as_json:
-        emit({**result.to_json(), "options": options})
-        return
+    return score(method, dataset, report=counting("draws", quiet), **asked.model_dump(exclude_unset=True))
+
+
+# --- what a person sees -------------------------------------------------------------------------------------------
+
+
+def _say(result: Result, pool: Path | None, repeats: int) -> None:
+    """What was asked, the scores, and the classes one by one if that was asked for."""
     of = result.provenance
-    queries = "every other labelled node" if of["query"] is None else f"at most {of['query']} others a class"
-    heading = (
-        f"{Path(method).name} on {dataset.name}: {of['shot']} labels of each of {of['way']} classes, {queries} asked "
-        f"about, {draws} draws"
-    )
-    more = _looked_at(result) if multi_label else ""
-    _say(result, heading, asked.get("transductive", False), f", no base classes{more}")
-
-
-# --- several classes a node ---------------------------------------------------------------------------------------
-
-
-def _run_multi_label(
-    run: Path,
-    model: Estimator,
-    dataset: Dataset,
-    shape: dict[str, Any],
-    tasks: int | None,
-    seed: int,
-    at: dict[str, Any],
-    as_json: bool,
-) -> None:
-    from fewnode.evaluation import TASKS
-    from fewnode.protocols.multi_label_evaluation import evaluate_multi_label
-
-    count = TASKS if tasks is None else tasks
-    result = evaluate_multi_label(model, dataset, **shape, tasks=count, seed=seed, **at)
-    if as_json:
-        emit({**result.to_json(), "method": model.method, "run": str(run), "seed": model.seed})
+    if of.get("protocol"):
+        queries = "every other labelled node" if of["query"] is None else f"at most {of['query']} others a class"
+        what = f"{of['shot']} labels of each of {of['way']} classes, {queries} asked about, {of['draws']} draws"
+    else:
+        shape = f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class"
+        count = next(iter(result.per_task.values())).shape[1]
+        what = f"{f'tasks of {pool}' if pool else shape}, {count} tasks, {repeats} training(s)"
+    parts = ["transductive" if of["transductive"] else "inductive"]
+    parts += ["no base classes"] if of.get("protocol") else []
+    parts += [f"{of['queries']} queries"] if of.get("queries") else []
+    if of.get("multi_label"):
+        parts += [f"several classes a node, precision@k at k = {of['precision_at']}"]
+    typer.echo(visible(f"{Path(of['method']).name} on {of['data']}: {what}"))
+    typer.echo(", ".join(parts))
+    rows = [(label, result[metric]) for metric, label in MEASURED.items() if metric in result.per_task]
+    typer.echo(table(["metric", "% ± 95 %"], [*rows, ("calibration error", f"{100 * result.ece:.1f}")]))
+    if result.confusion is None:
         return
-    of = result.provenance
-    what = f"{of['way']}-way {of['shot']}-shot, {of['query']} queries a class, {count} tasks"
-    _say(result, f"{Path(model.method).name} on {dataset.name}: {what}", False, _looked_at(result))
-
-
-def _looked_at(result: Result) -> str:
-    return f", several classes a node, precision@k at k = {result.provenance['precision_at']}"
-
-
-@contextmanager
-def _draw_bar(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Draws done of all: a bar, or a line for each fifth of them where there is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda done, total: note(f"{done}/{total} draws", quiet) if done % max(1, total // 5) == 0 else None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("draws"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("draws", total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
+    classes = {name: row for name, row in result.per_class.items() if row["queries"]}
+    lines = [[name, *(f"{100 * row[part]:.1f}" for part in ("precision", "recall", "f1")), int(row["queries"])]
+             for name, row in classes.items()]  # fmt: skip
+    typer.echo("\n" + table(["class", "precision", "recall", "F1", "queries"], lines))
+    places = [result.class_names.index(name) for name in classes]
+    counts = result.confusion[places][:, places].tolist()
+    numbered = [[f"{i} {name}", *row] for i, (name, row) in enumerate(zip(classes, counts, strict=True), 1)]
+    typer.echo("\n" + table(["is, taken for", *map(str, range(1, len(places) + 1))], numbered))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MORE = "More"
 """The part of a command's help (`rich_help_panel`) that has the options few people need."""
+LAST = ("threads", "quiet", "as_json")
+"""Arguments of every command: their options stand behind those of the model."""
 
 
 def options_of(
@@ -42,7 +45,9 @@ def options_of(
             given = {name: v for name, v in values.items() if not (v is None or v is False or v == [])}  # 0 was said
             command(**arguments, given=given)
 
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *made)]
+        first = [each for each in own if each.name not in LAST]
+        last = [each for each in own if each.name in LAST]
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*first, *made, *last)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         return run
@@ -76,20 +81,12 @@ def _parameter(name: str, flag: str, field: FieldInfo, words: str | None) -> ins
 class Command(TyperCommand):
     """A command whose help is a screen: common options are explained, rare ones named, and `--more` explains them."""
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        if any(self._is_rare(option) for option in self.params):
-            make: Any = TyperOption
-            words = "Show this message with all options and exit."
-            show = make(
-                param_decls=["--more"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_explain_all,
-                help=words,
-            )
-            self.params.append(show)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--more" in args and any(map(self._is_rare, self.params)):
+            ctx.meta[MORE] = True
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     @staticmethod
     def _is_rare(option: Any) -> bool:
@@ -108,12 +105,7 @@ class Command(TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl(part)
             elif part:
-                with formatter.section(f"More (explained by `{ctx.command_path} --more`)"), formatter.indentation():
-                    formatter.write_text(", ".join(name.replace(" ", "\N{NO-BREAK SPACE}") for name, _ in part))
-
-
-def _explain_all(ctx: Any, wanted: bool) -> None:
-    if wanted:
-        ctx.meta[MORE] = True
-        typer.echo(ctx.get_help())
-        ctx.exit()
+                names = ", ".join(name.replace(" ", "\N{NO-BREAK SPACE}") for name, _ in part)
+                layout = {"initial_indent": "  ", "subsequent_indent": "  ", "break_on_hyphens": False}
+                with formatter.section(f"More (explained by `{ctx.command_path} --more`)"):
+                    formatter.write(textwrap.fill(names, formatter.width, **layout) + "\n")  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.errors import FewnodeError, visible
 from fewnode.model.progress import training_bar
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 Quiet = typer.Option(False, "-q", "--quiet", help="Print results only, no progress.")
 Json = typer.Option(False, "--json", help="Print one JSON object on standard output and nothing else there.")
-Threads = typer.Option(1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.")
+Threads = typer.Option(
+    1, "--threads", min=1, help="Threads of this process; recorded, as they change last bits.", rich_help_panel=MORE
+)
 
 
 def starting(*words: str) -> Callable[[str], list[str]]:

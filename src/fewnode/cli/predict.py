@@ -25,9 +25,9 @@ from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.model.bulk import Bulk
     from fewnode.model.estimator import Estimator
     from fewnode.recognition.answers import Answers
-    from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -138,9 +138,9 @@ def predict(
     """
     import numpy as np
 
+    from fewnode.model.bulk import Bulk
     from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
     from fewnode.recognition.population import blank, claimable, left_out
-    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -235,7 +235,7 @@ def _classify_all(
     bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
 ) -> None:
     from fewnode.machine.files import write_text
-    from fewnode.scale.bulk import classify
+    from fewnode.model.bulk import classify
 
     with working(*there, limit, out.parent, quiet) as pool:
         answer = classify(bulk, out, resume, pool)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.cli.output import note
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ class Backend(StrEnum):
 
 
 Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
-BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).")
+BackendOption = typer.Option(
+    Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).", rich_help_panel=MORE
+)
 Address = typer.Option(
-    None, "--address", help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one."
+    None,
+    "--address",
+    help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.",
+    rich_help_panel=MORE,
 )
 Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.")
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")

@@ -76,6 +76,7 @@ def serve(
 
             def load() -> tuple[Estimator, Dataset, bool]:
                 dataset, model = first.pop() if first else _opened(run, data, method, quiet)
+                service.health.stage = f"embedding {dataset.graph.n:,} nodes"
                 return model(), dataset, run is not None
 
             run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))

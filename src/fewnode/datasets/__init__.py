@@ -9,10 +9,10 @@ from pathlib import Path
 from fewnode.dataset import Dataset
 from fewnode.datasets.debian import load_debian
 from fewnode.datasets.fewshot_mat import read_published
-from fewnode.edges.relations import Directed
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.formats.public import PUBLIC, load_public, public_name
+from fewnode.relations import Directed
 from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}

@@ -23,7 +23,7 @@ from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
 from fewnode.model.estimator import Estimator
 from fewnode.paper import BUILDERS
-from fewnode.protocols.all_classes import AllClassesSampler
+from fewnode.tasks import AllClassesSampler
 
 ANY_TASK = ("deepwalk", "node2vec", "gpn-plus", "logistic")
 """They look at no task, or draw their own from the nodes of a class: a test holds them to it."""

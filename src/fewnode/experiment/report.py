@@ -13,7 +13,7 @@ from fewnode.experiment.names import METRICS, written
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
 from fewnode.machine.files import write_text
 from fewnode.machine.sheets import csv_text
-from fewnode.scoring.interval import Interval
+from fewnode.scores import Interval
 
 LEVEL = f"equally good: surely less than {100 * MARGIN:.0f} points apart"
 """What † says; ? says that the data cannot tell."""

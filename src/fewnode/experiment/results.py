@@ -14,14 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from scipy import stats
 
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import EPISODES, Cell, Grid, GridPart, GridRow, Reported
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.machine.files import readable
-from fewnode.scoring.interval import Interval, interval, spread
-from fewnode.scoring.metrics import METRICS
+from fewnode.scores import METRICS, Interval, Terms, half_width, interval, tail, terms
 
 LAYOUT = "layout.json"
 TABLE = "table.csv"
@@ -155,26 +153,24 @@ def read_results(directory: Path) -> Results:
 
 def p_value(better: Scores, other: Scores) -> float:
     """Two-sided p of equal means, where both (seeds x tasks) were asked the same tasks."""
-    gap, error, freedom = _gap(better, other)
-    if error == 0:
-        return 0.0 if gap else 1.0
-    return float(2 * stats.t.sf(abs(gap) / error, freedom))
+    gap, uncertain = _gap(better, other)
+    return min(1.0, 2 * tail(abs(gap), uncertain))
 
 
 def difference(a: Scores, b: Scores) -> Interval:
     """a - b with its 95 % interval, which leaves 0 out where `p_value` is below 5 %."""
-    gap, error, freedom = _gap(a, b)
-    return Interval(gap, float(stats.t.ppf(0.975, freedom) * error))
+    gap, uncertain = _gap(a, b)
+    return Interval(gap, half_width(uncertain))
 
 
-def _gap(a: Scores, b: Scores) -> tuple[float, float, float]:
-    """The mean of a - b, its standard error and degrees of freedom, as `interval` has them for one mean.
+def _gap(a: Scores, b: Scores) -> tuple[float, Terms]:
+    """The mean of a - b, and what makes it uncertain, as `interval` has it for one mean.
 
     Paired over tasks, because some tasks are hard for everyone. Seeds are nested in a method: seed 0 of one has
     nothing to do with seed 0 of another, so each method's variance over its own seeds is added, unpaired.
     """
     gap = a.mean(axis=0) - b.mean(axis=0)
-    return float(gap.mean()), *spread(gap, *(scores.mean(axis=1) for scores in (a, b)))
+    return float(gap.mean()), terms(gap, *(scores.mean(axis=1) for scores in (a, b)))
 
 
 def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
@@ -189,11 +185,8 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
 
 def margin_p_value(a: Scores, b: Scores, margin: float = MARGIN) -> float:
     """p of a difference of the margin or more, either way: small where both are equally good (Schuirmann, 1987)."""
-    gap, error, freedom = _gap(a, b)
-    left = margin - abs(gap)
-    if error == 0:
-        return 0.0 if left > 0 else 1.0
-    return float(stats.t.sf(left / error, freedom))
+    gap, uncertain = _gap(a, b)
+    return tail(margin - abs(gap), uncertain)
 
 
 def outcomes(pairs: Sequence[tuple[Scores, Scores]]) -> list[str]:

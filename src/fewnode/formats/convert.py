@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from fewnode.dataset import Dataset
-from fewnode.edges.relations import pyg_edges
 from fewnode.errors import FewnodeError
 from fewnode.graph import is_sparse
 from fewnode.machine.files import atomic_write, need_no_file
 from fewnode.machine.sheets import harmless
+from fewnode.relations import pyg_edges
 
 
 def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> list[Path]:  # noqa: A002

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.edges.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.graph import Attributes, Ints
 from fewnode.machine import memory
 from fewnode.machine.files import one_line, readable
+from fewnode.relations import Directed, EdgeRows, edge_rows, read_relations
 from fewnode.storage.packing import checked_csr
 from fewnode.tables.compact import compact_graph
 

@@ -31,8 +31,9 @@ LEAST_LIMIT = 1 << 29
 CHUNK_BYTES = 1 << 26
 PAUSE, TRIM_PAUSE = 0.01, 1.0
 """Seconds between two looks at the limit, and between two times that freed memory is given back to the system."""
-LITTLE = 1 << 24
-"""Bytes: where no more can be let go, what the process has is its own, and the next look can wait."""
+FULL, LITTLE = 0.75, 1 / 16
+"""Shares of the limit: from which on files are let go; and where no more than that could be let go, what the process
+has is its own, and the next look can wait."""
 SCATTERED = 512
 """Rows, anywhere in a file, that are read between two looks: the kernel maps up to 2 MB around each of them."""
 
@@ -74,7 +75,7 @@ def _watch() -> None:
         while True:
             time.sleep(pause)
             freed = _release()
-            pause = PAUSE if freed is None or freed > LITTLE else 10 * PAUSE
+            pause = PAUSE if freed is None or freed > LITTLE * (_limit or 0) else 10 * PAUSE
             if freed is not None and time.monotonic() > trimmed + TRIM_PAUSE:
                 trimmed = time.monotonic()
                 if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # of glibc alone
@@ -84,9 +85,9 @@ def _watch() -> None:
 
 
 def _release() -> int | None:
-    """Let go of what was read of mapped files, if the process has more than half of the limit: so many bytes."""
+    """Let go of what was read of mapped files, if the process is near the limit: so many bytes."""
     limit, before = _limit, resident()
-    if limit is None or before < limit // 2:
+    if limit is None or before < FULL * limit:
         return None
     with _maps_lock:
         for mapping in list(_maps):

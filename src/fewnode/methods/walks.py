@@ -17,8 +17,7 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import logistic_heads
-from fewnode.represent.random_walks import walk_vectors
-from fewnode.represent.skipgram import Vectors
+from fewnode.methods.skipgram import Vectors, walk_vectors
 from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Probabilities
 

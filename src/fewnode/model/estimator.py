@@ -20,6 +20,7 @@ from fewnode.graph import Graph, Ints
 from fewnode.machine.kept import Kept
 from fewnode.machine.system import threads
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
+from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
@@ -43,7 +44,6 @@ from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
-from fewnode.represent.features import structural_features
 from fewnode.storage.checkpoint import Checkpoints
 from fewnode.storage.io import write_record
 from fewnode.storage.manifest import ModelManifest, check_manifest, check_options

@@ -28,11 +28,11 @@ from fewnode.recognition.calibration import (
     calibration_tasks,
     fit_temperature,
 )
-from fewnode.recognition.described_tasks import named_tasks
 from fewnode.recognition.fit_membership import fit_membership
 from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.space import Head, Space
+from fewnode.tasks import named_tasks
 from fewnode.train import Journal
 
 

@@ -71,7 +71,9 @@ class Mixture:
         untold = [name for name, each in zip(names, self.classes, strict=True) if not each.told]
         if not untold or self.ordinary.any():
             return ""
-        return f"nothing tells how many nodes are in class {untold[0]!r}: give more examples, or a number"
+        return (
+            f"nothing tells how many nodes are in class {untold[0]!r}: give more examples, a number, or close the set"
+        )
 
     @property
     def left_out(self) -> list[float]:

@@ -293,8 +293,11 @@ class Space:
         query = self.look(asked).z
         if len(tasks) > 1:
             support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
-            given = replace(given, z=memory.taken(self.embedding.z, support.ravel()).reshape(*support.shape, -1))
-            query = memory.taken(self.embedding.z, asked.ravel()).reshape(*asked.shape, -1)
+            given = replace(
+                given,
+                z=memory.taken(self.embedding.z, support.ravel()).reshape(*support.shape, self.embedding.z.shape[1]),
+            )
+            query = memory.taken(self.embedding.z, asked.ravel()).reshape(*asked.shape, self.embedding.z.shape[1])
         if self.head.adapts:
             factors = self._factors(given)
             given, query = replace(given, z=given.z * factors), query * factors
@@ -315,9 +318,9 @@ class Space:
         own = np.zeros(support.shape, np.float32) if importance is None else importance[support]
         weight = np.exp(own - own.max(axis=1, keepdims=True))
         beta = weight / (weight @ label)[:, y]
-        rows = memory.taken(z, support.ravel()).reshape(*support.shape, -1)
+        rows = memory.taken(z, support.ravel()).reshape(*support.shape, self.embedding.z.shape[1])
         p = (label.T * beta[:, None]) @ rows
-        query = memory.taken(z, asked.ravel()).reshape(*asked.shape, -1)
+        query = memory.taken(z, asked.ravel()).reshape(*asked.shape, self.embedding.z.shape[1])
         return softmax(nearness(query, p, self.head.distance))
 
     def _by_means(self, task: Task) -> Probabilities:

@@ -7,31 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.engine.lanes import compiled
+from fewnode.engine.lanes import compiled, inlined
 from fewnode.engine.loops import STEP, word
 from fewnode.graph import Graph
-from fewnode.represent.skipgram import Nodes, Vectors, below, skip_gram
 
 Floats = NDArray[np.floating[Any]]
-
-
-def walk_vectors(
-    graph: Graph,
-    p: float = 1.0,
-    q: float = 1.0,
-    *,
-    dimensions: int = 128,
-    walks: int = 10,
-    length: int = 80,
-    window: int = 10,
-    negatives: int = 5,
-    epochs: int = 1,
-    lr: float = 0.025,
-    seed: int = 0,
-) -> Vectors:
-    """Walks over the graph, then skip-gram over the walks; a vector for each node."""
-    path = random_walks(graph, p, q, walks, length, seed)
-    return skip_gram(path, graph.n, dimensions, window, negatives, epochs, lr, seed)
+Nodes = NDArray[np.int32]
 
 
 def random_walks(graph: Graph, p: float, q: float, walks: int, length: int, seed: int) -> Nodes:
@@ -76,71 +57,56 @@ def _walk(
                     after = int(
                         indices[_pick(ends, indptr[v], indptr[v + 1], _share(stream) * ends[indptr[v + 1] - 1])]
                     )
-            elif ends is None:
-                after, stream = _biased_step(indptr, indices, before, v, 1 / p, 1 / q, stream)
             else:
-                after, stream = _biased_weighted_step(indptr, indices, ends, before, v, 1 / p, 1 / q, stream)
+                after, stream = _biased_step(indptr, indices, ends, before, v, 1 / p, 1 / q, stream)
             rows[row, i] = after
             before, v = v, after
 
 
 @compiled
 def _biased_step(
-    indptr: Nodes, indices: Nodes, before: int, v: int, back: float, far: float, stream: np.uint64
+    indptr: Nodes, indices: Nodes, ends: Floats | None, before: int, v: int, back: float, far: float, stream: np.uint64
 ) -> tuple[int, np.uint64]:
     """A neighbour x of v with probability ∝ 1/p if x is the node before, 1 if an edge leads from there to x, else 1/q.
 
-    By rejection, hence exact. The way back has a share of its own, so that no p, however small or large, costs trials.
+    Each times the weight of the edge, if there are some. By rejection, hence exact. The way back has a share of its
+    own, so that no p, however small or large, costs trials.
     """
     first, last = indptr[v], indptr[v + 1]
     home = _find(indices, first, last, before)
-    others = last - first - (home >= 0)
-    share = back if home >= 0 else 0.0
-    top = max(1.0, far)
+    low = 0.0 if home <= first else _sum_to(ends, first, home - 1)
+    own = _sum_to(ends, first, home) - low if home >= 0 else 0.0
+    total, top = _sum_to(ends, first, last - 1), max(1.0, far)
     while True:
         stream += STEP
-        place = _share(stream) * (share + others * top) - share
-        if place < 0:
-            return before, stream
-        place /= top
-        k = min(int(place), others - 1)
-        x = indices[first + k + (0 <= home <= first + k)]
-        height = (place - k) * top  # uniform in 0 … top, independent of k
-        if height < min(1.0, far):
-            return int(x), stream
-        near = _find(indices, indptr[before], indptr[before + 1], x) >= 0
-        if near == (far < 1):  # the heavier of the two kinds reaches up to the top
-            return int(x), stream
-
-
-@compiled
-def _biased_weighted_step(
-    indptr: Nodes, indices: Nodes, ends: Floats, before: int, v: int, back: float, far: float, stream: np.uint64
-) -> tuple[int, np.uint64]:
-    """As `_biased_step`, each probability times the weight of the edge."""
-    first, last = indptr[v], indptr[v + 1]
-    home = _find(indices, first, last, before)
-    low = 0.0 if home <= first else ends[home - 1]
-    own = ends[home] - low if home >= 0 else 0.0
-    top = max(1.0, far)
-    while True:
-        stream += STEP
-        place = _share(stream) * (back * own + (ends[last - 1] - own) * top) - back * own
+        place = _share(stream) * (back * own + (total - own) * top) - back * own
         if place < 0 or (home >= 0 and last - first == 1):
             return before, stream
         place /= top
         if home >= 0 and place >= low:  # the way back has been asked about already
             place += own
-        k = _pick(ends, first, last, place)
+        k = min(first + int(place), last - 1) if ends is None else _pick(ends, first, last, place)
         if k == home:  # by rounding
             continue
-        start = 0.0 if k == first else ends[k - 1]
-        height = (place - start) / (ends[k] - start) * top
+        start, end = 0.0 if k == first else _sum_to(ends, first, k - 1), _sum_to(ends, first, k)
+        height = (place - start) / (end - start) * top  # uniform in 0 … top, independent of k
         if height < min(1.0, far):
             return int(indices[k]), stream
         near = _find(indices, indptr[before], indptr[before + 1], indices[k]) >= 0
-        if near == (far < 1):
+        if near == (far < 1):  # the heavier of the two kinds reaches up to the top
             return int(indices[k]), stream
+
+
+@inlined
+def _sum_to(ends: Floats | None, first: int, k: int) -> float:
+    """The sum of the weights in a row from its first entry up to entry k."""
+    return float(k - first + 1) if ends is None else ends[k]
+
+
+@compiled
+def below(bits: np.uint64, n: int) -> int:
+    """A number of 0 … n-1 from the upper 32 bits."""
+    return int(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
 @compiled

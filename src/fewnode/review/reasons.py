@@ -21,8 +21,10 @@ from fewnode.vectors import Floats, unit_rows
 
 WORDS, NEIGHBOURS, AROUND = 6, 5, 300
 """Shared words and neighbours that are named; neighbours that are looked at, those with the fewest edges."""
-COMMON = 1 + np.log(2)
-"""The idf of what every second node has: it is no reason."""
+COMMON = 1 + np.log(1 / 0.8)
+"""The idf of what four of five nodes have: it is no reason."""
+LIKE = 0.1
+"""A vote from which on a view says that a node is like the class."""
 EXAMPLES = 200
 """Of a class, that a node is compared with at most."""
 
@@ -107,7 +109,10 @@ class Reasons:
             said.append(f"is most like {self.nearest_example.node} ({self.nearest_example.similarity:.2f})")
         if self.nearest_counter is not None:
             said.append(f"against it: like {self.nearest_counter.node} ({self.nearest_counter.similarity:.2f})")
-        return "; ".join(said) if said else "nothing that examples have"
+        best = max(self.views, key=lambda each: each.vote, default=None)
+        if not said and best is not None and best.vote > LIKE:
+            said.append(f"is like what stands for the class by its {best.view} ({best.vote:+.2f})")
+        return "; ".join(said) if said else "has nothing that examples have"
 
 
 def _of_kind(kind: str | None) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fewnode.recognition.population import claimable
 from fewnode.recognition.question import Question
-from fewnode.scoring.interval import WIDE, wilson
+from fewnode.scores import WIDE, wilson
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -19,8 +19,8 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.machine.sheets import csv_text
 from fewnode.review.trust import curve, estimated_members, fair_sample, measured
-from fewnode.scoring.interval import wilson
-from fewnode.service.bodies import ClaimFilter, ListClaims, NextQuestion
+from fewnode.scores import wilson
+from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.network import Asked, Judged
 from fewnode.service.search import Search
 from fewnode.service.state import State
@@ -88,7 +88,7 @@ class Table:
     def rows(self, body: ListClaims) -> Ints:
         """The nodes of a list in its order: ties by probability, and then as the network has them."""
         wanted = self.place >= 0 if body.label is None else self.place == self.asked.place(body.label)
-        rows = np.flatnonzero(wanted & self._passes(body.filter))
+        rows = np.flatnonzero(wanted & self._passes(body))
         first = np.argsort(-self.judged.probability[rows], kind="stable")
         keys = self.column(body.sort, rows)[first]
         missing = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(keys.size, bool)
@@ -99,7 +99,7 @@ class Table:
         found: Ints = rows[first[np.concatenate([order[~last], order[last]])]]
         return found
 
-    def _passes(self, wanted: ClaimFilter) -> NDArray[np.bool_]:
+    def _passes(self, wanted: ListClaims) -> NDArray[np.bool_]:
         found = np.ones(self.place.size, bool)
         if wanted.text:
             found[:] = False
@@ -146,7 +146,7 @@ class Table:
             )
         return found
 
-    def page(self, body: ListClaims) -> dict[str, Any]:
+    def page(self, body: PageOfClaims) -> dict[str, Any]:
         rows, page = self.rows(body), slice(body.offset, body.offset + body.limit)
         if not body.group:
             return {"total": int(rows.size), "rows": self.told(rows[page], body.attributes)}
@@ -255,10 +255,10 @@ class Table:
                 if queue:
                     row, why = queue.pop(0)
                     purpose = "check" if queue is checks else "learn"
-                    found.append({**self._question(name, row), "purpose": purpose, "why": why})
+                    found.append({**self.question(name, row), "purpose": purpose, "why": why})
         return found
 
-    def _question(self, name: str, row: int) -> dict[str, Any]:
+    def question(self, name: str, row: int) -> dict[str, Any]:
         own = float(self.judged.probabilities[row, self.asked.place(name)])
         known = self.search.network.known(row)
         return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}

@@ -180,7 +180,7 @@ def save_dataset(data: Dataset, directory: Path) -> None:
     graph = data.graph
     arrays, relations = graph_arrays(graph)
     arrays["y"] = data.y
-    for what, names in (("node_names", data.node_names), ("feature_names", data.feature_names)):
+    for what, names in (("node_names", data.node_names), ("feature_names", data.feature_names), ("texts", data.texts)):
         if names is not None:
             arrays |= pack_names(what, names)
     more: dict[str, Any] = {"relations": relations} if relations else {}
@@ -222,6 +222,7 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
             class_names=tuple(meta["class_names"]),
             node_names=unpack_names("node_names", arrays),
             feature_names=unpack_names("feature_names", arrays),
+            texts=unpack_names("texts", arrays),
             name=meta["name"],
             info=meta["info"],
             encoding=meta["encoding"],

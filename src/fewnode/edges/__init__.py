@@ -1,1 +1,0 @@
-"""Edges with weights, kinds and directions become relations of a graph."""

@@ -1,1 +1,0 @@
-"""Ways to compare methods beyond tasks of test classes."""

@@ -1,1 +1,0 @@
-"""How good answers are: scores, intervals, and fixed pools of tasks."""
