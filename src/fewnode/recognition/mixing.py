@@ -71,9 +71,7 @@ class Mixture:
         untold = [name for name, each in zip(names, self.classes, strict=True) if not each.told]
         if not untold or self.ordinary.any():
             return ""
-        return (
-            f"nothing tells how many nodes are in class {untold[0]!r}: give more examples, a number, or close the set"
-        )
+        return f"nothing tells how many nodes are in class {untold[0]!r}: give more examples, or their number"
 
     @property
     def left_out(self) -> list[float]:

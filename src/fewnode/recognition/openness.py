@@ -43,10 +43,7 @@ def closed_because(
     if closed_set or cannot:
         return cannot or "asked for"
     if ordinary:
-        cause = f"examples of class {ordinary!r} are like any nodes: it has all that is in no other class"
-        if threshold is not None:
-            raise FewnodeError(f"the threshold is of no use: {cause}")
-        return cause
+        return f"examples of class {ordinary!r} are like any nodes: it has all that is in no other class"
     if NONE in classes:
         raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
     return ""

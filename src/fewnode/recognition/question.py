@@ -314,10 +314,7 @@ class Question:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
             return replace(self, expected=expected).judge(nodes, **more)  # type: ignore[arg-type]
         ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
-        unknown = self.ranks_only if threshold is not None else ""
-        reason = closed_because(
-            self.classes, self.several, self.cannot_tell or unknown, closed_set, threshold, ordinary
-        )
+        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
