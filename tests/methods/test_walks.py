@@ -13,6 +13,7 @@ import torch
 from scipy import stats
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.embedding.random_walks import random_walks
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
@@ -20,7 +21,6 @@ from fewnode.methods import skipgram
 from fewnode.methods.skipgram import skip_gram
 from fewnode.methods.walks import Walks, structure_hash
 from fewnode.relations import EdgeRows, read_relations
-from fewnode.represent.random_walks import random_walks
 from graphs import random_graph
 
 

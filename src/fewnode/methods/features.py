@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import unit_rows
+from fewnode.embedding.directions import leading_rows
+from fewnode.embedding.random_walks import Nodes
 from fewnode.engine.lanes import compiled
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.methods.skipgram import walk_vectors
-from fewnode.represent.attributes import unit_rows
-from fewnode.represent.directions import leading_rows
-from fewnode.represent.random_walks import Nodes
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""

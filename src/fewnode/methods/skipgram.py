@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.random_walks import Nodes, below, random_walks
 from fewnode.engine.episode import power
 from fewnode.engine.lanes import compiled
 from fewnode.engine.loops import STEP, word
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
-from fewnode.represent.random_walks import Nodes, below, random_walks
 
 CHUNK_PAIRS, GROUP = 1 << 24, 20
 """Pairs of a chunk (4 bytes each), about, and pairs of a centre that take one step, at most.

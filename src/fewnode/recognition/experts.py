@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from fewnode.evidence import Evidence
 from fewnode.graph import Ints
-from fewnode.represent.evidence import Evidence
 from fewnode.vectors import Floats
 
 Expert = Callable[[Evidence, Floats, Ints, Floats], Floats]

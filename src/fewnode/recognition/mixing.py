@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.evidence import Evidence
 from fewnode.graph import Ints
 from fewnode.recognition.experts import expert_columns, prior_lead, sentence_columns
 from fewnode.recognition.prevalence import Estimated, by_examples, by_sentence, judged, memberships, unknown
-from fewnode.represent.evidence import Evidence
 from fewnode.vectors import Floats
 
 Doubles = NDArray[np.float64]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
 from fewnode.errors import FewnodeError
+from fewnode.evidence import Evidence
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answer_tables import DIGITS
@@ -34,7 +35,6 @@ from fewnode.recognition.rejection import (
 )
 from fewnode.recognition.several import class_shares, each_on_its_own, refuse_names
 from fewnode.recognition.space import Explanation, Prepared, Rows, Space
-from fewnode.represent.evidence import Evidence
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
