@@ -40,7 +40,7 @@ Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unf
 
 def keep_memory(memory: str | None) -> int | None:
     """The limit that the user set, kept from now on."""
-    from fewnode.machine.memory import keep_within, parse_size
+    from fewnode._system.memory import keep_within, parse_size
 
     limit = parse_size(memory) if memory else None
     keep_within(limit)
