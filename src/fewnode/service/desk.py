@@ -64,7 +64,8 @@ class Desk:
             LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone[:SHOWN]))
         self.reloaded = Reloaded(running=False, gone=gone[:SHOWN], gone_total=len(gone))
         self.now = Moment(log.state, network, log.version, mode)
-        threading.Thread(target=self._lay_out, name="map", daemon=True).start()
+        self.laying_out = threading.Thread(target=self._lay_out, name="map", daemon=True)
+        self.laying_out.start()
 
     def _lay_out(self) -> None:
         """Make the map in the background; the classes are answered for meanwhile."""
