@@ -17,9 +17,10 @@ from fewnode.model.estimator import Estimator
 from fewnode.naming import alike
 from fewnode.service import bodies as b
 from fewnode.service.answers import Reloaded
+from fewnode.service.asked import NothingToAsk
 from fewnode.service.log import Log, time_of
 from fewnode.service.moment import MODES, Json, Moment
-from fewnode.service.network import Network, NothingToAsk
+from fewnode.service.network import Network
 from fewnode.service.state import State, sentence
 
 LOG = logging.getLogger("fewnode.service")
