@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.adam import Adam
 from fewnode.dataset import Dataset
+from fewnode.embedding.diffusion import Diffusion
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
@@ -32,9 +32,8 @@ from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
 from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
 from fewnode.recognition.space import Head, Space
-from fewnode.represent.diffusion import Diffusion
 from fewnode.seeds import stream
-from fewnode.train import step
+from fewnode.train import Adam, step
 from fewnode.vectors import Embedding, survey
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

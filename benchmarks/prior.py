@@ -1,6 +1,6 @@
-"""Make `represent/prior.toml` again: what several networks teach GPN+ about weights of views, being sure, and outliers.
+"""Make `embedding/prior.toml` again: what several networks teach GPN+ about weights of views, being sure, and outliers.
 
-    python benchmarks/prior.py --data-dir ../shared/data --out src/fewnode/represent/prior.toml
+    python benchmarks/prior.py --data-dir ../shared/data --out src/fewnode/embedding/prior.toml
     python benchmarks/prior.py --data-dir ../shared/data --without cora_ml citeseer     what the others teach
 
 Of networks with base classes only those are looked at, so that no test class decides anything.
@@ -16,6 +16,9 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.embedding.projection import ViewProjection, sampled
+from fewnode.embedding.sources import STRUCTURE
+from fewnode.embedding.views import prior
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.method import space_of
@@ -23,9 +26,6 @@ from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
-from fewnode.represent.projection import ViewProjection, sampled
-from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import prior
 from fewnode.tasks import named_tasks
 
 NETWORKS = (

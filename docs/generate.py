@@ -19,9 +19,9 @@ import fewnode
 import imports
 import layout
 import pictures
+from fewnode._system.files import write_text
 from fewnode.cli import app
 from fewnode.experiment.figures import STYLE, svg
-from fewnode.machine.files import write_text
 from fewnode.service.access import Rules
 from fewnode.service.http import Service
 

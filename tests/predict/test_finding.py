@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewnode import Class, FewnodeError
+from fewnode import FewnodeError
 from fewnode.dataset import Dataset
 from fewnode.model.recognise import untrained
-from fewnode.review.finding import ask_next, in_doubt
+from fewnode.review.finding import in_doubt
 
 
 def test_nodes_at_the_threshold_come_before_sure_ones() -> None:
@@ -22,14 +22,6 @@ def test_copies_are_not_asked_about_twice() -> None:
     z = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], np.float32)
     first = in_doubt(np.full(4, 0.5), z, z[:0], 2)
     assert len({tuple(row) for row in z[first].tolist()}) == 2
-
-
-def test_what_was_answered_is_not_asked_again(worded: Dataset) -> None:
-    asked = untrained(worded).ask(worded, {"mail": Class([0, 1], [30, 31])})
-    nodes, probability = ask_next(asked, "mail", np.arange(100), 96)
-    assert sorted(nodes.tolist()) == sorted({*range(100)} - {0, 1, 30, 31})
-    assert np.allclose(probability, asked.judge(nodes).probabilities[:, 0])
-    assert ask_next(asked, "mail", np.array([0, 30]))[0].size == 0
 
 
 def test_classes_take_turns(worded: Dataset) -> None:

@@ -9,13 +9,6 @@ from fewnode.review.near_duplicates import grouped
 from fewnode.review.trust import curve, estimated_members, fair_sample, known_curve, measured
 
 
-def test_nothing_is_measured_by_no_answer() -> None:
-    assert measured(0, 0) is None
-    found = measured(18, 20)
-    assert found is not None
-    assert found.low < 0.9 < found.high < 1
-
-
 def test_members_are_expected_of_probabilities_and_counted_where_they_were_sampled() -> None:
     p = np.array([0.9] * 10 + [0.1] * 100)
     plain = estimated_members(p, known=2)

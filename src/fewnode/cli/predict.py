@@ -25,9 +25,9 @@ from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.model.bulk import Bulk
     from fewnode.model.estimator import Estimator
     from fewnode.recognition.answers import Answers
-    from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -137,7 +137,6 @@ def predict(
 
     from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
     from fewnode.recognition.population import blank, claimable, left_out
-    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -169,6 +168,8 @@ def predict(
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         name_unused(backend, address, quiet)
         there = (backend, address, workers)
+        from fewnode.model.bulk import Bulk
+
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,
@@ -230,8 +231,8 @@ def _classes(answer: Answers) -> str:
 def _classify_all(
     bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
 ) -> None:
-    from fewnode.machine.files import write_text
-    from fewnode.scale.bulk import classify
+    from fewnode._system.files import write_text
+    from fewnode.model.bulk import classify
 
     with working(*there, limit, out.parent, quiet) as pool:
         answer = classify(bulk, out, resume, pool)
@@ -292,8 +293,8 @@ def suggest(
     """
     import numpy as np
 
-    from fewnode.machine.files import write_text
-    from fewnode.machine.sheets import csv_text
+    from fewnode._system.files import write_text
+    from fewnode._system.sheets import csv_text
     from fewnode.recognition.classes import Given, read_query, read_rejected, unused_columns
 
     inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
@@ -346,7 +347,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
         raise FewnodeError("give --data D, or --run RUN of a training")
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)
@@ -373,7 +374,7 @@ def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tu
 
 
 def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
 
     remembered = model.trained_["data"]
     if data is None and "path" not in remembered:

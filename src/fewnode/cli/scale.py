@@ -16,7 +16,7 @@ from fewnode.cli.output import note
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fewnode.represent import workers as pools
+    from fewnode.embedding import workers as pools
 
 
 class Backend(StrEnum):
@@ -40,7 +40,7 @@ Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unf
 
 def keep_memory(memory: str | None) -> int | None:
     """The limit that the user set, kept from now on."""
-    from fewnode.machine.memory import keep_within, parse_size
+    from fewnode._system.memory import keep_within, parse_size
 
     limit = parse_size(memory) if memory else None
     keep_within(limit)
@@ -52,7 +52,7 @@ def working(
     backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
 ) -> Iterator[pools.Workers]:
     """Who makes blocks: processes here, or of a cluster, if each of its nodes sees the folder."""
-    from fewnode.represent.workers import Workers, connected
+    from fewnode.embedding.workers import Workers, connected
 
     said: set[tuple[str, int]] = set()
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
+from fewnode._system.files import exclusive, write_text
+from fewnode._system.sheets import csv_text
+from fewnode.embedding.workers import LOST, Workers, connected
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, open_dataset, plan, trainings
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
 from fewnode.experiment.work import failed, work, work_apart
-from fewnode.machine.files import exclusive, write_text
-from fewnode.machine.sheets import csv_text
-from fewnode.represent.workers import LOST, Workers, connected
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""
@@ -33,7 +33,6 @@ class GridProgress:
     impossible: int = 0
     kept: int = 0
     """Of those, how many were finished before."""
-    running: int = 0
     seconds_left: float = 0.0
     damaged: int = 0
     last: Record | None = field(default=None, repr=False)
@@ -82,11 +81,9 @@ def experiment(
                     ledger.add(planned.record("impossible", reason=planned.impossible))
             cluster = connected(address, out, say) if backend == "ray" else nullcontext()
             start, left = monotonic(), len(groups)
-            progress.running = min(workers, left)
             report(progress)
             with cluster as ray:
                 for count, new in enumerate(_finished(groups, Workers(workers, ray=ray)), 1):
-                    progress.running = min(workers, left - count)
                     progress.seconds_left = (monotonic() - start) / count * (left - count)
                     for record in new:
                         ledger.add(record)

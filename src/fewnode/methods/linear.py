@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Probabilities
 
 MAX_STEPS = 1000
@@ -104,7 +104,7 @@ class Rescaling(NamedTuple):
     """Rows h of M X become scale h - shift mean.
 
     They are of unit length; if centred, that less their mean, and of unit length again. It is what
-    `represent.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
+    `embedding.diffusion.centred` does, for rows that are never formed. An empty row stays empty.
     """
 
     scale: Floats

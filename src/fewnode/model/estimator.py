@@ -7,19 +7,22 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system.kept import Kept
+from fewnode._system.locks import threads
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
+from fewnode.formats.directory import write_record
+from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
 from fewnode.graph import Graph, Ints
-from fewnode.machine.kept import Kept
-from fewnode.machine.system import threads
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
+from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
@@ -43,15 +46,15 @@ from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
-from fewnode.represent.features import structural_features
-from fewnode.storage.checkpoint import Checkpoints
-from fewnode.storage.io import write_record
-from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
-from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding, Probabilities
+
+if TYPE_CHECKING:
+    from fewnode.train import History, OnStep
 
 OWN_PARTS = ("encoder", "valuator")
 """Options that may be code of a user's own, which no file can hold."""
+WAY = 5
+"""Of tasks to train on, unless told otherwise: as in the paper, or as many as there are training classes."""
 GRAPHS = 3
 """Networks of which a model keeps z in memory."""
 
@@ -83,7 +86,7 @@ class Estimator:
     def __init__(
         self,
         method: str | type = "gpn-plus",
-        way: int = 5,
+        way: int | None = None,
         shot: int = 5,
         query: int | None = None,
         seed: int = 0,
@@ -95,7 +98,8 @@ class Estimator:
         self.method_: Any = build_method(self._made_by, seed, options)
         self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
         self.features = features
-        self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
+        self.shot, self.seed, self.options, self._asked = shot, seed, options, {"way": way, "query": query}
+        self.way = WAY if way is None else way
         own = self.method_.queries if isinstance(self.method_, HasQueries) else None
         self.query = own or shot if query is None else query
         self.trained_: dict[str, Any] = {}
@@ -117,6 +121,9 @@ class Estimator:
         shows how far it is. Deviation D14: with fewer than N validation classes, validation tasks have as many ways as
         there are.
         """
+        from fewnode.formats.checkpoint import Checkpoints  # which brings the compiled engine
+        from fewnode.train import Journal
+
         data = as_labelled(data)
         episodes = self.method_.episodes if isinstance(self.method_, Stepwise) else 0
         with training_bar(episodes) if verbose else nullcontext() as draw:
@@ -129,6 +136,8 @@ class Estimator:
             if checkpoints is not None:
                 agreed = {**self.all_settings(), "data": data.sha256, "threads": threads()}
                 journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
+            if self._asked["way"] is None:
+                self.way = max(2, min(WAY, len(data.split.train))) if data.split.train else WAY
             shape, self._kept = TaskShape(self.way, self.shot, self.query, self.seed), Kept(GRAPHS)
             self.trained_, space = fit_method(self.method_, data, self._read(data.graph), shape, journal)
         self.needs_fit = False
@@ -362,7 +371,7 @@ class Estimator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments that make an unfitted estimator like this one."""
-        given = {"method": self._made_by, "query": self._asked}
+        given = {"method": self._made_by, **self._asked}
         return {**{name: given.get(name, getattr(self, name)) for name in self._defaults()}, **self.options}
 
     def set_params(self, **changes: Any) -> Self:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import inverse_document_frequency
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recognition.answers import NONE, Answers
 from fewnode.recognition.question import Question
-from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.review.shared_words import shared_words
 from fewnode.vectors import Floats, unit_rows
 

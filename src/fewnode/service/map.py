@@ -15,15 +15,15 @@ import orjson
 from numba import njit
 from numpy.typing import NDArray
 
+from fewnode._system.files import cache_directory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints
-from fewnode.machine.files import cache_directory
 from fewnode.model.embedding_cache import fingerprint, shrink
 from fewnode.model.estimator import Estimator
-from fewnode.represent.projection import Plane
-from fewnode.storage.io import read_record, write_record
 from fewnode.vectors import Floats
 
 MARGIN = 0.06

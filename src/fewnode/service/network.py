@@ -14,13 +14,15 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
+from fewnode._system.files import cache_directory
+from fewnode._system.kept import Kept
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.attributes import inverse_document_frequency
+from fewnode.embedding.new_rows import StoredViews, can_be_updated
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
-from fewnode.machine import memory
-from fewnode.machine.files import cache_directory
-from fewnode.machine.kept import Kept
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.embedding_cache import keep, recall
@@ -29,8 +31,6 @@ from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.description import opaque
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Space
-from fewnode.represent.attributes import inverse_document_frequency
-from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.review.near_duplicates import grouped
 from fewnode.service.bodies import NewNode
 from fewnode.service.map import Picture, by_axes, kept_layout

@@ -201,7 +201,7 @@ def _known_of(table: Table, kind: str | None, edge_index: Ints, database: Databa
 
 
 def _weights(column: Column) -> NDArray[np.float64]:
-    weight = column.numbers(REMEDY)
+    weight = column.numbers
     odd = unfit(weight)
     if odd.any():
         row = int(np.argmax(odd))
