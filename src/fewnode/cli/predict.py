@@ -69,6 +69,9 @@ def predict(
         help="A node may also be in one of the dataset's training and validation classes.",
         rich_help_panel=MORE,
     ),
+    expected: float = typer.Option(
+        None, "--expected", help="How many nodes of the network are in the classes, if known."
+    ),
     multi_label: bool = typer.Option(
         False, "--multi-label", help="A node may be in several classes: each has a probability of its own."
     ),
@@ -198,10 +201,11 @@ def predict(
     tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
     question = model.question(dataset, given, multi_label)
     tell(question.remarks[len(given.remarks) :], quiet)
-    answer = question.judge(asked, **mode, transductive=transductive, explain=explain)
+    answer = question.judge(asked, **mode, transductive=transductive, explain=explain, expected=expected)
     if shares is not None:
         answer = answer.in_proportion(shares)
     _warn(answer, transductive, quiet or as_json)
+    note(answer.check, quiet or as_json or not answer.check)
     if out:
         answer.write(out)
         note(f"{_summary(answer)}: {out}", quiet or as_json)
@@ -365,7 +369,6 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if not is_kept(dataset):
         note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
     model = untrained(dataset)
-    tell([f"not used: {what}" for what in model.unused_edges(dataset)], quiet)
     return model, dataset
 
 
