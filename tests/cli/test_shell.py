@@ -71,7 +71,10 @@ def test_an_interrupt_during_imports_is_quiet(seen: str, times: int) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    "demo/train/evaluate/predict/suggest/serve/experiment/report/tune/data import/data extend/data build".split("/"),
+    [
+        *("demo", "train", "evaluate", "predict", "suggest", "serve", "experiment", "report", "tune"),
+        *("data import", "data extend", "data build"),
+    ],
 )
 def test_help_is_a_screen_and_more_is_all(fewnode, words: str) -> None:
     """Of 60 lines with an example; an option that is only named there is explained by `--more`."""
