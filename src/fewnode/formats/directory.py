@@ -216,3 +216,12 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError) as error:
         raise FewnodeError(f"{directory}: not a complete dataset ({one_line(error)})") from None
+
+
+def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of a file that are not exactly those, of these shapes."""
+    if odd := sorted(state.keys() ^ shapes.keys()):
+        raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
+    for name, shape in shapes.items():
+        if tuple(state[name].shape) != shape:
+            raise ValueError(f"tensor {name!r} is {tuple(state[name].shape)}, expected {shape}")

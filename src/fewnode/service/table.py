@@ -20,8 +20,8 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.review.trust import curve, estimated_members, fair_sample, measured
 from fewnode.scores import wilson
+from fewnode.service.asked import Asked, Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
-from fewnode.service.network import Asked, Judged
 from fewnode.service.search import Search
 from fewnode.service.state import State
 
