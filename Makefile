@@ -12,7 +12,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[serve]'
+	$(INSTALL) -e '.[serve,torch]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core

@@ -23,8 +23,8 @@ import numpy as np
 
 import fewnode
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
-from fewnode.storage.io import load_dataset, save_dataset
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 

@@ -18,9 +18,9 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+from fewnode._system import memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
-from fewnode.machine import memory  # noqa: E402
 from fewnode.model import bulk  # noqa: E402
 from fewnode.model.estimator import Estimator  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402

@@ -20,12 +20,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.service.access import rules
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
 from fewnode.service.log import Log
-from fewnode.storage.io import load_dataset, save_dataset
 from sizes import until
 
 PORT = 8000
@@ -193,7 +193,9 @@ class InProcess:
         self.log, self.loop = Log(state), asyncio.Runner()
         self.service = service or Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
         try:
-            self.service.open(Desk(lambda: (self.model, self.data, True), self.log))
+            desk = Desk(lambda: (self.model, self.data, True), self.log)
+            desk.laying_out.join()  # or places on the map would be others a moment later
+            self.service.open(desk)
         except BaseException:
             self.close()
             raise

@@ -24,7 +24,7 @@ import pytest
 from cli.test_build import crowd
 from datasets.test_fewshot_mat import publish
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 from graphs import planted
 from test_docs import HELPED, PAGES, ROOT, written
 

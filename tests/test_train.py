@@ -9,8 +9,8 @@ from safetensors.numpy import save
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints, digest
 from fewnode.methods.gpn import GPN
-from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints, digest
 from fewnode.train import Adam, Gradients, Journal, Schedule, meta_train
 
 

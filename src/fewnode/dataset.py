@@ -12,13 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
 from fewnode.column_blocks import Block, dense_blocks
 from fewnode.display import Shown
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
-from fewnode.machine import memory
 from fewnode.relations import Directed, edge_rows, pyg_edges, read_relations
 
 Mask: TypeAlias = NDArray[np.bool_]

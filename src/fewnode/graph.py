@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from fewnode._system import memory
+from fewnode._system.kept import fingerprint
 from fewnode.adjacency import (
     Relation,
     all_ones,
@@ -26,8 +28,6 @@ from fewnode.adjacency import (
 from fewnode.column_blocks import KINDS as KINDS
 from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
-from fewnode.machine.kept import fingerprint
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]

@@ -8,7 +8,7 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.evaluation import evaluate
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 
 ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
 

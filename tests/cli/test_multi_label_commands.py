@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 from multi_label_graphs import planted_multi_label, with_words
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.io import load_dataset, save_dataset
 from sizes import begun, in_child, kill_once
 from sizes import command as forked
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewnode.datasets import import_dataset
+from fewnode._system.files import exclusive
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import exclusive
+from fewnode.formats.sources import import_dataset
 from fewnode.tables.read import read_tables
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])

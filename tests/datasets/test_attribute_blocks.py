@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 
@@ -69,7 +69,7 @@ def test_blocks_that_cannot_be(blocks: list[tuple[str, int, int]], problem: str)
 def test_a_stranger_cannot_write_blocks_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = Dataset.from_scipy(RING, np.ones((4, 2)))
     forged = {"kind": "vector", "start": 0, "stop": 9, "name": "x"}
-    monkeypatch.setattr("fewnode.storage.io.asdict", lambda block: forged)
+    monkeypatch.setattr("fewnode.formats.directory.asdict", lambda block: forged)
     save_dataset(data, tmp_path / "d")
     with pytest.raises(FewnodeError, match="d: block 'x' ends at column 9, but there are 2"):
         load_dataset(tmp_path / "d")

@@ -16,14 +16,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewnode._system.files import atomic_write
 from fewnode.adjacency import Relation
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import debian
-from fewnode.datasets.debian import MIN_CLASS, build_debian, load_debian, unpack
 from fewnode.errors import FewnodeError
+from fewnode.formats import debian
+from fewnode.formats.debian import MIN_CLASS, build_debian, load_debian, unpack
 from fewnode.graph import Graph, Ints
-from fewnode.machine.files import atomic_write
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -133,7 +133,7 @@ def test_file_order_and_hash_seed_change_nothing(tmp_path: Path, monkeypatch: py
     provides = "".join(stanza(f"p{i}", Provides=f"virtual{i % 7}", Depends="virtual3, virtual5") for i in range(11))
     for suite in ("m_dists_a_", "m_dists_b_", "flat_"):
         write(tmp_path, crowd("games") + crowd("net") + provides, "Package: p1\nDescription-en: owl\n", suite=suite)
-    code = f"from fewnode.datasets.debian import *; print(build_debian(Path({str(tmp_path)!r})).sha256)"
+    code = f"from fewnode.formats.debian import *; print(build_debian(Path({str(tmp_path)!r})).sha256)"
     seen = {
         subprocess.run(
             [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.recognition.description import describe, opaque
 from fewnode.review.shared_words import shared_words
-from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables

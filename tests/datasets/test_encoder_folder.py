@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from encoders import TABLE, TOKENS, static_folder, write_tokenizer
+from fewnode._system.files import cache_directory
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import cache_directory
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.recognition.description import describe
-from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables import encoder as encoders_of_ours
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend

@@ -12,7 +12,7 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.convert import export_tables
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report

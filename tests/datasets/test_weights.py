@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import load
 from fewnode.errors import FewnodeError
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
+from fewnode.formats.sources import load
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report

@@ -11,11 +11,11 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.embedding.workers import Workers
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.model.bulk import Bulk, classify
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.recognition.answers import NONE
-from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted, predictions_of
 
 pytestmark = pytest.mark.usefixtures("opened_anew")

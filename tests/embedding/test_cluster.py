@@ -24,11 +24,11 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.bulk import Bulk, classify
 from fewnode.model.estimator import Estimator
-from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("opened_anew")]

@@ -17,9 +17,9 @@ from fewnode.embedding.kinds import KIND_VIEWS
 from fewnode.embedding.room import IN_MEMORY, Room
 from fewnode.embedding.workers import Workers
 from fewnode.episodes import EpisodeSampler
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.storage.io import load_dataset, save_dataset
 from graphs import planted_edges
 
 NONE = EpisodeSampler.none()

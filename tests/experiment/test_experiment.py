@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
@@ -22,6 +21,7 @@ from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment
+from fewnode.formats.expected import EXPECTED
 from fewnode.model.estimator import Estimator
 from planted_grid import fill
 from sizes import begun, command, kill_once

@@ -26,7 +26,8 @@ GRAPHS = [random_graph(seed) for seed in (1, 4, 7, 12, 20)]
 def answers(name: str, graph: Graph, task: Task, **options: Any) -> NDArray[np.float32]:
     method = build_method(name, 0, options)
     method.fit(graph, NONE, NONE)
-    return predict_tasks(method, graph, [task])[0]
+    found: NDArray[np.float32] = predict_tasks(method, graph, [task])[0]
+    return found
 
 
 def dense(graph: Graph) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Block, Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.io import read_record, write_record
 
 Array = NDArray[Any]
 State = dict[str, Array]
@@ -55,9 +55,8 @@ def put(name: str, *place: int, value: float) -> Callable[[State], State]:
 
 
 FORGED: dict[str, Callable[[State], State]] = {
-    "a tensor too many": lambda state: {**state, "extra": np.zeros(1)},
+    "a tensor too many": lambda state: {**state, "extra": np.zeros(1, np.float32)},
     "no modes": lambda state: {name: t for name, t in state.items() if name != "modes"},
-    "a description that counts nothing": changed("modes", lambda t: np.zeros(3)),
     "modes in a square": changed("modes", lambda t: t.reshape(1, -1)),
     "a view of no source": put("views", 0, 0, value=9),
     "a source below the structure": put("views", 0, 0, value=-2),

@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.episodes import EpisodeSampler
+from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.method import space_of
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
 
@@ -69,6 +70,21 @@ def test_it_finds_out_from_the_support_which_side_tells(planted: Dataset, tells:
     method.adapts_ = False
     stubborn = evaluate(method, data, shot=5, tasks=5, classes="all").accuracy.mean
     assert free > stubborn + gain
+
+
+def test_a_task_may_have_descriptions_alone(worded: Dataset) -> None:
+    """A row of attributes for each class, as a text of its words would have them; the probabilities are by column."""
+    method = GPNPlus(rank=24).fit(worded.graph, EpisodeSampler.none(), EpisodeSampler.none())
+    x = sp.csr_array(np.stack([worded.graph.x[worded.y == c].sum(axis=0) for c in range(4)]).astype(np.float32))
+    nodes = np.arange(worded.graph.n)
+    task = Task(np.zeros(0, np.int64), np.zeros(0, np.int64), nodes, Described(x, np.arange(4)))
+    space = space_of(method, worded.graph)
+    for transductive in (False, True):
+        p = space.predict_tasks([task], transductive)[0]
+        assert p.shape == (worded.graph.n, 4)
+        assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
+        assert np.mean(p.argmax(axis=1) == worded.y) > 0.9
+    assert np.allclose(space.prepare(task).beta, 1)
 
 
 @pytest.mark.parametrize("x", [None, np.ones((80, 3)), np.zeros((80, 3)), sp.csr_array((80, 3))])

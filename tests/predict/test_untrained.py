@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewnode._system.kept import Kept
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import load
-from fewnode.machine.kept import Kept
+from fewnode.formats.directory import save_dataset
+from fewnode.formats.sources import load
 from fewnode.model import recognise
 from fewnode.model.estimator import Estimator
 from fewnode.model.recognise import is_kept, untrained
-from fewnode.storage.io import save_dataset
 from sizes import begun
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import fewnode
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import save_dataset
 from fewnode.service.client import Client, ServiceError
-from fewnode.storage.io import save_dataset
 from service import TOKEN, Local, Running, anew, opened, save_run, serving, started
 
 PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]

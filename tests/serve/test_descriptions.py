@@ -127,7 +127,6 @@ def test_a_restart_and_changes_of_the_network_keep_it(start: Start) -> None:
     new = {"nodes": [{"node": "new", "row": {"about": "tunnel encrypt peer"}, "edges": ["vpn-1"]}]}
     attached = service.ask("/api/nodes", new).json
     assert attached["results"][0]["class"] == "vpn"
-    assert attached["results"][0]["shared"]["own"]
     said = {each["name"]: each["description"] for each in service.ask("/api/classes").json["classes"]}
     assert said == {"mail": "filter spam", "vpn": "encrypted tunnel"}
     assert service.ask("/api/classes/vpn", method="DELETE").status == 200

@@ -16,11 +16,11 @@ import pytest
 import scipy.sparse as sp
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.formats.directory import save_dataset
 from fewnode.graph import Graph
 from fewnode.recognition.classes import read_support
 from fewnode.service.access import rules
 from fewnode.service.http import Service
-from fewnode.storage.io import save_dataset
 from graphs import planted_kinds
 from service import TOKEN, Forked, Running, save_run, serving, started
 from service_networks import texts

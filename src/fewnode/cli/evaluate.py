@@ -196,8 +196,8 @@ def _run(
 
 def _all_classes(data: str, method: str, asked: Asked, quiet: bool) -> Result:
     """A method on a graph and a handful of labels."""
-    from fewnode.datasets import load
     from fewnode.evaluation import evaluate as score
+    from fewnode.formats.sources import load
     from fewnode.tasks import large_classes
 
     dataset, shot = load(data), 5 if asked.shot is None else asked.shot

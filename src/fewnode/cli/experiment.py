@@ -107,9 +107,9 @@ def report(
       fewnode report results --out report.html
       fewnode report results --format latex --out table.tex
     """
+    from fewnode._system.files import write_text
     from fewnode.experiment.report import render, write_report
     from fewnode.experiment.results import read_results
-    from fewnode.machine.files import write_text
 
     found = read_results(results)
     if found.damaged:

@@ -89,7 +89,7 @@ def _opened(
     if run is not None or data is None or method is not None:
         model, dataset = open_model(run, data, method, quiet)
         return dataset, lambda: model
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)

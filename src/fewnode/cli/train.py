@@ -104,8 +104,8 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.datasets import load
     from fewnode.embedding.practice import unused_kinds
+    from fewnode.formats.sources import load
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
@@ -144,7 +144,7 @@ def _train(
     model: Estimator, fit: Callable[[], Estimator], dataset: Dataset, data: str, out: Path, resume: bool
 ) -> bool:
     """Train and save; False if somebody else has done so by now."""
-    from fewnode.machine.files import exclusive
+    from fewnode._system.files import exclusive
     from fewnode.methods.plus import GPNPlus
     from fewnode.model.embedding_cache import keep
 
@@ -166,8 +166,8 @@ def _train(
 
 def _need_the_same(out: Path, model: Estimator, dataset: Dataset) -> None:
     """A finished run is what was asked for only if it was trained in that way, on that network."""
+    from fewnode.formats.checkpoint import need_same_settings
     from fewnode.model.model_files import read_model
-    from fewnode.storage.checkpoint import need_same_settings
 
     meta = read_model(out)[0]
     asked = {**model.all_settings(), "data": dataset.sha256}
@@ -186,7 +186,7 @@ def _check_free(out: Path, resume: bool) -> None:
 
 def _checkpoints(out: Path) -> list[Path]:
     """Of the training and of its parts, which have a directory each."""
-    from fewnode.storage.checkpoint import CHECKPOINT
+    from fewnode.formats.checkpoint import CHECKPOINT
 
     return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
 
@@ -261,7 +261,7 @@ def _remembered(data: str) -> str:
 
 def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
     """The method and the options of a file that `fewnode tune --out` wrote."""
-    from fewnode.machine.files import one_line, read_text
+    from fewnode._system.files import one_line, read_text
 
     try:
         found = json.loads(read_text(path, MAX_TUNED_BYTES))

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, is_sparse
-from fewnode.machine import memory
 
 SCALINGS = ("raw", "l2", "tf-idf", "log-tf-idf")
 

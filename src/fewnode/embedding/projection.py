@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.engine import rows
 from fewnode.graph import Ints
-from fewnode.machine import memory
 from fewnode.vectors import Floats, unit_rows
 
 AS_IT_IS = 0

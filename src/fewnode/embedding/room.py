@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 import fewnode
+from fewnode._system import memory
 from fewnode.embedding.diffusion import Diffusion, Operators, diffused
 from fewnode.embedding.kinds import NARROW, LearnedRelations, is_narrow, operators_of
 from fewnode.embedding.tiles import WIDEST, TiledMatrix, tile_ranges
 from fewnode.embedding.views import Place
 from fewnode.embedding.workers import HERE, Workers
+from fewnode.formats.directory import load_dataset, map_safetensors, read_record, write_safetensors
 from fewnode.graph import Graph, Ints
-from fewnode.machine import memory
-from fewnode.storage.io import load_dataset, map_safetensors, read_record, write_safetensors
 from fewnode.vectors import Floats
 
 TILE_ARRAYS, STEPS = 18, 5

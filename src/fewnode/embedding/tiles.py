@@ -12,8 +12,8 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
+from fewnode._system import memory
 from fewnode.graph import Ints
-from fewnode.machine import memory
 from fewnode.vectors import Floats
 
 WIDEST = 64

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from fewnode._system.files import one_line, read_text
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line, read_text
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")

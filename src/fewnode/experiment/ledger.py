@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
-from fewnode.machine.files import readable
+from fewnode._system.files import readable
 from fewnode.scores import METRICS
 
 FILE = "cells.jsonl"

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
+from fewnode._system.files import exclusive, write_text
+from fewnode._system.sheets import csv_text
 from fewnode.embedding.workers import LOST, Workers, connected
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
@@ -16,8 +18,6 @@ from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, open_dataset, plan, trainings
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
 from fewnode.experiment.work import failed, work, work_apart
-from fewnode.machine.files import exclusive, write_text
-from fewnode.machine.sheets import csv_text
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""

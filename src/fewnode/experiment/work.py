@@ -17,13 +17,13 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import fewnode
+from fewnode._system.files import one_line
+from fewnode._system.locks import peak_memory
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
-from fewnode.machine.files import one_line
-from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option

@@ -24,6 +24,7 @@ from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import ENCODERS, check_widths
 from fewnode.methods.inner import (
@@ -40,7 +41,6 @@ from fewnode.methods.inner import (
 )
 from fewnode.methods.networks import build_encoder, shapes_of
 from fewnode.seeds import seeded
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train
 from fewnode.vectors import Probabilities
 

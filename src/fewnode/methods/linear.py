@@ -18,8 +18,8 @@ from fewnode.embedding.attributes import inverse_document_frequency, need_attrib
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Probabilities
 
 MAX_STEPS = 1000

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.embedding.attributes import need_differences
 from fewnode.embedding.kinds import LearnedRelations, kind_views
 from fewnode.embedding.mixture import Made, MixedViews
@@ -32,7 +33,6 @@ from fewnode.embedding.views import RANKS, all_views, prior, prior_weights
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature

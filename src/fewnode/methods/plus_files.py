@@ -15,8 +15,8 @@ from fewnode.embedding.mixture import MixedViews
 from fewnode.embedding.projection import ViewFusion, ViewProjection
 from fewnode.embedding.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.embedding.views import RANKS, View, diffusions
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
-from fewnode.storage.checkpoint import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")

@@ -21,10 +21,10 @@ from fewnode.embedding.directions import Axes
 from fewnode.embedding.projection import centred, mean_direction
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.space import Head
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from fewnode._system.files import atomic_write, exclusive
 from fewnode.dataset import Dataset
 from fewnode.embedding.room import Room
 from fewnode.embedding.workers import HERE, Workers
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import load_dataset, map_safetensors, write_safetensors
 from fewnode.graph import Ints
-from fewnode.machine.files import atomic_write, exclusive
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.embedding_cache import fingerprint, recall
@@ -28,9 +29,9 @@ from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
+from fewnode.recognition.openness import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
-from fewnode.recognition.question import Question, cannot_tell, closed_because
-from fewnode.storage.io import load_dataset, map_safetensors, write_safetensors
+from fewnode.recognition.question import Question
 from fewnode.vectors import as_arrays, from_arrays
 
 ROWS = 1 << 16

@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system.sheets import bare, read_table
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.machine.sheets import bare, read_table
 from fewnode.tables.bag import words
 from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
 
@@ -95,7 +95,8 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     who = _checked(text, name)
     stored = (data.encoding or {}).get("encoder")
     reader = None if stored is not None and not has_words(data) else _Reader(data)
-    said, about = (_NOTHING, _NOTHING) if reader is None else (reader.read_name(name), reader.read(text))
+    said = _NOTHING if reader is None or text.strip() else reader.read_name(name)
+    about = _NOTHING if reader is None else reader.read(text)
     matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
     values: dict[int, float] = {}
     if reader is not None:

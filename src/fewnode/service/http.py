@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
+from fewnode._system.locks import peak_memory
+from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.sheets import csv_text
-from fewnode.machine.system import peak_memory
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
 from fewnode.service.access import BUG, Access, Health, Metrics, Rules

@@ -14,14 +14,14 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.machine.sheets import csv_text
 from fewnode.review.trust import curve, estimated_members, fair_sample, measured
 from fewnode.scores import wilson
+from fewnode.service.asked import Asked, Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
-from fewnode.service.network import Asked, Judged
 from fewnode.service.search import Search
 from fewnode.service.state import State
 

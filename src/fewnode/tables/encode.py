@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
 
+from fewnode._system import memory
 from fewnode.column_blocks import Block
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, no_attributes
-from fewnode.machine import memory
 from fewnode.tables.bag import choose_vocabulary
 from fewnode.tables.bag import encode as count_words
 from fewnode.tables.columns import Column, Vectors

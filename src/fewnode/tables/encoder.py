@@ -23,9 +23,9 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from fewnode._system.files import cache_directory, one_line, read_text, readable
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
-from fewnode.machine.files import cache_directory, one_line, read_text, readable
 from fewnode.tables.columns import Vectors
 from fewnode.tables.encode import MAX_LENGTH
 

@@ -21,9 +21,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line, readable
-from fewnode.machine.sheets import (
+from fewnode._system.files import one_line, readable
+from fewnode._system.sheets import (
     LOST_QUOTE,
     MAX_COLUMNS,
     TOO_WIDE,
@@ -32,6 +31,7 @@ from fewnode.machine.sheets import (
     recognise_separator,
     rows,
 )
+from fewnode.errors import FewnodeError, closest
 from fewnode.tables.columns import Column, as_cells
 from fewnode.tables.plain import FREE_BYTES, MAX_INFLATION, MAX_LINE, TEXT, PlainText, read_json_lines
 from fewnode.tables.spec import ImportSpec

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from pydantic import BaseModel, ValidationError
 
+from fewnode._system.files import read_lines
+from fewnode._system.memory import parse_size
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
-from fewnode.machine.files import read_lines
-from fewnode.machine.memory import parse_size
 from fewnode.naming import two_alike
 from fewnode.relations import Scaling, read_relations
 from fewnode.tables.bag import STOP_WORDS

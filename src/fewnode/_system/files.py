@@ -12,8 +12,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
+from fewnode._system.locks import can_lock, fsync_directory, lock, renames_open_files
 from fewnode.errors import FewnodeError
-from fewnode.machine.system import can_lock, fsync_directory, lock, renames_open_files
 
 MAX_TABLE_BYTES = 1 << 28
 """Of a table or a list that is read as a whole."""

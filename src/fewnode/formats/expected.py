@@ -40,7 +40,7 @@ class Expected(BaseModel):
 EXPECTED = {
     name: Expected(**entry)
     for name, entry in tomllib.loads(
-        resources.files("fewnode.datasets").joinpath("expected.toml").read_text("utf-8")
+        resources.files("fewnode.formats").joinpath("expected.toml").read_text("utf-8")
     ).items()
 }
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.debian import load_debian
-from fewnode.datasets.fewshot_mat import read_published
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.debian import load_debian
+from fewnode.formats.directory import load_dataset
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.formats.public import PUBLIC, load_public, public_name
+from fewnode.formats.published import read_published
 from fewnode.relations import Directed
-from fewnode.storage.io import load_dataset
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"debian": load_debian}
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.expected import EXPECTED, blob_id
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.expected import EXPECTED, blob_id
 from fewnode.graph import Graph, Ints
-from fewnode.machine.files import one_line, readable
 
 _PARTS = ("train", "test")
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from fewnode.machine import memory
+from fewnode._system import memory
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
+from fewnode._system.files import MAX_TABLE_BYTES, read_text
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import MAX_TABLE_BYTES, read_text
 
 MAX_COLUMNS = 10_000
 SEPARATORS = ",;\t|"

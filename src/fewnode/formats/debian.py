@@ -137,7 +137,7 @@ def load_debian() -> Dataset:
     Which relation an edge is of was read from a later index of security updates. 18 edges to kernels that had been
     replaced by then count as Depends, as those to their successors are.
     """
-    return unpack(resources.files("fewnode.datasets").joinpath(_PACKED).read_bytes())
+    return unpack(resources.files("fewnode.formats").joinpath(_PACKED).read_bytes())
 
 
 def unpack(packed: bytes) -> Dataset:

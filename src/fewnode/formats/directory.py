@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from fewnode._system import memory
+from fewnode._system.files import atomic_write, one_line, read_text, readable, write_text
+from fewnode._system.files import exclusive as exclusive
 from fewnode.column_blocks import Block
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
-from fewnode.machine.files import atomic_write, one_line, read_text, readable, write_text
-from fewnode.machine.files import exclusive as exclusive
-from fewnode.storage.manifest import DatasetManifest, check_manifest
-from fewnode.storage.packing import graph_arrays, graph_of, memberships_of, pack_names, unpack_names
+from fewnode.formats.manifest import DatasetManifest, check_manifest
+from fewnode.formats.packing import graph_arrays, graph_of, memberships_of, pack_names, unpack_names
 
 MAX_MANIFEST_BYTES = 1 << 25
 MAX_HEADER_BYTES = 1 << 20
@@ -234,3 +234,12 @@ def load_dataset(directory: Path, check: bool = True) -> Dataset:
         raise FewnodeError(f"{directory}: {error}") from None
     except (KeyError, ValueError, TypeError) as error:
         raise FewnodeError(f"{directory}: not a complete dataset ({one_line(error)})") from None
+
+
+def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of a file that are not exactly those, of these shapes."""
+    if odd := sorted(state.keys() ^ shapes.keys()):
+        raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
+    for name, shape in shapes.items():
+        if tuple(state[name].shape) != shape:
+            raise ValueError(f"tensor {name!r} is {tuple(state[name].shape)}, expected {shape}")
