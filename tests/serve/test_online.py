@@ -17,6 +17,7 @@ from fewnode.embedding.mixture import MixedViews
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
 from fewnode.relations import EdgeRows, read_relations
+from fewnode.service.asked import Asked
 from fewnode.service.bodies import Attach, Classify
 from fewnode.service.network import Network
 from service import InProcess
@@ -78,7 +79,7 @@ def test_attached_nodes_are_close_to_embedding_everything_again(local: InProcess
     assert ((ours * theirs).sum(axis=1) / length).min() > 0.95
     labels = [local.ask("/api/classify", {"nodes": [name]}).json["results"][0]["class"] for name in names]
     asked = np.array([again.row(name) for name in names])
-    expected = again.ask(now.state.given).judge(Classify(all=True), "inductive", asked).labels()
+    expected = Asked(again, now.state.given).judge(Classify(all=True), "inductive", asked).labels()
     assert np.mean([a == b for a, b in zip(labels, expected, strict=True)]) >= 0.9
 
 
