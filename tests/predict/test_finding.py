@@ -8,7 +8,7 @@ import pytest
 from fewnode import Class, FewnodeError
 from fewnode.dataset import Dataset
 from fewnode.model.recognise import untrained
-from fewnode.review.finding import ask_next, in_doubt
+from fewnode.review.finding import ask_next, in_doubt, replayed
 
 
 def test_nodes_at_the_threshold_come_before_sure_ones() -> None:
@@ -26,10 +26,22 @@ def test_copies_are_not_asked_about_twice() -> None:
 
 def test_what_was_answered_is_not_asked_again(worded: Dataset) -> None:
     asked = untrained(worded).ask(worded, {"mail": Class([0, 1], [30, 31])})
-    nodes, probability = ask_next(asked, "mail", np.arange(100), 96)
-    assert sorted(nodes.tolist()) == sorted({*range(100)} - {0, 1, 30, 31})
+    nodes, probability, _ = zip(*ask_next(asked, "mail", np.arange(100), 96), strict=True)
+    assert sorted(nodes) == sorted({*range(100)} - {0, 1, 30, 31})
     assert np.allclose(probability, asked.judge(nodes).probabilities[:, 0])
-    assert ask_next(asked, "mail", np.array([0, 30]))[0].size == 0
+    assert not ask_next(asked, "mail", np.array([0, 30]))
+
+
+def test_a_table_of_answers_says_what_the_answers_said(worded: Dataset) -> None:
+    """Answers that are given back at once are those that were given one batch after the other."""
+    model, members = untrained(worded), worded.y == worded.y[3]
+    start = question = model.ask(worded, {"mail": [3]})
+    for _ in range(3):
+        question = question.answered({("mail", e.node): bool(members[worded.node(e.node)]) for e in question.next(10)})
+    told = [("mail", each.row, each.yes) for each in question.asked]
+    again = replayed(start.answered({(label, row): yes for label, row, yes in told}), told)
+    assert {(each.row, each.yes) for each in again.asked} == {(each.row, each.yes) for each in question.asked}
+    assert again.trust() == question.trust()
 
 
 def test_classes_take_turns(worded: Dataset) -> None:
@@ -50,4 +62,3 @@ def test_a_truthful_labeller_finds_a_class_by_few_questions(worded: Dataset) -> 
     claimed = question.judge(range(100)).probabilities[:, 0] >= 0.5
     assert (claimed & members).sum() >= 0.8 * members.sum()
     assert (claimed & members).sum() >= 0.8 * claimed.sum()
-    assert question.trust()["mail"].members.low <= members.sum() <= question.trust()["mail"].members.high

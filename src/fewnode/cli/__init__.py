@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from fewnode import __version__
-from fewnode.cli import data, demo, evaluate, experiment, predict, serve, train, tune
+from fewnode.cli import data, demo, evaluate, experiment, predict, serve, suggest, train, tune
 from fewnode.cli.options import Command
 from fewnode.errors import FewnodeError, UnusedInput, visible
 
@@ -35,7 +35,7 @@ app.add_typer(data.app, name="data")
 app.command(cls=Command, short_help="Learn from the well-labelled classes of a network.")(train.train)
 app.command(cls=Command, short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
 app.command(cls=Command, short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
-app.command(cls=Command, short_help="Say which nodes to label next.")(predict.suggest)
+app.command(cls=Command, short_help="Say which nodes to label next.")(suggest.suggest)
 app.command(cls=Command, short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
 app.command(cls=Command, short_help="Search a method's options on validation classes.")(tune.tune)
 app.command(cls=Command, short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)

@@ -18,7 +18,7 @@ from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.answers import DESCRIPTION, NONE, Answers
 from fewnode.recognition.class_bias import biased
-from fewnode.recognition.classes import Given
+from fewnode.recognition.classes import Asked, Given
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.population import claimable
 from fewnode.recognition.rejection import (
@@ -34,6 +34,7 @@ from fewnode.recognition.space import Explanation, Head, Prepared, Rows, Space
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
+    from fewnode.review.finding import Stop
     from fewnode.review.reasons import Reasons
     from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
@@ -63,6 +64,8 @@ class Question:
     """A node may be in several of the classes: each is judged on its own."""
     shares: tuple[float, ...] | None = None
     """What share of the nodes that are asked about is in each of several classes, where that is known."""
+    asked: tuple[Asked, ...] = ()
+    """Answers that `next` asked for: what is known of all nodes is estimated from these."""
 
     def __post_init__(self) -> None:
         if self.space is None and self.given.no:
@@ -300,12 +303,16 @@ class Question:
 
     def answered(self, answers: Mapping[tuple[str, str | int], bool]) -> Question:
         """The question with more answers: is that node in that class?"""
+        from fewnode.review.finding import asked_among
+
+        told: dict[tuple[str, int], bool] = {}
         pairs = list(zip(self.given.support.tolist(), self.given.y.tolist(), strict=True))
         no = {c: set(rows.tolist()) for c, rows in self.given.no.items()}
         for (name, node), yes in answers.items():
             if name not in self.classes:
                 raise FewnodeError(f"{name!r} is none of the classes{closest(str(name), self.classes)}")
             row, c = int(node_rows(self.data, [node], "answers")[0]), self.classes.index(name)
+            told[name, row] = yes
             pairs = [pair for pair in pairs if pair != (row, c)] + [(row, c)] * yes
             no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
         names, described = self.given.names, self.given.described
@@ -317,7 +324,8 @@ class Question:
             gone = next(name for name in names if name not in given.names)
             raise FewnodeError(f"class {gone!r} would have no node and no description; give one of them")
         given = replace(given, descriptions=self.given.descriptions, remarks=self.given.remarks)
-        return replace(self, given=given)
+        before = tuple(each for each in self.asked if (each.label, each.row) not in told)
+        return replace(self, given=given, asked=before + asked_among(self, told))
 
     def why(self, node: str | int, label: str | None = None) -> Reasons:
         """What speaks for and against a node in a class, its likeliest one unless told otherwise.
@@ -331,7 +339,7 @@ class Question:
         name = self.classes[int(self.probabilities(row)[0].argmax())] if label is None else label
         return ClassReasons(self, name).of(row)[0]
 
-    def next(self, count: int = 10, purpose: str = "learn", among: Nodes | None = None) -> list[Suggestion]:
+    def next(self, count: int = 10, purpose: str = "find", among: Nodes | None = None) -> list[Suggestion]:
         """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member."""
         from fewnode.review import finding, labelling
 
@@ -341,10 +349,16 @@ class Question:
         return choose(self, count, None if among is None else node_rows(self.data, among, "among"))
 
     def trust(self) -> dict[str, ClassTrust]:
-        """What to expect of each class, over all nodes that may be in one."""
+        """Of each class how many members there are, which share of claims is right and which share of them is found."""
         from fewnode.review.trust import trust
 
         return trust(self)
+
+    def stop(self, label: str, recall: float = 0.8) -> Stop:
+        """Whether that share of the members of a class is found, so that it is not worth going on; and why."""
+        from fewnode.review.finding import stop
+
+        return stop(self, label, recall)
 
 
 def cannot_tell(model: str, ways: int, head: Head | None) -> str:

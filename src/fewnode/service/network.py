@@ -33,17 +33,15 @@ from fewnode.recognition.question import Question
 from fewnode.recognition.space import Space
 from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.represent.new_rows import StoredViews, can_be_updated
-from fewnode.review.finding import ask_next
 from fewnode.review.near_duplicates import grouped
 from fewnode.review.reasons import ClassReasons
 from fewnode.review.shared_words import shared_words
-from fewnode.review.trust import fair_sample
 from fewnode.service.bodies import Judging, NewNode
 from fewnode.service.map import Projection
 from fewnode.service.new_nodes import NodeReader, appended
 from fewnode.service.new_rows import Stored
 from fewnode.service.state import GivenClass
-from fewnode.vectors import Floats
+from fewnode.vectors import Floats, drawn
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
@@ -394,12 +392,8 @@ class Asked:
         """Nodes that may be in a class at all."""
         return np.flatnonzero(may_have_class(self.network.data, self.question.given.support))
 
-    def in_doubt(self, label: str, pool: Ints, count: int, threshold: float) -> tuple[Ints, NDArray[np.float64]]:
-        """Nodes of which an answer teaches most, and how likely each is in the class."""
-        return ask_next(self.question, label, pool, count, threshold)
-
 
 def _sample(rows: Ints) -> list[int]:
     """So many of them at random, always the same."""
-    found: list[int] = (rows if rows.size <= MAX_USED else np.sort(fair_sample(rows, MAX_USED))).tolist()
+    found: list[int] = rows[drawn(rows.size, MAX_USED)].tolist()
     return found
