@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check soak audit coverage lint style types tests loops browser versions docs dist reproduce budget clean
+.PHONY: demo test check soak audit coverage lint lint-page style types tests loops browser versions docs dist reproduce budget clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,11 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# The page by Biome, from npm; its settings are in biome.json.
+lint-page:
+	@command -v npx >/dev/null || { echo 'SKIPPED: the page is not linted. There is no npx (apt-get install npm).'; exit 0; }; \
+	  npx --yes @biomejs/biome@2.6.8 lint --error-on-warnings .
+
 # The page is tested in Debian's Chromium, installed here where that is allowed.
 APT := $(if $(filter 0,$(shell id -u)),,sudo -n )env DEBIAN_FRONTEND=noninteractive apt-get -qq
 browser:
@@ -62,7 +67,7 @@ $(VENV)/.check: $(VENV)/.dev
 # The wheel in an empty environment, reliability and security at length, about 20 minutes; its figures go into docs/reliability.md.
 FIGURES := .figures.json
 export FEWNODE_FIGURES := $(abspath $(FIGURES))
-check: $(VENV)/.check lint browser audit
+check: $(VENV)/.check lint lint-page browser audit
 	@command -v slowhttptest >/dev/null || $(APT) install -y --no-install-recommends slowhttptest >/dev/null 2>&1 || true
 	@command -v nginx >/dev/null || $(APT) install -y --no-install-recommends nginx-light >/dev/null 2>&1 || true
 	$(BIN)/pytest -n 2 --dist worksteal -m 'check and not soak' -r s

@@ -23,18 +23,18 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fewnode.adam import Adam
 from fewnode.dataset import Dataset
+from fewnode.embedding.diffusion import Diffusion
 from fewnode.engine.compiled import Compiled
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
 from fewnode.gpn import Neighbourhood, Networks, batch_log_prob
 from fewnode.graph import Graph, is_sparse
 from fewnode.methods.gpn import GPN
-from fewnode.recognition.task_batches import answer_tasks
-from fewnode.represent.diffusion import Diffusion
+from fewnode.recognition.space import Head, Space
 from fewnode.seeds import stream
-from fewnode.train import step
+from fewnode.train import Adam, step
+from fewnode.vectors import Embedding, survey
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -64,7 +64,8 @@ class Ours:
         step(self.optimizer, lambda t: self.engine.loss_and_gradients(*asked), t)
 
     def predict(self, tasks: Sequence[Task]) -> list[np.ndarray]:
-        return answer_tasks(*map(torch.from_numpy, self.engine.embed(self.weights)), tasks, "sqeuclidean")
+        z, importance = self.engine.embed(self.weights)
+        return Space(Embedding(z, survey(z[:1]), importance), Head("sqeuclidean")).predict_tasks(tasks)
 
 
 class FullBatch:

@@ -23,8 +23,8 @@ import numpy as np
 
 import fewnode
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
-from fewnode.storage.io import load_dataset, save_dataset
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -109,7 +109,7 @@ def close(folder: Path, data: Dataset, names: list[str], part: Dataset) -> None:
             for closed in (False, True):
                 same, apart = [], []
                 for seed in range(10):
-                    body = {"nodes": asked, "support": supports(part, seed), "explain": False, "closed_set": closed}
+                    body = {"nodes": asked, "support": supports(part, seed), "closed_set": closed}
                     now, fresh = (running.ask("/api/classify", body).json for running in (grown, whole))
                     for a, b in zip(now["results"], fresh["results"], strict=True):
                         same.append(a["class"] == b["class"])

@@ -1,6 +1,6 @@
-"""Make `represent/prior.toml` again: what several networks teach GPN+ about weights of views, being sure, and outliers.
+"""Make `embedding/prior.toml` again: what several networks teach GPN+ about weights of views, being sure, and outliers.
 
-    python benchmarks/prior.py --data-dir ../shared/data --out src/fewnode/represent/prior.toml
+    python benchmarks/prior.py --data-dir ../shared/data --out src/fewnode/embedding/prior.toml
     python benchmarks/prior.py --data-dir ../shared/data --without cora_ml citeseer     what the others teach
 
 Of networks with base classes only those are looked at, so that no test class decides anything.
@@ -16,15 +16,16 @@ import numpy as np
 import torch
 
 import fewnode
+from fewnode.embedding.projection import ViewProjection, sampled
+from fewnode.embedding.sources import STRUCTURE
+from fewnode.embedding.views import prior
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
+from fewnode.method import space_of
 from fewnode.methods.plus import GPNPlus
 from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
 from fewnode.recognition.fit_membership import logistic, membership_rows
 from fewnode.recognition.ridge import RIDGE, SCALE
-from fewnode.represent.projection import ViewProjection, sampled
-from fewnode.represent.sources import STRUCTURE
-from fewnode.represent.views import prior
 from fewnode.tasks import named_tasks
 
 NETWORKS = (
@@ -51,7 +52,7 @@ def view_kernels(graph: Graph, members: list[Ints], seed: int) -> list[tuple[tor
         rank = next(view.rank for view in mixture.weight if view[:2] == place)
         z = ViewProjection.of(h[sampled(graph.n)]).read(h, rank)
         for own, task in zip(kernels, tasks, strict=True):
-            rows = z[torch.from_numpy(np.concatenate([task.support, task.query]))]
+            rows = torch.from_numpy(z[np.concatenate([task.support, task.query])])
             own.append(rows @ rows[: task.support.size].T)
     labels = [(torch.from_numpy(task.support_y), torch.from_numpy(task.query_y)) for task in tasks]
     return [(torch.stack(own), *both) for own, both in zip(kernels, labels, strict=True)]
@@ -84,15 +85,15 @@ def calibrate(names: list[str], data_dir: Path) -> tuple[dict[str, dict[str, flo
     for name in names:
         data = fewnode.load(name if name == "debian" else data_dir / f"{name}.npz")
         members = known_classes(data)
-        method = GPNPlus().fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none())
+        space = space_of(GPNPlus().fit(data.graph, EpisodeSampler.none(), EpisodeSampler.none()), data.graph)
         ways = [way for way in WAYS if way <= len(members)]
         named = [task for way in (2, 5, 10) for task in named_tasks(data, members, way, TASKS)]
         own = [task for way in ways for task in calibration_tasks(members, way, count=TASKS)] + named
         for mode in MODES:
-            answers[mode] += method.predict_tasks(data.graph, [task.task for task in own], mode == MODES[1])
+            answers[mode] += space.answer_tasks([task.task for task in own], mode == MODES[1])
         episodes += own
-        near += [method.closest(data.graph, task.task) for task in own]
-        told = membership_rows(method, data.graph, members, 5, named)
+        near += [space.closest(space.look(task.query), space.labelled(task.task)) for task in own]
+        told = membership_rows(space, members, 5, named)
         if told is not None:
             rows.append(told[0])
             weights.append(told[1])

@@ -1,11 +1,13 @@
 """What is made when the site is built, into docs/_made: pictures, the map of the source, and what there is to call."""
 
+import ast
 import inspect
 import json
 import os
 import sys
 from contextlib import chdir
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from textwrap import dedent
 from unittest.mock import patch
@@ -17,9 +19,9 @@ import fewnode
 import imports
 import layout
 import pictures
+from fewnode._system.files import write_text
 from fewnode.cli import app
 from fewnode.experiment.figures import STYLE, svg
-from fewnode.machine.files import write_text
 from fewnode.service.access import Rules
 from fewnode.service.http import Service
 
@@ -33,6 +35,7 @@ def everything(made):
     write_text(made / "python.md", python())
     write_text(made / "parts.md", parts())
     write_text(made / "way.md", way())
+    write_text(made / "beside.md", beside())
 
 
 def python():
@@ -68,6 +71,40 @@ def parts():
         places = ", ".join(f"`{name}`" for name in facts["files"] if not name.startswith("__"))
         rows.append(f"| **{part}** | {facts.get('what', '')} | {lines:,} | {places} |")
     return "\n".join([*rows, ""])
+
+
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+OTHERS = {
+    "easyfsl 1.5.0": (50, 5502, 94, 11, 61, 4.3),
+    "relbench 3.0.2": (19, 4984, 196, 11, 33, 8.1),
+    "httpx 0.28.1": (23, 8828, 248, 9, 87, 9.2),
+}
+"""As `shape` measures them, from their wheels on PyPI."""
+
+
+def beside():
+    """What a reader has before them, here and in packages that read well."""
+    names = ("files", "lines", "median file", "median function", "classes", "modules that a file imports")
+    rows = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for name, figures in {"fewnode": shape(layout.SOURCE), **OTHERS}.items():
+        rows.append(f"| {name} | {' | '.join(f'{figure:,}' for figure in figures)} |")
+    return "\n".join([*rows, ""])
+
+
+def shape(root):
+    """Files that are not empty, their lines, the medians, classes, and how many modules a file imports on average."""
+    texts = [text for path in root.rglob("*.py") if (text := path.read_text()).strip()]
+    trees = [[*ast.walk(ast.parse(text))] for text in texts]
+    functions = [x.end_lineno - x.lineno + 1 for tree in trees for x in tree if isinstance(x, FUNCTION)]
+    imported = [
+        {x.module for x in tree if isinstance(x, ast.ImportFrom)}
+        | {alias.name for x in tree if isinstance(x, ast.Import) for alias in x.names}
+        for tree in trees
+    ]
+    lines = [len(text.splitlines()) for text in texts]
+    classes = sum(isinstance(x, ast.ClassDef) for tree in trees for x in tree)
+    modules = round(sum(map(len, imported)) / len(texts), 1)
+    return len(texts), sum(lines), round(median(lines)), round(median(functions)), classes, modules
 
 
 STEPS = {

@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from fewnode.adam import Adam
+
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import load
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import read_grid, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
+from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints
+from fewnode.formats.directory import canonical, load_dataset, save_dataset
+from fewnode.formats.sources import load
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.paper import BUILDERS
@@ -36,8 +38,6 @@ from fewnode.recognition.classes import read_query, read_support
 from fewnode.recognition.description import describe, read_classes
 from fewnode.service.bodies import AnswerChange, AttachChange, ClassChange, NewNode
 from fewnode.service.log import Log, time_of
-from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
-from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
 from fewnode.tasks import read_pool, save_pool

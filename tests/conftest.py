@@ -18,11 +18,11 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+from fewnode._system import memory  # noqa: E402
 from fewnode.dataset import Dataset  # noqa: E402
 from fewnode.graph import Graph  # noqa: E402
-from fewnode.machine import memory  # noqa: E402
+from fewnode.model import bulk  # noqa: E402
 from fewnode.model.estimator import Estimator  # noqa: E402
-from fewnode.scale import bulk  # noqa: E402
 from graphs import planted, star, worded  # noqa: E402
 from multi_label_graphs import planted_multi_label  # noqa: E402
 from sizes import Figure, keep_figures  # noqa: E402
@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 threadpool_limits(1)  # a plugin of pytest has loaded NumPy before
 
 
-FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/scale/test_cluster.py")
+FIRST = ("tests/test_docs.py::test_the_site_builds", "tests/serve/test_page.py", "tests/embedding/test_cluster.py")
 """What takes a minute or more begins first, each on a worker of its own: at the end the others would wait for it."""
 
 
@@ -97,7 +97,7 @@ def opened_anew() -> Iterator[None]:
     """Datasets and blocks are opened once in a process, which tests outlive."""
     yield
     memory.keep_within(None)
-    for cached in (bulk._open, bulk._question):
+    for cached in (bulk._opened, bulk._prepared):
         cached.cache_clear()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fewnode.storage.io import write_safetensors
+from fewnode.formats.directory import write_safetensors
 
 TOKENS = ["[PAD]", "[UNK]", "mail", "vpn", "send", "filter", "the", "fox", "dog"]
 TABLE = np.random.default_rng(0).normal(size=(len(TOKENS), 4)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""GPN+ written plainly with SciPy and NumPy: what `represent` computes, as one would first write it down.
+"""GPN+ written plainly with SciPy and NumPy: what `embedding` computes, as one would first write it down.
 
 Whole matrices, one diffusion after the other, everything for all nodes, and again when it is needed again; one task
 after the other. How views are weighed and how sure answers may be is the same code.
@@ -14,18 +14,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import inverse_document_frequency, scale
+from fewnode.embedding.diffusion import Diffusion
+from fewnode.embedding.directions import EXACT, EXTRA, ROUNDS, Axes, normal_numbers
+from fewnode.embedding.mixture import Made, MixedViews
+from fewnode.embedding.practice import PracticeTasks
+from fewnode.embedding.projection import ViewFusion, ViewProjection, mean_direction, sampled
+from fewnode.embedding.sources import STRUCTURE, AttributeSource
+from fewnode.embedding.tiles import TiledMatrix
+from fewnode.embedding.views import Place
 from fewnode.episodes import Task
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.methods.plus import GPNPlus
-from fewnode.represent.attributes import inverse_document_frequency, scale
-from fewnode.represent.diffusion import Diffusion
-from fewnode.represent.directions import EXACT, EXTRA, ROUNDS, Axes, normal_numbers
-from fewnode.represent.mixture import Made, MixedViews
-from fewnode.represent.practice import PracticeTasks
-from fewnode.represent.projection import ViewFusion, ViewProjection, mean_direction, sampled
-from fewnode.represent.sources import STRUCTURE, AttributeSource
-from fewnode.represent.tiles import TiledMatrix
-from fewnode.represent.views import Place
 from fewnode.vectors import Floats, unit_rows
 
 Array = NDArray[Any]

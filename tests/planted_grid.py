@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 
 METHODS = '''
 import os

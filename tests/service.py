@@ -20,12 +20,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.service.access import rules
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
 from fewnode.service.log import Log
-from fewnode.storage.io import load_dataset, save_dataset
 from sizes import until
 
 PORT = 8000

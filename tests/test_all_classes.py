@@ -12,7 +12,6 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.method import Probabilities
 from fewnode.model.estimator import Estimator
-from fewnode.scores import interval
 from fewnode.tasks import AllClassesSampler
 
 
@@ -54,13 +53,6 @@ def test_every_other_labelled_node_is_asked_about_once(planted: Dataset) -> None
     assert sorted([*draw.support, *draw.query]) == np.flatnonzero(y >= 0).tolist()
     assert np.array_equal(data.y[draw.query], draw.query_y), "class c of the draw is class c of the data"
     assert np.array_equal(data.y[draw.support], draw.support_y)
-
-
-def test_fewer_queries_leave_the_support_as_it_is(planted: Dataset) -> None:
-    few, every = AllClassesSampler(planted, 3, query=4)[2], AllClassesSampler(planted, 3)[2]
-    assert np.array_equal(few.support, every.support)
-    assert np.bincount(few.query_y).tolist() == [4] * 15
-    assert set(few.query) < set(every.query)
 
 
 def test_classes_too_small_are_left_out_and_named() -> None:
@@ -117,16 +109,6 @@ def test_scores_by_hand() -> None:
     }
 
 
-def test_base_classes_are_not_looked_at(planted: Dataset) -> None:
-    """The same numbers whatever the split says, and whichever labels are hidden from the support set."""
-    found = [
-        _evaluate("logistic", data, shot=2, tasks=3).per_task["accuracy"]
-        for data in (planted, replace(planted, split=ClassSplit((), (), ())))
-    ]
-    assert np.array_equal(*found)
-    assert interval(found[0]).mean > 0.5
-
-
 def test_a_method_that_needs_base_classes_says_so(planted: Dataset) -> None:
     with pytest.raises(FewnodeError, match="no base classes to learn from"):
         _evaluate("gpn", planted, tasks=1)
@@ -134,17 +116,6 @@ def test_a_method_that_needs_base_classes_says_so(planted: Dataset) -> None:
         _evaluate("logistic", planted, tasks=1, transductive=True)
     with pytest.raises(FewnodeError, match="has no option 'stepps'"):
         _evaluate("logistic", planted, tasks=1, options={"stepps": 2})
-
-
-def test_transductive_mode_and_progress(planted: Dataset) -> None:
-    told: list[tuple[int, int]] = []
-    run = [
-        _evaluate("nearest-mean", planted, shot=1, tasks=2, transductive=mode, report=lambda *at: told.append(at))
-        for mode in (False, True)
-    ]
-    assert told[:3] == [(0, 2), (1, 2), (2, 2)]
-    assert [result.provenance["transductive"] for result in run] == [False, True]
-    assert run[0].ece != run[1].ece
 
 
 def test_the_answers_of_others_do_not_matter(planted: Dataset) -> None:

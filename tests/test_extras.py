@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.debian import build_debian
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.debian import build_debian
 from fewnode.methods.gpn import GPN
 
 

@@ -11,6 +11,7 @@ import oracle
 from fewnode.dataset import Dataset
 from fewnode.episodes import Batch, Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import Checkpoints
 from fewnode.gpn import (
     Encoder,
     Neighbourhood,
@@ -27,7 +28,6 @@ from fewnode.gpn import (
 )
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
-from fewnode.storage.checkpoint import Checkpoints
 from fewnode.train import QUIET, Journal
 from graphs import random_graph, weighted_graph
 

@@ -15,10 +15,10 @@ from torch_geometric.data import Data, HeteroData
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, UnusedInput
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.formats.npz import read_dataset_npz
 from fewnode.graph import Graph
 from fewnode.relations import EdgeRows, read_relations
-from fewnode.storage.io import load_dataset, save_dataset
 from graphs import random_graph, weighted_graph
 
 EDGES, WEIGHT = [[0, 1, 2, 0], [1, 2, 3, 3]], [1.0, 2.0, 3.0, 2.0]
@@ -92,7 +92,7 @@ def test_the_identity_covers_weights_kinds_and_classes() -> None:
 
 @pytest.mark.parametrize("forge", ["negative", "shape", "kind", "label"])
 def test_a_strangers_directory_is_refused(forge: str, tmp_path: Path) -> None:
-    from fewnode.storage.io import read_record, write_record
+    from fewnode.formats.directory import read_record, write_record
 
     save_dataset(several(typed_graph(2), 2), tmp_path / "d")
     meta, arrays = read_record(tmp_path / "d", "dataset")

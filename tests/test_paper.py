@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fewnode._system.sheets import csv_text
 from fewnode.experiment.grid import read_grid, read_grids, read_reported
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.report import render
 from fewnode.experiment.results import read_results, table
-from fewnode.machine.sheets import csv_text
 
 PAPER = Path(__file__).parents[1] / "paper"
 REPORTED = PAPER.parent / "src" / "fewnode" / "paper" / "reported.toml"

@@ -24,7 +24,7 @@ import pytest
 from cli.test_build import crowd
 from datasets.test_fewshot_mat import publish
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 from graphs import planted
 from test_docs import HELPED, PAGES, ROOT, written
 
@@ -43,7 +43,7 @@ LONG = {
 }
 """What begins so may be stopped when its output has this."""
 ELSEWHERE = {
-    ".* --backend ray": "tests/scale/test_cluster.py",  # on a cluster of this machine
+    ".* --backend ray": "tests/embedding/test_cluster.py",  # on a cluster of this machine
     "fewnode data download": "tests/datasets/test_download.py",  # from a server on this machine
     "make demo": "tests/cli/test_demo.py",
     "make docs": "tests/test_docs.py",

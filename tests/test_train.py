@@ -6,13 +6,12 @@ import pytest
 import torch
 from safetensors.numpy import save
 
-from fewnode.adam import Adam
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints, digest
 from fewnode.methods.gpn import GPN
-from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints, digest
-from fewnode.train import Gradients, Journal, Schedule, meta_train
+from fewnode.train import Adam, Gradients, Journal, Schedule, meta_train
 
 
 class Killed(Exception):

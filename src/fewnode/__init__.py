@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from fewnode.adjacency import Relation
     from fewnode.column_blocks import Block
     from fewnode.dataset import ClassSplit, Dataset
-    from fewnode.datasets import load
     from fewnode.episodes import Episode, EpisodeSampler, Task
     from fewnode.evaluation import Result, evaluate
+    from fewnode.formats.sources import load
     from fewnode.graph import Graph
     from fewnode.method import Method
     from fewnode.model.estimator import Estimator, load_model
@@ -34,7 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "fewnode.scikit": ["FewNodeClassifier", "NodeEmbedding"],
     "fewnode.service.client": ["Client"],
-    "fewnode.datasets": ["load"],
+    "fewnode.formats.sources": ["load"],
     "fewnode.tables.edges": ["EdgeTable"],
     "fewnode.tables.extend": ["extend"],
     "fewnode.tables.read": ["read_tables"],

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode._system import memory
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
 
 
 @dataclass(frozen=True, eq=False)

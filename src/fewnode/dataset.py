@@ -12,13 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.class_labels import UNKNOWN, class_ids, memberships, only_class
 from fewnode.column_blocks import Block, dense_blocks
 from fewnode.display import Shown
 from fewnode.errors import FewnodeError, closest, warn_unused
 from fewnode.graph import Graph, Ints, is_sparse
 from fewnode.interchange import NAMES, PARTS, NetworkParts, as_networkx, read_networkx, read_pyg, read_scipy
-from fewnode.machine import memory
 from fewnode.relations import Directed, edge_rows, pyg_edges, read_relations
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -95,6 +95,8 @@ class Dataset(Shown):
     kind: Ints | None = None
     """What kind of node each one is, as a place in `kind_names`; None if all are of one kind."""
     kind_names: tuple[str, ...] = ()
+    texts: tuple[str, ...] | None = None
+    """What the tables say of each node in words, for people to read. `info["link"]` is an address with more."""
 
     def __post_init__(self) -> None:
         y = np.asarray(self.y)
@@ -118,6 +120,8 @@ class Dataset(Shown):
         ):
             if given is not None and len(given) != expected:
                 raise FewnodeError(f"{len(given)} {what} names for {expected} {what}s")
+        if self.texts is not None and len(self.texts) != self.graph.n:
+            raise FewnodeError(f"{len(self.texts)} texts for {self.graph.n} nodes")
         if self.node_names is not None and len(self.node_id) < self.graph.n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")

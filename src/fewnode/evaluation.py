@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.display import Shown
 from fewnode.episodes import Episode, EpisodeSampler
@@ -52,7 +53,6 @@ from fewnode.tasks import (
 TASKS, DRAWS = 50, 30
 """Of an evaluation: tasks of test classes, as in the paper, and draws of labels of all classes."""
 ALL_CLASSES = "all-classes"
-AnySampler = EpisodeSampler | AllClassesSampler | SeveralSampler
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,17 +262,23 @@ class _Tally:
         for answer, labels in zip(answers, truth, strict=True):
             self.gaps += calibration_gaps(answer.max(axis=1), answer.argmax(axis=1) == labels)
             self.answers += labels.size
+        two_classes = all(episode.n_way == 2 for episode in batch)
         for t, (answer, episode) in enumerate(zip(answers, batch, strict=True)):
             if self.asked.open_set:
                 self._keep(_tell_apart(self.fitted, self.data, episode, t, self.asked.seed))
-            elif all(one.n_way == 2 for one in batch):
+            elif two_classes:
                 self._keep(two_class_scores(answer, episode.query_y))
             if self.confusion is not None:
-                nodes = np.concatenate([episode.support, episode.query])
-                labels = np.concatenate([episode.support_y, episode.query_y])
-                class_of = np.zeros(episode.n_way, np.int64)
-                class_of[labels] = self.data.y[nodes]
-                np.add.at(self.confusion, (class_of[episode.query_y], class_of[answer.argmax(axis=1)]), 1)
+                self._count(self.confusion, episode, answer.argmax(axis=1))
+
+    def _count(self, confusion: Ints, episode: Episode, predicted: Ints) -> None:
+        """Which class of the network was taken for which. Those of a task are known by its nodes."""
+        class_of = np.full(episode.n_way, UNKNOWN)
+        class_of[episode.query_y] = self.data.y[episode.query]
+        class_of[episode.support_y] = self.data.y[episode.support]
+        if (class_of == UNKNOWN).any():
+            raise FewnodeError(f"per_class: a class of the tasks has no node whose class {self.data.name} knows")
+        np.add.at(confusion, (class_of[episode.query_y], class_of[predicted]), 1)
 
     def add_several(self, batch: Sequence[SeveralEpisode]) -> None:
         """Tasks of several classes a node. Of test tasks, queries are members of classes as the support nodes are."""

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from fewnode._system import memory
+from fewnode._system.kept import fingerprint
 from fewnode.adjacency import (
     Relation,
     all_ones,
@@ -26,8 +28,6 @@ from fewnode.adjacency import (
 from fewnode.column_blocks import KINDS as KINDS
 from fewnode.column_blocks import Block, check_blocks
 from fewnode.errors import FewnodeError
-from fewnode.machine import memory
-from fewnode.machine.kept import fingerprint
 
 Ints: TypeAlias = NDArray[np.int64]
 Attributes: TypeAlias = sp.csr_array | NDArray[np.float32]
@@ -169,9 +169,8 @@ class Graph:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that a method can see."""
-        blocks = [(block.kind, block.start, block.stop) for block in self.blocks]
         relations = [part for each in self.relations for part in (each.name, each.directed, each.adj)]
-        return fingerprint(self.adj, self.x, blocks, *relations)
+        return fingerprint(self.adj, self.x, self.blocks, *relations)
 
     def __deepcopy__(self, memo: object) -> Graph:
         return self  # nothing of it changes; scikit-learn copies what a grid search is given, for every fit

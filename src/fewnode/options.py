@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fewnode.errors import FewnodeError, closest
 
@@ -48,6 +48,7 @@ class Options(BaseModel):
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
         what = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        what = what.replace("greater than or equal to", "at least")
         told = what if fault["type"] == "value_error" else f"found {fault['input']!r:.60}, expected {what}"
         field = str(fault["loc"][0]) if fault["loc"] else ""
         raise FewnodeError(" ".join((f"{door(field)}: {told}" if field else told).split()))
@@ -93,3 +94,35 @@ class Asked(Options):
             if named := [name for name in fields or () if name in self.model_fields_set and getattr(self, name)]:
                 return named, why
         return [], ""
+
+
+class MethodOptions(Options):
+    """Options of methods that have a name on the command line; what is not given is as the method has it."""
+
+    episodes: int | None = option("Training tasks at most; default 300 for most.", ge=1)
+    encoder: str | None = option("gcn (default), mlp, sage, gat or gin.", rare=True)
+    hidden: Any = option("Widths of the encoder's layers; default 32,16, the paper's.", metavar="WIDTHS", rare=True)
+    eps: float | None = option("ε of the centrality log(deg + ε); default 1.", rare=True)
+    distance: str | None = option("sqeuclidean (default), euclidean or cosine.", rare=True)
+    dropout: Any = option("A rate, or auto (default of GPN): by validation classes.", metavar="RATE|auto", rare=True)
+    scaling: str | None = option("Of attributes: raw (default of GPN), l2 or tf-idf.", rare=True)
+    lr: float | None = option("Adam's learning rate; default 0.005.", rare=True)
+    weight_decay: float | None = option("Pull of all weights to 0; default 0.0005.", rare=True)
+    patience: int | None = option("Validations (10 episodes each) without gain; default 10.", rare=True)
+    device: str | None = option("cpu (default) or cuda.", rare=True)
+
+    @field_validator("hidden")
+    @classmethod
+    def _widths(cls, given: Any) -> Any:
+        try:
+            return tuple(int(width) for width in given.split(",")) if isinstance(given, str) else given
+        except ValueError:
+            raise ValueError(f"{given!r}: expected widths such as 32,16") from None
+
+    @field_validator("dropout")
+    @classmethod
+    def _rate(cls, given: Any) -> Any:
+        try:
+            return given if given == "auto" else float(given)
+        except ValueError:
+            raise ValueError(f"{given!r}: expected a rate such as 0.5, or auto") from None

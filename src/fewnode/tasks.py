@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system.files import read_lines, write_text
 from fewnode.class_labels import as_members, class_index
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Episode, EpisodeSampler, Task, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.machine.files import read_lines, write_text
 from fewnode.nodes import refuse_twice
 from fewnode.recognition.description import describe
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
 from fewnode.graph import Ints
-from fewnode.machine import memory
 
 Floats = NDArray[np.float32]
 Probabilities = NDArray[np.float32]

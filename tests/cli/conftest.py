@@ -13,11 +13,11 @@ import pytest
 
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.datasets import BUILT_IN
-from fewnode.datasets.debian import load_debian
 from fewnode.experiment.plan import open_dataset
+from fewnode.formats.debian import load_debian
+from fewnode.formats.directory import save_dataset
+from fewnode.formats.sources import BUILT_IN
 from fewnode.graph import Graph
-from fewnode.storage.io import save_dataset
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import load
+from fewnode.formats.sources import load
 
 Record = dict[str, Any]
 Build = Callable[..., Dataset]

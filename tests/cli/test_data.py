@@ -13,7 +13,7 @@ import pytest
 
 from encoders import static_folder
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.storage.io import load_dataset
+from fewnode.formats.directory import load_dataset
 
 Fewnode = Callable[..., Any]
 HEADER = ["package", "section", "summary", "description", "size", "maintainer"]

@@ -8,7 +8,7 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.evaluation import evaluate
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 
 ASK = ("--protocol", "all-classes", "--method", "nearest-mean")
 
@@ -44,7 +44,7 @@ def test_a_person_sees_a_table_and_progress(fewnode, dataset_dir: Path) -> None:
     )
     assert "transductive, no base classes" in done.out
     assert "calibration error" in done.out
-    assert "4/10 draws" in done.err
+    assert "4 of 10 draws" in done.err
     assert fewnode("evaluate", "--data", dataset_dir, *ASK, "--draws", 2, "-q").err == ""
 
 

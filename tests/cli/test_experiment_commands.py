@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode.machine.files import exclusive
+from fewnode._system.files import exclusive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GRID = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.storage.io import save_dataset
+from fewnode.formats.directory import save_dataset
 
 SUPPORT = "node,class\nn0,mail\nn1,mail\nn30,vpn\nn31,vpn\n"
 CLASSES = 'class,description\nmail,"send, receive and filter"\nvpn,\n'

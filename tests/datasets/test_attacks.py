@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewnode.datasets import import_dataset
+from fewnode._system.files import exclusive
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import exclusive
+from fewnode.formats.sources import import_dataset
 from fewnode.tables.read import read_tables
 
 EDGES = np.array([[0, 1, 2], [1, 2, 3]])
@@ -177,15 +177,3 @@ def test_a_hostile_table_is_refused_in_one_line(tmp_path: Path, name: str) -> No
         read_tables(path, {"s": ["a"], "t": ["a"]})
     assert str(refused.value).isprintable()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 300 << 10
-
-
-def test_nesting_without_end_is_not_used(tmp_path: Path) -> None:
-    cells: pa.Array = pa.array(["x", "y"])
-    for _ in range(50):
-        cells = pa.StructArray.from_arrays([cells], ["deeper"])
-    pq.write_table(pa.table({"id": ["a", "b"], "deep": cells}), tmp_path / "n.parquet")
-    data = read_tables(tmp_path / "n.parquet", {"s": ["a"], "t": ["b"]})
-    assert data.info["columns"]["deep"] == "not used"
-    (tmp_path / "deep.gml").write_text("graph [ " + "x [ " * 100_000)
-    with pytest.raises(FewnodeError, match="not readable as GML"):
-        import_dataset(tmp_path / "deep.gml")

@@ -8,7 +8,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -50,24 +49,6 @@ def labelled(seed: int) -> Dataset:
 # --- SciPy --------------------------------------------------------------------------------------------------------
 
 
-def test_a_matrix_row_is_where_an_edge_starts() -> None:
-    adj = sp.csr_array([[5, 2, 0], [0, 0, 0], [0, 0.5, 0]])
-    data = Dataset.from_scipy(adj, np.eye(3), [0, 1, -1], split=SPLIT, directed=True)
-    np.testing.assert_allclose(data.graph.adj.toarray()[1], [1.6, 0, 0.4])
-    assert data.graph.edge_index().T.tolist() == [[0, 1], [2, 1]]  # the loop is gone
-    np.testing.assert_array_equal(data.graph.x, np.eye(3))
-    both = Dataset.from_scipy(adj.toarray() != 0, sp.eye_array(3), [0, 1, -1], split=SPLIT)
-    assert (both.graph.n_edges, sp.issparse(both.graph.x)) == (2, True)
-
-
-def test_labels_may_be_names_and_unknown_ones_none() -> None:
-    data = Dataset.from_scipy(sp.csr_array((4, 4)), y=["b", None, "a", float("nan")], name="mine")
-    assert (data.class_names, data.y.tolist(), data.name) == (("a", "b"), [1, -1, 0, -1], "mine")
-    assert Dataset.from_scipy(sp.csr_array((2, 2))).y.tolist() == [-1, -1]
-    y = np.repeat(np.arange(9), 10)
-    assert Dataset.from_scipy(sp.csr_array((90, 90)), y=y, seed=3).split == ClassSplit.random(y, seed=3)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -96,17 +77,6 @@ def network() -> nx.Graph:
     return g
 
 
-def test_networkx_by_hand() -> None:
-    data = Dataset.from_networkx(network(), label="kind", attributes=["size", "x"], split=SPLIT, directed=True,
-                                 class_names=("bird", "fish", "fox"))  # fmt: skip
-    assert (data.node_names, data.y.tolist()) == (("a", "b", "3"), [0, -1, 1])
-    assert sorted(data.graph.edge_index().T.tolist()) == [[0, 1], [1, 0], [2, 0]]
-    np.testing.assert_array_equal(data.graph.x, [[1, 1, 2], [2.5, 3, 4], [1, 5, 6]])
-    with pytest.warns(UnusedInput, match="node attribute 'kind', node attribute 'size', node attribute 'x'$"):
-        assert Dataset.from_networkx(nx.MultiGraph(network()), label=None).graph.n_edges == 2
-    assert Dataset.from_networkx(nx.Graph(), label=None).graph.n == 0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -125,58 +95,7 @@ def test_networks_without_what_was_asked_are_refused(options: dict[str, Any], me
         Dataset.from_networkx(g, **options)
 
 
-def test_text_attributes_go_through_frames() -> None:
-    g = nx.path_graph(["a", "b", "c"])
-    nx.set_node_attributes(g, {"a": "red fox", "b": "red", "c": "fox"}, "text")
-    nodes = pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient="index").rename_axis("id")
-    data = read_tables(nodes, nx.to_pandas_edgelist(g), text=["text"], min_count=1, max_share=1)
-    assert (data.feature_names, data.graph.n_edges) == (("fox", "red"), 2)
-
-
-def test_what_is_not_read_of_a_network_is_named() -> None:
-    g = network()
-    g.add_edge("a", 3, amount=12.5, since=2020)
-    with pytest.warns(UnusedInput):
-        data = Dataset.from_networkx(g, label="kind", attributes=["size"], info={"made": "today"})
-    unused = ["node attribute 'x'", "edge attribute 'amount'", "edge attribute 'since'"]
-    assert data.info == {"made": "today", "unused": [*unused, "direction of edges (directed=True keeps it)"]}
-
-
 # --- PyG ----------------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 1000), st.booleans())
-def test_to_pyg_and_back_is_the_same(seed: int, sparse: bool) -> None:
-    data = labelled(seed)
-    back = Dataset.from_pyg(data.to_pyg(sparse=sparse), directed=data.graph.directed)
-    np.testing.assert_array_equal(back.graph.adj.toarray(), data.graph.adj.toarray())
-    one, other = (x.toarray() if sp.issparse(x) else x for x in (data.graph.x, back.graph.x))
-    np.testing.assert_array_equal(one, other)
-    for what in ("split", "class_names", "node_names", "feature_names"):
-        assert getattr(back, what) == getattr(data, what)
-    np.testing.assert_array_equal(back.y, data.y)
-
-
-def test_what_pyg_gets_is_its_own() -> None:
-    data = planted()
-    pyg = data.to_pyg()
-    assert pyg.validate()
-    assert (pyg.num_nodes, pyg.num_edges, pyg.is_undirected()) == (data.graph.n, 2 * data.graph.n_edges, True)
-    before = data.sha256
-    pyg.x += 1
-    pyg.y += 1
-    assert Dataset(data.graph, data.y, data.split, data.class_names).sha256 == before
-
-
-def test_a_pyg_dataset_of_one_graph() -> None:
-    graph = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([[0], [1], [1], [0]]))
-    data = Dataset.from_pyg(One(graph), SPLIT, class_names=("x", "y", "z"))
-    assert (data.name, data.y.tolist(), data.graph.n_edges) == ("One", [0, 1, 1, 0], 2)
-    no_x = Dataset.from_pyg(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3))
-    assert (no_x.graph.n, no_x.graph.n_features, no_x.y.tolist()) == (3, 0, [-1, -1, -1])
-    coo = Data(x=torch.eye(2).to_sparse(), edge_index=torch.tensor([[0], [1]]))
-    np.testing.assert_array_equal(Dataset.from_pyg(coo).graph.x.toarray(), np.eye(2))
 
 
 def test_what_is_not_read_of_a_pyg_graph_is_named() -> None:

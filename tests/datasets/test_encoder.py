@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.recognition.description import describe, opaque, shared_words
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
+from fewnode.recognition.description import describe, opaque
+from fewnode.review.shared_words import shared_words
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
@@ -66,24 +67,6 @@ def test_words_and_vectors_stand_side_by_side(data: Dataset) -> None:
     assert data.info["why"]["encoded text"] == "about, more through letters"
 
 
-def test_each_text_is_encoded_once_in_batches_of_similar_length() -> None:
-    batches: list[list[str]] = []
-
-    def watched(texts: list[str]) -> Any:
-        batches.append(texts)
-        return letters(texts)
-
-    told: list[tuple[int, int]] = []
-    texts = [f"{'word ' * (i % 70)}{i % 100}" for i in range(1000)]
-    found = Encoder.of(watched).vectors(texts, lambda done, total: told.append((done, total)))
-    np.testing.assert_array_equal(found, letters(texts))
-    flat = [text for batch in batches[1:] for text in batch]  # the first one is how the encoder is known again
-    assert sorted(flat) == sorted(set(texts))
-    assert [len(text) for text in flat] == sorted(map(len, flat), reverse=True)
-    assert told[-1] == (len(flat), len(flat))
-    assert len(told) == len(batches) - 1 > 1
-
-
 def test_new_nodes_go_through_the_same_encoder(data: Dataset, tmp_path: Path) -> None:
     save_dataset(data, tmp_path / "d")
     kept = load_dataset(tmp_path / "d")
@@ -100,25 +83,6 @@ def test_new_nodes_go_through_the_same_encoder(data: Dataset, tmp_path: Path) ->
         with pytest.raises(FewnodeError) as caught:
             extend(kept, new, encoder=encoder)
         assert problem in str(caught.value)
-
-
-def test_a_description_goes_through_it_too(data: Dataset) -> None:
-    found = describe(data, "filter mail", encoder=letters)
-    np.testing.assert_array_equal(encoded(data, found.x)[0], encoded(data)[1])
-    assert [match.matched for match in found.known] == ["filter", "mail"]
-    named = describe(data, "filter mail", "mail", encoder=letters)
-    spoken = describe(data, "mail: filter mail", encoder=letters)
-    np.testing.assert_array_equal(named.x.toarray(), spoken.x.toarray())
-    coded = describe(data, "filter mail", "c17", encoder=letters)
-    np.testing.assert_array_equal(coded.x.toarray(), found.x.toarray())
-    unknown = describe(data, "e-post", encoder=letters)  # no word of it is known, but the encoder reads it
-    assert (unknown.known, unknown.unknown) == ((), ("post",))
-    assert shared_words(found, data, [1])[0].own == ("filter", "mail")
-    for encoder, problem in ((None, "give it: encoder=letters"), (backwards, "is another one")):
-        with pytest.raises(FewnodeError, match=problem):
-            describe(data, "filter mail", encoder=encoder)
-    with pytest.raises(FewnodeError, match="it has no description"):
-        describe(data, "", "c17", encoder=letters)
 
 
 def test_vectors_alone_can_be_described() -> None:

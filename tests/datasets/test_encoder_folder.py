@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -14,11 +13,11 @@ import numpy as np
 import pytest
 
 from encoders import TABLE, TOKENS, static_folder, write_tokenizer
+from fewnode._system.files import cache_directory
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import cache_directory
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.recognition.description import describe
-from fewnode.storage.io import load_dataset, save_dataset
 from fewnode.tables import encoder as encoders_of_ours
 from fewnode.tables.encoder import Encoder
 from fewnode.tables.extend import extend
@@ -146,18 +145,6 @@ def test_a_dataset_finds_its_encoder_again_and_refuses_another(tmp_path: Path) -
     for encoder in (None, other):
         with pytest.raises(FewnodeError, match=r"another (encoder|one)"):
             describe(data, "mail", encoder=encoder)
-
-
-def test_files_that_changed_are_opened_anew(tmp_path: Path) -> None:
-    pytest.importorskip("model2vec")
-    before = Encoder.of(static_folder(tmp_path))
-    again = Encoder.of(tmp_path)
-    assert (again.stored, again.encode) == (before.stored, before.encode)
-    static_folder(tmp_path, embeddings=TABLE + 1)
-    os.utime(tmp_path / "model.safetensors", (1, 1))
-    after = Encoder.of(tmp_path)
-    assert after.stored.sha256 != before.stored.sha256
-    np.testing.assert_allclose(after.vectors(["mail"]), before.vectors(["mail"]) + 1, rtol=1e-6)
 
 
 def test_what_was_encoded_is_remembered_and_a_damaged_memory_is_not_believed(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,42 +62,6 @@ def test_new_rows_by_hand() -> None:
     assert (added["columns"]["surplus"], added["why"]["surplus"]) == ("not used", "no attribute of the nodes table")
     assert (added["missing"], added["new_classes"]) == ({"size": 1, "kind": 2}, ["w"])
     assert data.graph.n == 3
-
-
-def test_without_labels_and_edges() -> None:
-    more = extend(tables(), {key: values for key, values in NEW.items() if key != "label"})
-    assert more.y.tolist() == [0, 1, 0, -1, -1, -1]
-    assert more.graph.degree.tolist() == [1, 2, 1, 0, 0, 0]
-    again = extend(more, {**NEW, "id": ["g", "h", "i"]}, {"s": ["g"], "t": ["f"]})
-    assert again.graph.n == 9
-    assert len(again.info["extended"]) == 2
-
-
-def test_directed_data_stay_directed() -> None:
-    more = extend(tables(directed=True), NEW, {"s": ["d"], "t": ["a"]})
-    assert more.graph.edge_index().T.tolist() == [[3, 0], [0, 1], [1, 2]]
-
-
-def test_alone_is_another_network_with_the_same_attributes() -> None:
-    data = tables()
-    other = extend(data, {**NEW, "id": ["a", "b", "c"]}, {"s": ["a"], "t": ["c"]}, alone=True)
-    together = extend(data, NEW, {"s": ["d"], "t": ["f"]})
-    np.testing.assert_array_equal(other.graph.x.toarray(), together.graph.x[[3, 4, 5]].toarray())
-    assert (other.class_names, other.split) == (together.class_names, together.split)
-    assert other.node_names == ("a", "b", "c")
-    assert other.graph.n_edges == 1
-
-
-def test_numeric_attributes_stay_dense() -> None:
-    data = read_tables({"id": ["a", "b", "c"], "size": [1, 2, 3]}, EDGES)
-    more = extend(data, {"id": ["d"], "size": [4]})
-    assert isinstance(more.graph.x, np.ndarray)
-    np.testing.assert_allclose(more.graph.x[3], [2 / np.sqrt(2 / 3)], rtol=1e-6)
-
-
-def test_a_column_that_never_varied_says_nothing_later() -> None:
-    data = read_tables({"id": ["a", "b", "c"], "size": [0.1, 0.1, 0.1]}, EDGES)
-    assert extend(data, {"id": ["d"], "size": [9]}).graph.x.tolist() == [[0], [0], [0], [0]]
 
 
 @pytest.mark.parametrize(
@@ -165,18 +127,3 @@ def test_extending_equals_reading_all_at_once_where_the_first_rows_knew_everythi
     np.testing.assert_array_equal(grown.graph.adj.toarray(), whole.graph.adj.toarray())
     assert sp.issparse(grown.graph.x)
     np.testing.assert_allclose(grown.graph.x.toarray(), whole.graph.x.toarray(), atol=1e-5)
-
-
-def test_a_sum_without_directions_stays_one_when_edges_are_added(tmp_path: Path) -> None:
-    """Relations may have directions where their sum has none, as in the embedded network."""
-    (tmp_path / "nodes.csv").write_text("id,label,a\n" + "".join(f"n{i},{i % 2},{i}\n" for i in range(6)))
-    (tmp_path / "edges.csv").write_text("source,target,kind\nn0,n1,pays\nn2,n1,pays\nn3,n4,owns\n")
-    (tmp_path / "new.csv").write_text("id,label,a\nn6,0,3\n")
-    (tmp_path / "more.csv").write_text("source,target,kind\nn6,n0,owns\n")
-    data = read_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", relation="kind", directed=True)
-    both_ways = replace(data, graph=Graph.from_relations(data.graph.relations, data.graph.x, directed=False))
-    for network, directed in ((data, True), (both_ways, False)):
-        found = extend(network, tmp_path / "new.csv", tmp_path / "more.csv")
-        assert found.graph.directed is directed
-        assert [relation.directed for relation in found.graph.relations] == [True, True]
-        assert found.graph.n_edges == 4

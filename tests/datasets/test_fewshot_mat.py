@@ -8,9 +8,9 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fewnode.datasets import import_dataset, load
-from fewnode.datasets.expected import EXPECTED, Expected, blob_id
 from fewnode.errors import FewnodeError
+from fewnode.formats.expected import EXPECTED, Expected, blob_id
+from fewnode.formats.sources import import_dataset, load
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"
 EACH = 10

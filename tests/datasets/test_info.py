@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
-from fewnode.tables.report import count_by_size, name_some, report, statistics
+from fewnode.tables.report import report, statistics
 
 
 def small() -> Dataset:
@@ -22,12 +18,6 @@ def small() -> Dataset:
     graph = Graph.from_edges([[0] * 12, range(1, 13)], 14, np.ones((14, 2), np.float32))
     y = np.array([0, 0, 0, 0, *[1] * 6, 2, 2, -1, -1])
     return Dataset(graph, y, ClassSplit((0, 1), (), ()), ("a", "b", "c"), name="star")
-
-
-def test_a_node_with_edges_that_only_leave_it_is_not_isolated() -> None:
-    graph = Graph.from_edges([[0, 1], [1, 2]], 4, np.ones((4, 1), np.float32), directed=True)
-    facts = statistics(Dataset(graph, np.full(4, -1), ClassSplit((), (), ())))
-    assert facts["isolated"] == 1
 
 
 def test_facts_by_hand() -> None:
@@ -52,41 +42,6 @@ def test_facts_by_hand() -> None:
     assert facts["largest_tasks"]["train"] == {"way": 2, "shot": 2, "smallest_class": "a", "nodes": 4}
     assert facts["largest_tasks"]["test"] == {"way": 0, "shot": 0, "smallest_class": None, "nodes": 0}
     json.dumps(facts, allow_nan=False)
-
-
-@given(st.lists(st.integers(0, 10**6)))
-def test_every_value_is_in_one_bin(values: list[int]) -> None:
-    bins = count_by_size(np.array(values, np.int64))
-    assert sum(each["count"] for each in bins) == len(values)
-    for each in bins:
-        assert each["count"] == sum(each["from"] <= value <= each["to"] for value in values)
-    assert all(one["to"] + 1 == other["from"] for one, other in pairwise(bins))
-
-
-def test_the_text_fits_eighty_columns_and_moves_no_cursor() -> None:
-    names = tuple(f"\x1b[31m class {'long ' * 20}{i}" for i in range(40))
-    y = np.repeat(np.arange(40), 30)
-    data = Dataset(Graph.from_edges([[0], [1]], y.size), y, ClassSplit((0,), (1,), tuple(range(2, 9))), names)
-    for text in (report(data), report(small())):
-        assert max(map(len, text.splitlines())) <= 80
-        assert "\x1b" not in text
-    text = report(small())
-    assert "train classes     up to 2-way 2-shot, as many queries (a has 4)" in text
-    assert "valid classes     none" in text
-    assert "in no part        c (2)" in text
-
-
-def test_an_empty_dataset_can_be_described() -> None:
-    data = Dataset(Graph.from_edges(np.zeros((2, 0), int), 0), np.zeros(0, int), ClassSplit((), (), ()))
-    assert "0 nodes, 0 undirected edges" in report(data)
-
-
-def test_a_list_too_long_for_the_line_says_how_many_more() -> None:
-    assert name_some(["a", "b"]) == "a, b"
-    names = [f"class{i}" for i in range(50)]
-    some = name_some(names)
-    assert len(some) <= 62
-    assert some.endswith(f" and {50 - some.count('class')} more")
 
 
 def test_what_was_understood_of_tables() -> None:
@@ -125,14 +80,3 @@ def test_a_report_fits_a_screen_whatever_there_is() -> None:
     lines = report(read_tables(nodes, edges, relation="kind")).splitlines()
     assert (len(lines) <= 30, max(map(len, lines)) <= 80) == (True, True)
     assert any("--json has all" in line for line in lines)
-
-
-def test_the_difference_to_the_paper_is_told() -> None:
-    info = {
-        "skipped": {"not JSON": 3},
-        "expected": {"nodes": 24919, "split": [40, 17, 20]},
-        "difference": {"nodes": -12, "split": [0, 1, -1]},
-    }
-    text = report(replace(small(), info=info))
-    for words in ("lines skipped: 3 not JSON", "nodes of the paper: 24,919, here -12", "40/17/20, here +0/+1/-1"):
-        assert words in text

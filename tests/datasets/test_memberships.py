@@ -12,10 +12,10 @@ import pytest
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.convert import export_tables
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
-from fewnode.tables.report import report, statistics
+from fewnode.tables.report import report
 
 EDGES = {"s": list("abca"), "t": list("bcdd")}
 SIZES = [1.0, 2.0, 3.0, 4.0]
@@ -28,41 +28,6 @@ def nodes(*labels: str | None) -> dict[str, Any]:
 def members(data: Dataset) -> dict[str, set[str]]:
     names = data.node_names or ()
     return {name: {names[i] for i in data.members(c)} for c, name in enumerate(data.class_names)}
-
-
-def test_a_cell_may_hold_several_classes() -> None:
-    data = read_tables(nodes("x | y", "x", None, "y|x"), EDGES, label_separator="|", min_nodes=1)
-    assert members(data) == {"x": {"a", "b", "d"}, "y": {"a", "d"}}
-    assert data.y.tolist() == [-1, 0, -1, -1]  # of a node in several classes none is *the* class
-    assert (data.info["labels"]["several"], data.info["labels"]["unknown"]) == (2, 1)
-    assert "2 nodes are in several classes, 1 in none" in " ".join(report(data).split())
-    assert "several classes   2 nodes, 2 classes at most" in report(data)
-    assert sorted(data.split.train + data.split.valid + data.split.test) == [0, 1]
-    assert statistics(data)["homophily"] == 1
-
-
-def test_one_class_a_node_needs_no_memberships() -> None:
-    data = read_tables(nodes("x", "y", "x", "y"), EDGES, label_separator="|")
-    assert data.labels is None
-    assert data.y.tolist() == [0, 1, 0, 1]
-    plain = read_tables(nodes("x", "y", "x", "y"), EDGES)
-    assert plain.sha256 == data.sha256
-
-
-def test_a_table_of_labels() -> None:
-    table = {"node": list("aabd"), "class": ["x", "y", "x", "z"]}
-    data = read_tables({"id": list("abcd"), "size": SIZES}, EDGES, labels=table)
-    assert members(data) == {"x": {"a", "b"}, "y": {"a"}, "z": {"d"}}
-    assert data.y.tolist() == [-1, 0, -1, 2]
-    assert data.info["labels"]["rows"] == 4
-
-
-def test_members_of_a_part_are_members_of_the_whole() -> None:
-    data = read_tables(nodes("a/b", "a/c/d", "a", "e"), EDGES, hierarchy="/")
-    assert members(data) == {"a": {"a", "b", "c"}, "a/b": {"a"}, "a/c": {"b"}, "a/c/d": {"b"}, "e": {"d"}}
-    assert [data.class_names[c] for c in data.y] == ["a/b", "a/c/d", "a", "e"]  # the narrowest one
-    both = read_tables(nodes("a/b|a", "a/b|a/c", "a", "e"), EDGES, hierarchy="/", label_separator="|")
-    assert both.y.tolist() == [both.class_names.index("a/b"), -1, 0, both.class_names.index("e")]
 
 
 def test_a_table_of_parents() -> None:
@@ -127,6 +92,14 @@ def test_tables_with_names_are_kinds_of_nodes() -> None:
     assert more.kind.tolist() == [0, 0, 1, 1, 1]
     with pytest.raises(FewnodeError, match="what kind of nodes are these"):
         extend(data, {"sku": ["e"], "price": [5.0]}, id="sku")
+
+
+def test_what_a_kind_of_node_does_not_have_is_not_missing_there() -> None:
+    data = read_tables({"user": {**USERS, "age": [20.0, None]}, "item": ITEMS}, EDGES, numeric=["age", "price"])
+    assert data.info["missing"] == {"age": 1, "price": 0, "kind": 0}
+    assert [name for name in data.feature_names or () if "missing" in name] == ["age (missing)"]
+    flag = data.graph.x[:, [list(data.feature_names or ()).index("age (missing)")]].toarray().ravel()
+    assert flag.tolist() == [0, 1, 0, 0]
 
 
 def test_a_column_may_say_the_kind() -> None:

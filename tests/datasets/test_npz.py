@@ -13,12 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit
-from fewnode.datasets import import_dataset, load
 from fewnode.errors import FewnodeError, UnusedInput
 from fewnode.formats.npz import read_dataset_npz
-from fewnode.storage.packing import checked_csr
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 X = sp.csr_array(np.array([[1, 0, 2.5], [0, 0, 0], [0, 3, 0], [1, 1, 1]], np.float32))
 ADJ = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 2, 1, 0], [0, 0, 0, 0]], np.float32))
 
@@ -59,14 +56,6 @@ def test_without_labels_all_are_unknown(tmp_path: Path, more: dict[str, Any], me
 
 
 @pytest.mark.parametrize("memory", [False, True])
-def test_a_part_of_the_split_that_is_not_there_is_empty(tmp_path: Path, memory: bool) -> None:
-    path = write(tmp_path / "net.npz", own(test_classes=np.array([0]), vocab=np.array(["u", "v", "w"])))
-    data = read_dataset_npz(path, room=tmp_path if memory else None)
-    assert data.split == ClassSplit((), (), (0,))
-    assert data.feature_names == ("u", "v", "w")
-
-
-@pytest.mark.parametrize("memory", [False, True])
 def test_arrays_that_are_not_used_are_named(tmp_path: Path, memory: bool) -> None:
     path = write(tmp_path / "net.npz", own(colour=np.ones(4), shape=np.ones(2)))
     with pytest.warns(UnusedInput, match=r"not used: .*net.npz: colour, shape"):
@@ -89,27 +78,6 @@ def test_our_layout_by_hand(tmp_path: Path) -> None:
     assert data.graph.n_edges == 2
     np.testing.assert_array_equal(data.graph.x.toarray(), X.toarray())
     assert read_dataset_npz(tmp_path / "net.npz", directed=True).graph.n_edges == 3
-
-
-def test_the_benchmark_layout_by_hand(tmp_path: Path) -> None:
-    path = write(tmp_path / "coauthor.npz", benchmark())
-    data = import_dataset(path, name="cs")
-    assert data.name == "cs"
-    assert data.y.tolist() == [0, 2, 1, 2]
-    assert data.graph.adj.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
-    np.testing.assert_array_equal(data.graph.x.toarray(), X.toarray())
-    directed = read_dataset_npz(path, directed=True).graph
-    assert directed.edge_index().T.tolist() == [[1, 0], [0, 1], [2, 1]]
-
-
-def test_dense_attributes_no_attributes_and_zeros_in_the_adjacency(tmp_path: Path) -> None:
-    none = dict.fromkeys(parts("attr", X))
-    assert read_dataset_npz(write(tmp_path / "a.npz", benchmark(**none))).graph.n_features == 0
-    dense = read_dataset_npz(write(tmp_path / "b.npz", benchmark(**none, attr_matrix=X.toarray())))
-    np.testing.assert_array_equal(dense.graph.x, X.toarray())
-    zeros = read_dataset_npz(write(tmp_path / "c.npz", benchmark(adj_data=np.array([1, 1, 0, 0]))))
-    assert zeros.graph.n_edges == 1
-    assert read_dataset_npz(write(tmp_path / "d.npz", own(x=X.toarray()))).graph.n_features == 3
 
 
 class Trap:
@@ -181,13 +149,6 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: dict[str, 
         read_dataset_npz(write(tmp_path / "net.npz", arrays))
 
 
-def test_rows_that_end_before_they_begin_are_refused_though_scipy_passes_them() -> None:
-    starts = np.array([0, 1, 2, 3, 0])
-    sp.csr_array((np.zeros(0), np.zeros(0, int), starts), shape=(4, 4)).check_format(full_check=True)
-    with pytest.raises(FewnodeError, match="do not ascend"):
-        checked_csr(np.zeros(0), np.zeros(0, int), starts, (4, 4))
-
-
 def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(3))
@@ -213,21 +174,6 @@ def test_damaged_bytes_give_a_network_or_one_error(
     except FewnodeError as error:
         message = str(error)
         assert "\n" not in message
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the development data are not there")
-@pytest.mark.parametrize(("name", "n"), [("coauthor_cs", 18333), ("wikispeedia", 4598), ("corafull_noattr", 19793)])
-@pytest.mark.filterwarnings("ignore:not used")
-def test_the_development_data_load(name: str, n: int) -> None:
-    assert load(SHARED / f"{name}.npz").graph.n == n
-
-
-def test_a_long_list_of_members_is_not_read(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
-        for i in range(2000):
-            archive.writestr(f"{i}.npy", b"")
-    with pytest.raises(FewnodeError, match="a directory of over 64 kB, expected few arrays"):
-        read_dataset_npz(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize(("number", "error"), [(22, FewnodeError), (5, OSError)])

@@ -104,14 +104,6 @@ def test_corafull_from_its_raw_file_in_the_cache(
     agrees(fewnode.load("CoraFull"), network)
 
 
-def test_a_file_that_is_another_one(tmp_path: Path) -> None:
-    folder = tmp_path / "Amazon" / "photo" / "raw"
-    folder.mkdir(parents=True)
-    (folder / "amazon_electronics_photo.npz").write_text("nothing of the kind")
-    with pytest.raises(FewnodeError, match="Photo could not be loaded"):
-        fewnode.load("Photo", root=tmp_path)
-
-
 def test_ogbn_arxiv_from_its_raw_files(network: tuple, tmp_path: Path) -> None:
     pytest.importorskip("ogb", reason="the extra ogb is not installed: pip install 'fewnode[ogb]'")
     write_ogb(tmp_path / "ogbn_arxiv", network)

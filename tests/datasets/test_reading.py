@@ -8,7 +8,6 @@ import io
 import itertools
 import json
 import os
-import tempfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,15 +17,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewnode import EdgeTable, extend, read_tables
+from fewnode import extend, read_tables
 from fewnode.errors import FewnodeError
 from fewnode.tables import files, plain
-from fewnode.tables.files import FORMATS
 
-LINES = " (--multiline if cells have several lines)"
 NODES = {
     "id": ["007", "fox", "ünde", "owl"],
     "label": ["bird", None, "plant", "bird"],
@@ -69,17 +65,6 @@ def test_every_format_gives_the_same(tmp_path: Path, suffix: str) -> None:
 
 
 cells = st.none() | st.sampled_from(["", "red fox", "den", "ü", "mail"]) | st.text("ab \n\"',;\t", max_size=6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(cells, min_size=1, max_size=8))
-def test_what_csv_writes_is_read_back(labels: list[Any]) -> None:
-    columns = {"id": [f"n{i}" for i in range(len(labels))], "label": labels}
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_csv(Path(folder) / "t.csv", columns)
-        data = read_tables(path, {"s": ["n0"], "t": ["n0"]}, separator=",", multiline=True)
-    read = [data.class_names[c] if c >= 0 else None for c in data.y]
-    assert read == [(value or "").strip() or None for value in labels]
 
 
 @pytest.mark.parametrize(
@@ -145,15 +130,6 @@ def test_a_cut_gzip_is_refused(tmp_path: Path, keep: float, kind: str) -> None:
         read_tables(path, EDGES)
 
 
-def test_a_cut_parquet_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "n.parquet", NODES)
-    whole = path.read_bytes()
-    for end in range(0, len(whole), 97):
-        path.write_bytes(whole[:end])
-        with pytest.raises(FewnodeError, match="not a readable Parquet file"):
-            read_tables(path, EDGES)
-
-
 def test_a_damaged_parquet_is_read_or_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "n.parquet", NODES)
     whole = path.read_bytes()
@@ -202,13 +178,6 @@ def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             read_tables(tmp_path / "n.parquet", EDGES)
 
 
-def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "MAX_LINE", 100)
-    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "x" * 200}))
-    with pytest.raises(FewnodeError, match="line 1 is longer than"):
-        read_tables(tmp_path / "n.jsonl", EDGES)
-
-
 def test_json_with_a_key_of_its_own_in_every_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.jsonl").write_text("\n".join(json.dumps({f"key{i}": i}) for i in range(2000)))
     with pytest.raises(FewnodeError, match="line 1001: over 1000 different keys"):
@@ -223,95 +192,6 @@ def test_many_rows_of_json_with_late_columns(tmp_path: Path) -> None:
 
 
 # --- word for word ------------------------------------------------------------------------------------------------
-
-
-def refusal(path: Path, content: bytes) -> str:
-    """What is said about a file, after its name."""
-    path.write_bytes(content)
-    with pytest.raises(FewnodeError) as caught:
-        read_tables(path, {"s": ["1"], "t": ["1"]}, id="a")
-    name, message = str(caught.value).split(": ", 1)
-    assert name == str(path)
-    return message
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("n.csv", b"", "line 1 is empty, expected a header with the column names"),
-        ("n.csv", b",,\n", "line 1 is empty, expected a header with the column names"),
-        ("n.csv", b"a,b,a\n", "column 'a' is there twice; rename one"),
-        ("n.csv", b"a,b\n1,2\n\n3\n", "line 4: 1 cells, expected 2"),
-        ("n.tsv", b"a\tb\n1\t2\t3\n", "line 2: 3 cells, expected 2"),
-        ("n.tsv", b'a\tb\n1,\t"2\n', "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
-        ("n.csv", b'a,b\n"1","2\n', "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
-        ("n.csv", b'a,b\n"x,y\n' + b"1,2\n" * 500_000,
-         "line 2: a quoted cell does not end on this line; is a quote missing?" + LINES),
-        ("n.jsonl", b"\n \n", "no row in it"),
-        ("n.jsonl", b'{"a": 1, " a": 2}\n', "column 'a' is there twice; rename one"),
-        ("n.jsonl", b'\n{"a"}\n', "line 2: not JSON (Expecting ':' delimiter: line 1 column 5 (char 4))"),
-        ("n.jsonl", b'{"a": 1}\n7\n', "line 2: found a number, expected an object on each line"),
-        ("n.jsonl", b'{"a": 1}\n{"a": [{}]}\n', "line 2, column 'a': expected text, a number or a list of them"),
-        ("n.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2: not UTF-8; say which it is, such as --encoding latin-1"),
-        ("n.jsonl", b'{"a": 1}\n{"a": 1, "b": 2, "a": 1}\n', "line 2: key 'a' is there twice"),
-        ("n.xlsx.gz", b"", f"unknown kind of table '.gz', expected {FORMATS}"),
-        ("n.csv.gz", gzip.compress(b"a,b\n")[:-4],
-         "the gzip file is cut short or damaged (Compressed file ended before the end-of-stream marker was reached); "
-         "fetch it again"),
-    ],
-    ids=itertools.count(),
-)  # fmt: skip
-def test_what_is_wrong_is_said_in_these_words(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    assert refusal(tmp_path / name, content) == message
-
-
-def test_only_the_first_line_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    mark = b"\xef\xbb\xbf"
-    (tmp_path / "n.jsonl").write_bytes(mark + b'{"a": 1}\n{"a": 2}\n')
-    assert read_tables(tmp_path / "n.jsonl", {"s": ["1"], "t": ["2"]}, id="a").node_names == ("1", "2")
-    for start in (b'{"a": 1}\n', b'{"a": 1}\n{"a": 2}\n'):
-        message = refusal(tmp_path / "n.jsonl", start + mark + b'{"a": 3}\n')
-        assert message.startswith(f"line {start.count(10) + 1}: not JSON (Expecting value")
-
-
-SUFFIXES = ".csv .CSV .csv.gz .CSV.GZ .tsv .tsv.gz .tab .tab.gz .jsonl .jsonl.gz .ndjson .ndjson.gz .parquet .pq .PQ"
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES.split())
-@pytest.mark.parametrize("given", [str, Path])
-def test_every_suffix_is_known(tmp_path: Path, suffix: str, given: type) -> None:
-    path, plain = tmp_path / f"n[1]*'{suffix}", suffix.lower().removesuffix(".gz")
-    if plain in (".parquet", ".pq"):
-        pq.write_table(pa.table({" a": ["007", "1"], "A ": ["x", "y"], "c": ["1", "2"]}), path)
-    else:
-        tab = "\t" if plain in (".tsv", ".tab") else ","
-        text = f" a{tab}A {tab}c\n007{tab}x{tab}1\n1{tab}y{tab}2\n"
-        if plain in (".jsonl", ".ndjson"):
-            text = '{" a": "007", "A ": "x", "c": 1}\n{" a": 1, "A ": "y", "c": 2}\n'
-        path.write_bytes(gzip.compress(text.encode()) if suffix.lower().endswith(".gz") else text.encode())
-    data = read_tables(given(path), {"s": ["1"], "t": ["007"]}, id="a", label="A")
-    assert (data.node_names, data.class_names, data.feature_names) == (("007", "1"), ("x", "y"), ("c (number)",))
-
-
-@pytest.mark.parametrize(
-    ("cells", "texts"),
-    [
-        ([7.0, -0.0], ["7", "0"]),
-        ([1.5, 2.0], ["1.5", "2"]),
-        ([2.0**53 - 1], ["9007199254740991"]),
-        (pa.array([7], pa.float32()), ["7"]),
-        ([True], ["true"]),
-        ([" a b\t"], [" a b\t"]),
-        ([["a", "b"], ["c"]], ["a b", "c"]),
-        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
-        ([b"a", b"\xc3\xbc"], ["a", "ü"]),
-        (pa.array([1, 2], pa.decimal128(5, 0)), ["1", "2"]),
-    ],
-    ids=itertools.count(),
-)
-def test_ids_of_every_type_are_text(cells: Any, texts: list[str]) -> None:
-    data = read_tables(pa.table({"id": cells}), {"s": texts[:1], "t": texts[:1]})
-    assert data.node_names == tuple(texts)
 
 
 def test_what_is_no_file_goes_by_its_role() -> None:
@@ -331,11 +211,6 @@ def test_a_query_is_a_table() -> None:
     nodes = duckdb.sql("SELECT 'n' || i AS id, i AS size FROM range(3) t(i)")
     data = read_tables(nodes, duckdb.sql("SELECT 'n0' AS s, 'n1' AS t"))
     assert (data.node_names, data.graph.n_edges) == (("n0", "n1", "n2"), 1)
-
-
-def test_a_row_may_be_longer_than_a_megabyte(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text(f"a,label\n1,{'x' * (3 << 20)}\n")
-    assert read_tables(tmp_path / "n.csv", {"s": ["1"], "t": ["1"]}, id="a").class_names == ("x" * (3 << 20),)
 
 
 def test_repeated_rows_count_once_if_they_say_the_same(tmp_path: Path) -> None:
@@ -365,33 +240,11 @@ def test_dates_are_their_age_in_days() -> None:
         read_tables(unsure, {"s": ["a"], "t": ["b"]}, numeric="seen")
 
 
-def test_each_table_of_edges_may_have_ends_of_its_own() -> None:
-    nodes = {"id": list("abcd")}
-    pays = EdgeTable({"amount": [1, 2], "payer": ["a", "b"], "payee": ["b", "c"]}, "payer", "payee")
-    uses = EdgeTable({"device": ["d"], "account": ["a"]}, "account", "device")
-    data = read_tables(nodes, {"pays": pays, "uses": uses}, directed="uses")
-    assert [(each.name, each.n_edges, each.directed) for each in data.graph.relations] == [
-        ("pays", 2, False), ("uses", 1, True)
-    ]  # fmt: skip
-
-
 def test_more_than_half_of_the_edges_are_never_dropped() -> None:
     edges = {"txid": ["1", "2", "3"], "payer": ["a", "b", "c"], "payee": ["b", "c", "d"]}
     with pytest.raises(FewnodeError, match="3 of 3 edges have an end that is no node, as '1', '2'") as caught:
         read_tables({"id": list("abcd")}, edges, unknown_ends="drop")
     assert "is 'txid' to 'payer' the right pair of columns" in str(caught.value)
-
-
-def test_edges_whose_kind_is_not_told_are_of_a_kind_unknown() -> None:
-    edges = {"s": ["a", "b"], "t": ["b", "c"], "sort": ["pays", " "]}
-    data = read_tables({"id": list("abc")}, edges, relation="sort")
-    assert [each.name for each in data.graph.relations] == ["pays", "unknown"]
-
-
-def test_a_bar_between_classes_is_told_of() -> None:
-    labels = [f"{i % 7}|{7 + i % 5}" if i % 4 == 0 else str(i % 7) for i in range(40)]
-    data = read_tables({"id": [f"n{i}" for i in range(40)], "label": labels}, {"s": ["n0"], "t": ["n1"]})
-    assert "--label-separator '|'" in data.info["warnings"][0]
 
 
 def test_other_columns_are_read_as_they_look_unless_only_those_that_are_named() -> None:
@@ -400,10 +253,3 @@ def test_other_columns_are_read_as_they_look_unless_only_those_that_are_named() 
     assert (read.info["columns"]["text"], read.info["columns"]["arch"]) == ("text", "category")
     only = read_tables(nodes, {"s": ["a"], "t": ["b"]}, category="arch", only=True)
     assert only.info["columns"]["text"] == "not used"
-
-
-def test_a_mark_of_a_hierarchy_may_have_spaces_around_it() -> None:
-    nodes = {"id": list("abc"), "label": ["pets > dogs", "pets > cats", "food"]}
-    assert read_tables(nodes, {"s": ["a"], "t": ["b"]}, hierarchy=" > ").class_names == (
-        "food", "pets", "pets > cats", "pets > dogs"
-    )  # fmt: skip

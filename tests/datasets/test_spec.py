@@ -8,18 +8,10 @@ import pytest
 
 from fewnode import ImportSpec, read_tables
 from fewnode.errors import FewnodeError
-from fewnode.tables.spec import MISSING
 
 
 def spec(**given: Any) -> ImportSpec:
     return ImportSpec.of({name: value for name, value in given.items() if value is not None})
-
-
-@pytest.mark.parametrize(
-    ("given", "delimiter"), [(None, None), (";", ";"), ("tab", "\t"), ("\\t", "\t"), ("\t", "\t"), ("space", " ")]
-)
-def test_a_separator_by_its_character_or_name(given: str | None, delimiter: str | None) -> None:
-    assert spec(separator=given).separator == delimiter
 
 
 @pytest.mark.parametrize("given", ["", ";;", "a", "7", '"', "\n", "\r", "\0", "·", "comma"])
@@ -28,12 +20,6 @@ def test_what_cannot_separate_is_refused(given: str) -> None:
         FewnodeError, match=r"^separator: found .*, expected one character such as ; or \|, or tab or space$"
     ):
         spec(separator=given)
-
-
-def test_a_decimal_mark_is_a_point_or_a_comma() -> None:
-    assert spec(decimal=",").decimal == ","
-    with pytest.raises(FewnodeError, match=r"^decimal: found ';', expected"):
-        spec(decimal=";")
 
 
 NO_TEXT = (
@@ -55,20 +41,6 @@ def test_what_is_no_encoding_of_text_is_refused(name: str) -> None:
     with pytest.raises(FewnodeError, match=r"not known for text; try latin-1, cp1252, utf-16 or utf-8$") as caught:
         spec(encoding=name)
     assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize(
-    "name", ["latin-1", "cp1252", "UTF8", "utf-16", "utf-16-le", "utf-32", "shift_jis", "gbk", "koi8-r"]
-)
-def test_encodings_of_text(name: str) -> None:
-    assert spec(encoding=name).encoding == name
-
-
-def test_words_for_missing_values_are_added_to_or_given_up() -> None:
-    assert {"NA", "N/A", "#N/A", "NaN", "nan", "None", "NULL", "null", "-"} <= spec().missing_words == set(MISSING)
-    assert spec(missing=("unknown", " x ")).missing_words == {*MISSING, "unknown", "x"}
-    assert spec(missing=("",)).missing_words == frozenset()
-    assert spec(missing=()).missing_words == set(MISSING)
 
 
 @pytest.mark.parametrize(

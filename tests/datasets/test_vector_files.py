@@ -52,21 +52,6 @@ def test_they_are_used_beside_named_columns_too() -> None:
     assert read({"v": V, "w": V}, numeric="size").feature_names == ("size (number)", "v[0]", "v[1]", "w[0]", "w[1]")
 
 
-def test_a_row_of_nan_is_a_missing_vector() -> None:
-    holes = V.copy()
-    holes[1] = np.nan
-    data = read(holes)
-    assert data.info["missing"]["vectors"] == 1
-    assert data.feature_names == ("size (number)", "vectors[0]", "vectors[1]", "vectors (missing)")
-    assert np.asarray(data.graph.x)[1, 1:].tolist() == [0, 0, 1]
-
-
-def test_rows_of_several_tables_follow_one_another() -> None:
-    parts = [{"id": ["a"], "size": [1.0]}, {"id": ["b", "c"], "size": [2.0, 3.0]}]
-    one, several = read(V), read_tables(parts, EDGES, vectors=V)
-    np.testing.assert_array_equal(one.graph.x, several.graph.x)
-
-
 def test_new_nodes_bring_theirs_as_a_file_or_as_a_column() -> None:
     data = read(V)
     beside = extend(data, {"id": ["d"], "size": [2.0]}, vectors=[[3.0, 3.0]])

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import load
 from fewnode.errors import FewnodeError
-from fewnode.formats.convert import export_tables
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
+from fewnode.formats.sources import load
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report
@@ -44,21 +43,6 @@ def test_amounts_become_weights_of_mean_one() -> None:
     assert "edges edges: 4 undirected, same class 0.00, weights 1 to 3, median 2, taken as" in report(data)
 
 
-def test_heavy_tails_are_scaled_and_it_is_said() -> None:
-    rng = np.random.default_rng(0)
-    n = 300
-    nodes = {"id": [str(i) for i in range(n)]}
-    edges = {"s": rng.integers(0, n, 900).astype(str), "t": rng.integers(0, n, 900).astype(str)}
-    edges["amount"] = rng.lognormal(0, 3, 900)
-    data = read_tables(nodes, edges, weight="amount")
-    told = " ".join(report(data).split())
-    assert "taken by their logarithm, for a few are far larger than the rest" in told
-    assert data.graph.adj.data.max() < 10
-    asked = read_tables(nodes, edges, weight="amount", weight_scale="none")
-    assert asked.graph.adj.data.max() > 50
-    assert "taken as they are" in " ".join(report(asked).split())
-
-
 def test_kinds_and_their_directions() -> None:
     data = read_tables(NODES, EDGES, relation="sort", directed=["owns"])
     assert [(r.name, r.directed, r.n_edges, r.weighted) for r in data.graph.relations] == [
@@ -69,16 +53,6 @@ def test_kinds_and_their_directions() -> None:
     assert not data.graph.weighted
     both = read_tables(NODES, {"pays": EDGES, "owns": EDGES}, weight="amount", directed=True)
     assert weights(both) == pytest.approx(weights(read_tables(NODES, EDGES, weight="amount")))
-
-
-def test_repeated_weights_add_up_and_it_is_said() -> None:
-    twice = {**EDGES, "amount": [1.0, 2.0, 3.0, 1.0], "source": list("abab"), "target": list("bcbc")}
-    data = read_tables(NODES, twice, weight="amount")
-    assert weights(data) == pytest.approx({"ab": 8 / 7, "bc": 6 / 7})
-    assert "repeated edges, added up: 2" in report(data)
-    alone = read_tables(NODES, twice)
-    assert weights(alone) == {"ab": 1, "bc": 1}
-    assert "repeated edges, counted once: 2" in report(alone)
 
 
 # --- later edges --------------------------------------------------------------------------------------------------
@@ -139,20 +113,6 @@ def test_later_edges_that_do_not_fit_are_refused(edges: Any, message: str) -> No
         extend(read_tables(NODES, EDGES), {"id": ["e"], "size": [1]}, {"pays": {"s": ["e"], "t": ["a"]}})
 
 
-# --- out and back -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("format", ["parquet", "csv"])
-def test_tables_out_and_back(format: str, tmp_path: Path) -> None:  # noqa: A002
-    data = read_tables(NODES, EDGES, weight="amount", relation="sort", directed=["owns"], kind=None)
-    export_tables(data, tmp_path, format)
-    nodes, edges = (tmp_path / f"{name}.{format}" for name in ("nodes", "edges"))
-    back = read_tables(nodes, edges, weight="weight", relation="relation", directed=["owns"])
-    for ours, theirs in zip(back.graph.relations, data.graph.relations, strict=True):
-        assert (ours.name, ours.directed) == (theirs.name, theirs.directed)
-        np.testing.assert_array_equal(ours.adj.toarray(), theirs.adj.toarray())
-
-
 # --- Arrow streams ------------------------------------------------------------------------------------------------
 
 
@@ -183,13 +143,6 @@ def test_any_arrow_stream_is_a_table() -> None:
     assert [r.name for r in read_tables(NODES, kinds).graph.relations] == ["pays", "owns", "likes"]
 
 
-def test_duckdb_relations_are_tables() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    nodes, edges = pa.table(NODES), pa.table(EDGES)  # noqa: F841  # which the query names
-    data = read_tables(duckdb.sql("select * from nodes"), duckdb.sql("select * from edges"), weight="amount")
-    assert weights(data) == weights(read_tables(NODES, EDGES, weight="amount"))
-
-
 # --- files of graphs ----------------------------------------------------------------------------------------------
 
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -213,29 +166,6 @@ graph [
   edge [ source 1 target 2 weight 3 ]
 ]
 """
-
-
-def test_graphml_and_gml(tmp_path: Path) -> None:
-    (tmp_path / "net.graphml").write_text(GRAPHML)
-    data = load(tmp_path / "net.graphml")
-    assert (data.node_names, data.class_names, data.name) == (("a", "b & c"), ("x", "y"), "net")
-    assert data.graph.directed
-    np.testing.assert_allclose(data.graph.adj.toarray(), [[0, 4 / 3], [2 / 3, 0]])
-    (tmp_path / "net.gml").write_text(GML)
-    data = load(tmp_path / "net.gml")
-    assert (data.node_names, data.graph.n_edges, data.graph.directed) == (("a", 'b "c"'), 1, False)
-    assert data.info["unused"] == ["node attribute 'graphics'"]
-
-
-def test_networkx_writes_what_is_read(tmp_path: Path) -> None:
-    import networkx as nx
-
-    graph = nx.karate_club_graph()
-    nx.write_graphml(graph, tmp_path / "k.graphml")
-    nx.write_gml(graph, tmp_path / "k.gml")
-    expected = Dataset.from_networkx(graph, "club").graph.adj.toarray()
-    for name in ("k.graphml", "k.gml"):
-        np.testing.assert_array_equal(load(tmp_path / name).graph.adj.toarray(), expected)
 
 
 BOMB = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>'

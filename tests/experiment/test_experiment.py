@@ -13,19 +13,15 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import import_dataset
-from fewnode.datasets.expected import EXPECTED, network_of_the_paper
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.experiment import run
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import FILE, read_ledger
-from fewnode.experiment.plan import ANY_TASK
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
-from fewnode.experiment.run import GridProgress, experiment, states
-from fewnode.machine.files import exclusive
-from fewnode.methods.table import has_option
+from fewnode.experiment.run import GridProgress, experiment
+from fewnode.formats.expected import EXPECTED
 from fewnode.model.estimator import Estimator
 from planted_grid import fill
 from sizes import begun, command, kill_once
@@ -141,16 +137,6 @@ def test_failed_cells_run_again_if_asked(grid_file: Write, tmp_path: Path) -> No
     assert (out / FILE).stat().st_size > size
 
 
-def test_two_parts_share_a_cell_and_settings_share_the_walks(grid_file: Write, tmp_path: Path) -> None:
-    twice = QUICK + '\n[[sweep]]\nmethods = ["methods.py:Third", "deepwalk"]\nway = [3, 4, 5]\nshot = 3\n'
-    twice += "[methods.deepwalk]\noptions = { dimensions = 4, walks = 1, length = 5 }\n"
-    progress = run_grid(grid_file(twice), tmp_path / "out")
-    assert progress.total == progress.done == 12 + 2 + 6
-    records = read_ledger(tmp_path / "out")[0].values()
-    shared = [record.cell["method"] for record in records if record.provenance["shared_training"]]
-    assert shared == ["deepwalk"] * 4  # walks look at no task; what all others learn depends on N and K
-
-
 def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_path: Path) -> None:
     slow = GRID.replace("way = [3, 5]", "way = 3") + '[methods."methods.py:Nearest"]\noptions = { wait = 0.3 }\n'
     path, once, killed = grid_file(slow), tmp_path / "once", tmp_path / "killed"
@@ -161,32 +147,6 @@ def test_the_same_table_for_two_workers_and_after_a_kill(grid_file: Write, tmp_p
     assert 2 <= kept < 6
     assert run_grid(path, killed, workers=2).kept == kept
     assert (killed / TABLE).read_bytes() == (once / TABLE).read_bytes()
-
-
-@pytest.mark.parametrize("method", ANY_TASK)
-def test_what_is_trained_once_does_not_depend_on_the_tasks(planted: Dataset, method: str) -> None:
-    small = {"dimensions": 4, "walks": 1, "length": 5, "epochs": 5, "episodes": 5, "hidden": 16, "rank": 32}
-    options = {name: value for name, value in small.items() if has_option(method, name)}
-    answers = []
-    for way, shot in ((3, 3), (5, 5)):
-        model = Estimator(method, way, shot, seed=1, **options).fit(planted)
-        answers.append(evaluate(model, planted, 4, 3, tasks=3).per_task["accuracy"])
-    assert np.array_equal(*answers)
-
-
-def test_modes_and_long_tails_are_cells_of_their_own(grid_file: Write, tmp_path: Path) -> None:
-    text = GRID.replace('methods = ["gpn", "methods.py:Other", "methods.py:Nearest"]', 'methods = ["gpn", "together"]')
-    text = text.replace("way = [3, 5]", "way = 3")
-    text += '[methods.together]\nmethod = "gpn"\nmode = "transductive"\noptions = { episodes = 10 }\n'
-    out = tmp_path / "out"
-    assert run_grid(grid_file(text), out).done == 4
-    assert run_grid(grid_file(text.replace("tasks = 6", 'tasks = 6\nqueries = "long-tail"')), out).kept == 0
-    assert len(read_ledger(out)[0]) == 8
-
-
-def test_a_second_run_in_the_directory_says_so(grid_file: Write, tmp_path: Path) -> None:
-    with exclusive(tmp_path / "out"), pytest.raises(FewnodeError, match="another process is writing to it"):
-        run_grid(grid_file(GRID), tmp_path / "out")
 
 
 def test_a_full_disk_keeps_the_earlier_cells(finished: Finished, tmp_path: Path) -> None:
@@ -221,17 +181,9 @@ def test_a_grid_that_names_what_is_not_there(grid_file: Write, tmp_path: Path, f
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_run_would_do_is_known_before(grid_file: Write, tmp_path: Path) -> None:
-    path, out = grid_file(QUICK.replace("[3, 5]", "[3, 6]")), tmp_path / "out"
-    assert sorted(state for _, state in states(read_grid(path), out)) == ["impossible"] * 6 + ["to run"] * 6
-    assert not out.exists()
-    run_grid(path, out)
-    assert [state for _, state in states(read_grid(path), out)].count("done") == 6
-
-
 def test_ray_is_refused_where_it_is_not(grid_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FewnodeError, match="--backend ray needs Ray"):
+    with pytest.raises(FewnodeError, match="a cluster needs Ray"):
         run_grid(grid_file(GRID), tmp_path / "out", backend="ray")
 
 
@@ -281,13 +233,6 @@ def test_all_classes_in_a_grid_are_those_of_evaluate(grid_file: Write, tmp_path:
     assert second.settings == ["3-way 3-shot"]
 
 
-def test_cells_of_episodes_are_named_as_before_there_was_another_protocol(finished: Finished) -> None:
-    """Their identity has no protocol in it: results on disk stay valid."""
-    records = read_ledger(finished.out)[0].values()
-    assert len(records) == 12
-    assert not any("protocol" in record.cell for record in records)
-
-
 def test_a_report_of_all_classes(grid_file: Write, tmp_path: Path) -> None:
     run_grid(grid_file(ALL_CLASSES), tmp_path / "out")
     write_report(read_results(tmp_path / "out"), tmp_path / "report.html")
@@ -314,12 +259,3 @@ def test_a_network_of_the_paper_finds_its_numbers_whatever_it_is_called(
         run_grid(grid_file(text), out)
         assert render(read_results(out), "markdown").count("reported 74.5") == beside
         assert {number.dataset for number in read_results(out).reported} == ({"planted"} if beside else set())
-
-
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "few_shot_data"
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the published files are not here")
-def test_the_published_network_is_the_papers() -> None:
-    data = import_dataset(SHARED, name="Amazon_clothing")
-    assert (data.name, network_of_the_paper(data.graph)) == ("Amazon_clothing", "amazon-clothing")

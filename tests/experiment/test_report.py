@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.experiment.report import in_latex, in_markdown, render, write_report
+from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import Results, read_results
 from synthetic import case_part, noisy, part, write
 
@@ -63,28 +63,6 @@ def test_the_best_is_bold_and_its_equals_are_marked(tmp_path: Path) -> None:
     assert re.findall(r"mark|best|level|worse", render(results, "csv")) == ["mark", *marks]
 
 
-def test_what_the_data_cannot_tell_is_said_so(tmp_path: Path) -> None:
-    wild = {"gpn-plus": noisy({"gpn-plus": 0.7}), "gpn": lambda *_: np.stack([np.full(50, m) for m in (0.2, 0.5, 0.6)])}
-    results = read_results(write(tmp_path, [part("compare", lambda *of: wild[of[1]](*of), labels=wild)]))
-    text = page(results, tmp_path / "r.html")
-    assert [kind for kind, _ in Page(text).cells] == ["best", "unsure"]
-    assert "surely less than 2 points apart" in text
-    markdown = render(results, "markdown")
-    assert len(re.findall(r"43\.3 ± \d+\.\d \?", markdown)) == 2
-    assert "†" not in markdown.replace("†: ", "")
-    assert "cannot tell" in markdown
-    assert "^?$" in render(results, "latex")
-
-
-def test_a_method_has_one_name(tmp_path: Path) -> None:
-    means = {"gpn-plus": 0.7, "propagation": 0.6}
-    results = read_results(write(tmp_path, [part("compare", noisy(means), labels=means)]))
-    for text in (page(results, tmp_path / "r.html"), render(results, "markdown"), render(results, "latex")):
-        assert "GPN+" in text
-        assert "Propagation" in text
-        assert not re.search("GPN-plus|gpn-plus|propagation", text)
-
-
 def test_published_numbers_stand_beside_ours(tmp_path: Path) -> None:
     score = lambda *_: np.full((2, 4), 0.8)  # noqa: E731
     parts = [part("compare", score, ("dblp", "mine"), ("gpn",))]
@@ -117,27 +95,6 @@ def test_names_are_text_wherever_they_stand(tmp_path: Path) -> None:
         if line.startswith("| "):
             assert len(re.findall(r"(?<!\\)\|", line)) in (3, 4)  # a comparison says how many seeds there are
     assert "<script>" not in render(results, "markdown").replace("\\<script\\>", "")
-
-
-def test_escapes_by_hand() -> None:
-    assert in_latex("a_b & 5% {~^\\}") == "a\\_b \\& 5\\% \\{\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\}"
-    assert in_latex("1 ± 2\n−3") == "1 $\\pm$ 2 $-$3"
-    assert in_markdown("a|b*c_d<e>`") == "a\\|b\\*c\\_d\\<e\\>\\`"
-
-
-def test_a_grid_of_1280_cells(tmp_path: Path) -> None:
-    methods = ["deepwalk", "node2vec", "gcn", "sgc", "pn", "maml", "meta-gnn", "gpn"]
-    means = {name: 0.3 + 0.06 * i for i, name in enumerate(methods)}
-    settings = [(way, shot, shot) for way in (5, 10) for shot in (3, 5)]
-    networks = ("amazon-clothing", "amazon-electronics", "dblp", "reddit")
-    results = read_results(write(tmp_path, [part("compare", noisy(means, 10), networks, methods, settings)]))
-    assert len(results.records) == 1280
-    text = page(results, tmp_path / "r.html")
-    assert len(text) < 2_000_000
-    assert f"{4 * 4 * 7} comparisons" in text
-    assert [kind for kind, _ in Page(text).cells].count("best") == 16
-    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"<svg.*?</svg>", "", text, flags=re.S))
-    assert "default-src 'none'" in text
 
 
 def test_an_unfinished_grid_is_reported_as_far_as_it_is(tmp_path: Path) -> None:

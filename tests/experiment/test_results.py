@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +12,13 @@ from fewnode.errors import FewnodeError
 from fewnode.experiment.results import (
     LAYOUT,
     MARGIN,
-    against_first,
     compare,
     difference,
     holm,
     margin_p_value,
-    outcomes,
     p_value,
     read_results,
-    table,
 )
-from fewnode.machine.sheets import csv_text
 from fewnode.scores import interval
 from synthetic import noisy, part, write
 
@@ -52,19 +46,6 @@ def test_pairing_sees_what_intervals_hide() -> None:
     a, b = score("", "gpn", (5, 5, 5)), score("", "pn", (5, 5, 5))
     assert interval(a).ci95 + interval(b).ci95 > 0.02  # the intervals overlap
     assert p_value(a, b) < 0.01
-
-
-def test_a_method_whose_seeds_disagree_is_not_called_worse() -> None:
-    tasks = np.zeros(50)
-    steady, wild = np.stack([tasks + 0.7] * 3), np.stack([tasks + m for m in (0.45, 0.8, 0.7)])
-    assert p_value(steady, wild) > 0.05
-    assert p_value(np.concatenate(steady)[None], np.concatenate(wild)[None]) < 0.001  # what pooling would claim
-
-
-def test_equal_scores() -> None:
-    same = np.full((2, 5), 0.5)
-    assert p_value(same, same) == 1
-    assert p_value(same, same - 0.1) == 0
 
 
 @pytest.mark.parametrize(("seeds", "seed_noise"), [(1, 0.0), (2, 0.02), (3, 0.05), (10, 0.05)])
@@ -97,28 +78,6 @@ def test_the_best_and_what_is_level_with_it(tmp_path: Path) -> None:
     assert verdicts.comparisons == 2
 
 
-def test_a_wide_interval_is_no_equality(tmp_path: Path) -> None:
-    """57.7 ± 28.3 beside 92.9: not significantly worse, and nobody would call it as good."""
-    hard = np.random.default_rng(0).normal(0, 0.05, 50)
-    found = {"gpn-plus": hard[None] + 0.93, "gpn": np.stack([hard + m for m in (0.40, 0.60, 0.73)])}
-    found |= {"sgc": hard[None] + 0.929, "pn": np.full((1, 1), 0.1)}
-    results = read_results(write(tmp_path, [part("compare", lambda _, label, __: found[label], labels=found)]))
-    verdicts = compare(results.sections[0])
-    marks = {entry.label: verdicts.mark(entry) for entry in results.sections[0].entries}
-    assert p_value(found["gpn-plus"], found["gpn"]) > 0.05
-    assert marks == {"gpn-plus": "best", "gpn": "unsure", "sgc": "worse", "pn": "unsure"}  # PN: another number of tasks
-
-
-def test_equal_means_within_the_margin_for_sure(rng: np.random.Generator) -> None:
-    hard = rng.normal(0, 0.1, 400)
-    a, b = (hard + rng.normal(0, 0.02, (3, 400)) for _ in range(2))
-    assert outcomes([(a, b)]) == ["equal"]
-    assert outcomes([(a, b)] * 3 + [(a, b - 0.1)]) == ["equal"] * 3 + ["different"]
-    assert outcomes([(a[:1, :4], b[:1, :4] + np.array([0, 0.1, -0.1, 0.05]))]) == ["unsure"]
-    assert outcomes([(a, a), (a, a - MARGIN)]) == ["equal", "different"]
-    assert outcomes([]) == []
-
-
 def test_the_claim_of_equality_keeps_its_level(rng: np.random.Generator) -> None:
     """Methods that are the margin apart are called equally good in one case of twenty at most."""
     wrong = 0
@@ -127,31 +86,6 @@ def test_the_claim_of_equality_keeps_its_level(rng: np.random.Generator) -> None
         a, b = (hard + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 30)) for _ in range(2))
         wrong += margin_p_value(a + MARGIN, b) < 0.05
     assert 0 < wrong / 300 < 0.09
-
-
-def test_an_ablation_is_against_its_first_row(tmp_path: Path) -> None:
-    means = {"gpn": 0.60, "no valuator": 0.40, "no dropout": 0.60}
-    results = read_results(write(tmp_path, [part("ablation", noisy(means, noise=0.02), labels=means)]))
-    changes, comparisons = against_first(results.sections[0])
-    found = {entry.label: changes.get(entry) for entry in results.sections[0].entries}
-    assert (comparisons, found["gpn"]) == (2, None)
-    assert found["no valuator"][0].mean == pytest.approx(-0.2, abs=0.03)
-    assert (found["no valuator"][1], found["no dropout"][1]) == ("different", "equal")
-
-
-def test_the_table(tmp_path: Path) -> None:
-    scores = np.array([[0.5, 1.0], [0.75, 0.75]])
-    parts = [part("compare", lambda dataset, label, s: scores if label == "gpn" else "too few", title="=cmd()")]
-    rows = list(csv.DictReader(io.StringIO(csv_text(table(read_results(write(tmp_path, parts)))))))
-    assert rows[0]["part"] == "'=cmd()"  # no formula to a spreadsheet
-    assert float(rows[0]["accuracy"]) == 0.75
-    assert float(rows[0]["accuracy_ci95"]) == pytest.approx(interval(scores).ci95, abs=1e-6)
-    assert (rows[0]["seeds"], rows[0]["tasks"]) == ("2", "2")
-    assert (rows[1]["accuracy"], rows[1]["status"], rows[1]["reason"]) == ("", "impossible", "too few")
-
-
-def test_numbers_are_no_formulas() -> None:
-    assert csv_text([["-0.5", "-x", "+1", "@a", "a"]]) == "-0.5,'-x,+1,'@a,a\n"
 
 
 def test_what_is_no_results_directory(tmp_path: Path) -> None:

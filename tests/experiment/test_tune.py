@@ -21,9 +21,9 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import score
 from fewnode.experiment import tune as tuning
 from fewnode.experiment.tune import POOL_SEED, tune
+from fewnode.formats.directory import save_dataset
 from fewnode.methods.table import METHODS, Range, class_of, space
 from fewnode.model.estimator import Estimator
-from fewnode.storage.io import save_dataset
 
 SMALL: dict[str, Any] = {"shape": (3, 3, None), "trials": 4, "tasks": 20}
 QUICK: dict[str, Any] = {"method": "sgc", **SMALL, "episodes": 5}

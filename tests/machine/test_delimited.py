@@ -2,14 +2,14 @@
 
 import pytest
 
-from fewnode.errors import FewnodeError
-from fewnode.machine.sheets import (
+from fewnode._system.sheets import (
     MAX_COLUMNS,
     column_names,
     first_lines,
     recognise_separator,
     rows,
 )
+from fewnode.errors import FewnodeError
 
 # --- separators ---------------------------------------------------------------------------------------------------
 

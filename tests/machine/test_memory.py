@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.machine import memory
+from fewnode._system import memory
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fewnode._system import system
+from fewnode._system.files import exclusive, write_text
 from fewnode.dataset import Dataset
-from fewnode.machine import system
-from fewnode.machine.files import exclusive, write_text
-from fewnode.storage.io import load_dataset, save_dataset
+from fewnode.formats.directory import load_dataset, save_dataset
 from test_layers import MODULES, SOURCE
 
 ONLY_SOME_HAVE = {"fcntl", "resource", "uvloop", "termios", "pwd", "grp", "msvcrt", "winreg"}

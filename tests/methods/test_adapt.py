@@ -18,11 +18,11 @@ from fewnode.dataset import Dataset
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.graph import Graph
 from fewnode.methods import inner
 from fewnode.methods.adapt import Adapt
 from fewnode.methods.inner import SGC, FieldEncoder, Prepared, Support, adapt, logits
-from fewnode.storage.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.train import Diverged, History, Journal
 
 OWN, PYG = ("sgc", "gcn", "mlp"), ("sage", "gat", "gin")

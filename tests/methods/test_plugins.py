@@ -16,8 +16,8 @@ from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
+from fewnode.formats.directory import read_record, save_dataset, write_record
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.io import read_record, save_dataset, write_record
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
 

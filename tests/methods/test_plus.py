@@ -9,6 +9,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import AS_IT_IS
+from fewnode.embedding.sources import STRUCTURE
 from fewnode.episodes import Episode, Task
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
@@ -16,8 +18,6 @@ from fewnode.methods import plus
 from fewnode.model.estimator import Estimator
 from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes
 from fewnode.recognition.space import Head, Space
-from fewnode.represent.projection import AS_IT_IS
-from fewnode.represent.sources import STRUCTURE
 from fewnode.vectors import Embedding, unit_rows
 from graphs import fitted_method
 

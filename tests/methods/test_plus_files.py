@@ -15,10 +15,10 @@ from torch import Tensor
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
+from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Block, Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.io import read_record, write_record
 
 State = dict[str, Tensor]
 

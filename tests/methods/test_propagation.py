@@ -2,10 +2,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from fewnode.embedding.attributes import inverse_document_frequency, scale
 from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph
 from fewnode.methods.propagation import Propagation
-from fewnode.represent.attributes import inverse_document_frequency, scale
 
 
 def test_embedding_by_hand(star: Graph) -> None:

@@ -13,14 +13,14 @@ import torch
 from scipy import stats
 
 from fewnode.dataset import ClassSplit, Dataset
+from fewnode.embedding.random_walks import random_walks
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.methods import skipgram
+from fewnode.methods.skipgram import skip_gram
 from fewnode.methods.walks import Walks, structure_hash
 from fewnode.relations import EdgeRows, read_relations
-from fewnode.represent import skipgram
-from fewnode.represent.random_walks import random_walks
-from fewnode.represent.skipgram import skip_gram
 from graphs import random_graph
 
 
@@ -132,4 +132,4 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_impossible_options_are_refused(options: dict[str, Any], star: Graph) -> None:
     with pytest.raises(FewnodeError, match=f"^{next(iter(options))} is .*, expected"):
-        Walks(**options).embed(star)
+        Walks(**options).vectors(star)

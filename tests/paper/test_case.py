@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
-from fewnode.represent.projection import Plane
 
 TASK = (4, 3, 0)
 """N, K and the seed of the pool."""

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
+from fewnode.formats.expected import EXPECTED
 from fewnode.paper import download as module
 from fewnode.paper.download import download
 

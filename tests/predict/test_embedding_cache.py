@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.formats.directory import read_record, write_record
 from fewnode.model import embedding_cache
 from fewnode.model.embedding_cache import KIND, keep, recall
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.io import read_record, write_record
 from fewnode.vectors import as_arrays
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewnode import Class, FewnodeError
+from fewnode import FewnodeError
 from fewnode.dataset import Dataset
 from fewnode.model.recognise import untrained
-from fewnode.review.finding import ask_next, in_doubt, replayed
+from fewnode.review.finding import in_doubt, replayed
 
 
 def test_nodes_at_the_threshold_come_before_sure_ones() -> None:
@@ -24,23 +24,18 @@ def test_copies_are_not_asked_about_twice() -> None:
     assert len({tuple(row) for row in z[first].tolist()}) == 2
 
 
-def test_what_was_answered_is_not_asked_again(worded: Dataset) -> None:
-    asked = untrained(worded).ask(worded, {"mail": Class([0, 1], [30, 31])})
-    nodes, probability, _ = zip(*ask_next(asked, "mail", np.arange(100), 96), strict=True)
-    assert sorted(nodes) == sorted({*range(100)} - {0, 1, 30, 31})
-    assert np.allclose(probability, asked.judge(nodes).probabilities[:, 0])
-    assert not ask_next(asked, "mail", np.array([0, 30]))
-
-
 def test_a_table_of_answers_says_what_the_answers_said(worded: Dataset) -> None:
     """Answers that are given back at once are those that were given one batch after the other."""
     model, members = untrained(worded), worded.y == worded.y[3]
     start = question = model.ask(worded, {"mail": [3]})
+    told: list[tuple[str, int, bool]] = []
     for _ in range(3):
-        question = question.answered({("mail", e.node): bool(members[worded.node(e.node)]) for e in question.next(10)})
-    told = [("mail", each.row, each.yes) for each in question.asked]
+        rows = [worded.node(each.node) for each in question.next(10)]
+        told += [("mail", row, bool(members[row])) for row in rows]
+        question = question.answered({("mail", row): bool(members[row]) for row in rows})
     again = replayed(start.answered({(label, row): yes for label, row, yes in told}), told)
-    assert {(each.row, each.yes) for each in again.asked} == {(each.row, each.yes) for each in question.asked}
+    assert again.asked == question.asked
+    assert {(each.label, each.row, each.yes) for each in again.asked} == {*told}
     assert again.trust() == question.trust()
 
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from fewnode import Class
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
 from fewnode.recognition.question import Question
-from fewnode.review.labelling import cover, unlabelled
+from fewnode.review.labelling import unlabelled
 from fewnode.review.suggestions import Suggestion
 
 
@@ -26,34 +25,6 @@ def asked(model: Estimator, data: Dataset, first: list[int], names: str, no: lis
 
 def rows(data: Dataset, found: list[Suggestion]) -> list[int]:
     return [data.node(each.node) for each in found]
-
-
-def test_the_centre_of_the_uncovered_group_comes_first() -> None:
-    """Two groups in one class; the labelled node is in the first, so the middle of the second is worth most."""
-    angle = np.array([0.0, 0.1, -0.1, 1.4, 1.5, 1.6])
-    z, even = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32), np.full(6, 1 / 6)
-    picked, gains = cover(z, z[:1], even, np.ones(6), 2)
-    assert int(picked[0]) == 4
-    assert gains[0] > 5 * gains[1]
-    assert len(set(picked.tolist())) == 2
-    assert int(cover(z, z[:1], even, np.array([1, 1, 1, 1, 0.5, 1]), 1)[0][0]) in (3, 5)
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_nodes_of_a_kind_that_has_no_classes_are_not_asked_about(planted: Dataset, dense: bool) -> None:
-    """Nodes without attributes, unless a labelled node is one of them."""
-    bare = planted.split.test[0]
-    has = (planted.y != bare)[:, None]
-    x = planted.graph.x.toarray() * has if dense else sp.csr_array(planted.graph.x.multiply(has))
-    if not dense:
-        x.eliminate_zeros()
-    data = replace(planted, graph=replace(planted.graph, x=x))
-    other, one = (int(np.flatnonzero(planted.y == c)[0]) for c in (planted.split.test[1], bare))
-    unseen = np.isin(planted.y, planted.split.train + planted.split.valid, invert=True)
-    assert unlabelled(data, np.array([other])).tolist() == np.flatnonzero(unseen & has[:, 0]).tolist()
-    assert unlabelled(data, np.array([other, one])).tolist() == np.flatnonzero(unseen).tolist()
-    nothing = replace(planted, graph=replace(planted.graph, x=np.zeros((planted.graph.n, 0), np.float32)))
-    assert unlabelled(nothing, np.array([other])).tolist() == np.flatnonzero(unseen).tolist()
 
 
 @pytest.fixture(name="model")
@@ -107,26 +78,3 @@ def test_a_method_without_embedding_is_refused(planted: Dataset) -> None:
     model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
     with pytest.raises(FewnodeError, match="gpn-plus"):
         asked(model, planted, [0, 1], "ab").next()
-
-
-def test_what_training_saw_is_not_asked_about(planted: Dataset) -> None:
-    """Its class is known. Unless a support node is among it: then the wanted classes are others than the dataset's."""
-    known, new = (int(np.flatnonzero(planted.y == part[0])[0]) for part in (planted.split.train, planted.split.test))
-    assert set(planted.y[unlabelled(planted, np.array([new]))].tolist()) == set(planted.split.test)
-    assert unlabelled(planted, np.array([new, known])).tolist() == list(range(planted.graph.n))
-
-
-def test_what_is_like_rejected_nodes_is_worth_less(model: Estimator, planted: Dataset) -> None:
-    """A node of a class that nobody wants: once two of its like are rejected, it seems less wanted and covers less."""
-    wanted, other = planted.split.test[:2], np.flatnonzero(planted.y == planted.split.test[2]).tolist()
-    first = [int(np.flatnonzero(planted.y == c)[0]) for c in wanted]
-
-    def best(*no: int) -> Suggestion:
-        return asked(model, planted, first, "ab", list(no)).next(1, among=[*first, *other[:3]])[0]
-
-    assert planted.node(best().node) in other[:3]
-    told = best(*other[:2])
-    assert planted.node(told.node) == other[2]
-    assert told.covers < best().covers / 2
-    with pytest.raises(FewnodeError, match="no node left"):
-        best(*other)

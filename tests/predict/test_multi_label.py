@@ -61,26 +61,6 @@ def test_members_of_several_classes_are_found_in_each(data: Dataset, model: Esti
     assert max(gap) < 0.1
 
 
-def test_each_class_is_asked_about_on_its_own(data: Dataset, model: Estimator) -> None:
-    given = support_of(data, [7, 8, 9])
-    asked = rest(data, given)
-    found = recognise(data, given, asked, model=model, multi_label=True)
-    sums = found.probabilities.sum(axis=1)
-    assert sums.max() > 1.2
-    assert found.member == pytest.approx(1 - (1 - found.probabilities).prod(axis=1), abs=1e-5)
-    assert found.probability == pytest.approx(found.probabilities.max(axis=1))
-
-
-def test_renamed_classes_permute_the_columns(data: Dataset, model: Estimator) -> None:
-    given = support_of(data, [7, 8, 9])
-    asked = rest(data, given)
-    renamed = dict(zip("zxy", given.values(), strict=True))
-    first = recognise(data, given, asked, model=model, multi_label=True)
-    second = recognise(data, renamed, asked, model=model, multi_label=True)
-    assert second.classes == ["x", "y", "z"]
-    assert second.probabilities[:, [2, 0, 1]] == pytest.approx(first.probabilities, abs=1e-5)
-
-
 def test_a_node_of_both_classes_is_no_example_against_either(data: Dataset, model: Estimator) -> None:
     shared = np.flatnonzero(truth(data, [7, 8]).all(axis=1))
     alone = np.flatnonzero(truth(data, [7, 8])[:, 1] & ~truth(data, [7, 8])[:, 0])[:3].tolist()
@@ -88,22 +68,6 @@ def test_a_node_of_both_classes_is_no_example_against_either(data: Dataset, mode
     told = recognise(data, {"a": own, "b": own + alone}, asked, model=model, multi_label=True)
     partly = recognise(data, {"a": own[:1], "b": own[1:] + alone}, asked, model=model, multi_label=True)
     assert told.probabilities[:, 0].mean() > partly.probabilities[:, 0].mean()
-
-
-def test_a_support_node_is_in_the_classes_it_was_given_for(data: Dataset, model: Estimator) -> None:
-    found = recognise(data, {"a": [0, 1], "b": [1, 2]}, [0, 1, 2], model=model, multi_label=True)
-    assert found.probabilities.tolist() == [[1, 0], [1, 1], [0, 1]]
-    assert found.labels == ["a", "a|b", "b"]
-
-
-def test_one_class_alone_is_what_it_is_without(data: Dataset, model: Estimator) -> None:
-    plain = replace(data, labels=None)
-    nodes = data.members(7)[:4].tolist()
-    several, single = (
-        recognise(plain, {"a": nodes}, model=model, multi_label=multi_label) for multi_label in (True, False)
-    )
-    assert several.probabilities == pytest.approx(single.probabilities, abs=1e-5)
-    assert several.member == pytest.approx(single.member, abs=1e-5)
 
 
 def test_what_else_is_asked_about_changes_nothing(data: Dataset, model: Estimator) -> None:

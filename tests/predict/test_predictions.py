@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,20 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
 from fewnode.model.estimator import Estimator
-from fewnode.recognition.answer_tables import COLUMNS, class_columns
 from fewnode.recognition.answers import NONE, Answers
-from fewnode.recognition.classes import Given, read_query, read_support
+from fewnode.recognition.classes import read_query, read_support
 from fewnode.recognition.space import Explanation
 from graphs import predictions_of
 
 SUPPORT = [("a", "mail"), ("bb", "vpn"), ("c", "vpn")]
-WHY = Explanation(np.array([1.0, 0.25, 0.75], np.float32), np.array([[0, 2], [1, 0]]))
 
 
 def answer(why: Explanation | None = None, **more: object) -> Answers:
@@ -47,40 +42,6 @@ def test_a_table_has_a_label_its_probability_a_column_a_class_and_member() -> No
     ]
 
 
-def test_in_a_closed_set_the_first_of_two_equals_wins_and_member_is_empty_where_it_is_not_known() -> None:
-    assert closed().to_csv().splitlines()[1:] == [
-        "x,mail,0.750000,0.750000,0.250000,",
-        "'=y,mail,0.500000,0.500000,0.500000,",
-    ]
-    assert [line.rsplit(",")[-1] for line in closed(np.array([0.9, 0.1])).to_csv().splitlines()[1:]] == [
-        "0.900000",
-        "0.100000",
-    ]
-    assert closed(np.array([0.9, 0.1])).labels == ["mail", "mail"]
-
-
-def test_an_explained_table_names_the_nearest() -> None:
-    assert [line.rsplit(",", 2)[1:] for line in answer(WHY).to_csv().splitlines()] == [
-        ["member", "nearest"],
-        ["0.800000", "a c"],
-        ["0.300000", "bb a"],
-    ]
-    assert answer(WHY).nearest == [["a", "c"], ["bb", "a"]]
-    assert answer().nearest == []
-
-
-@given(st.lists(st.sampled_from([*COLUMNS, "p(node)", "p(p(node))", "p(mail)", "mail", "p(", ")"]), unique=True))
-def test_no_two_columns_are_called_the_same(classes: list[str]) -> None:
-    columns = [*COLUMNS, *class_columns(classes)]
-    assert len(set(columns)) == len(columns)
-
-
-def test_a_class_may_be_called_like_a_column() -> None:
-    classes = ["label", "p(label)", "other"]
-    named = Answers(["x"], classes, np.array([[0.1, 0.2, 0.3]]), np.array([0.6]), [])
-    assert named.to_csv().splitlines()[0] == "node,label,probability,p(label),p(p(label)),other,member"
-
-
 def test_the_threshold_moves_what_is_in_none_of_the_classes() -> None:
     assert answer().labels == ["mail", NONE]
     assert answer(threshold=0.3).labels == ["mail", "mail"]
@@ -94,55 +55,6 @@ def test_what_is_not_a_number_is_not_shown() -> None:
             Answers(["x", "=y"], ["mail"], np.array([[0.5], [number]]), None, SUPPORT, closed_set=True)
         with pytest.raises(FewnodeError, match=r"^node 'x': "):
             Answers(["x", "=y"], ["mail"], np.array([[0.5], [0.5]]), np.array([number, 1.0]), SUPPORT)
-
-
-def test_weights_of_support_nodes() -> None:
-    assert answer(WHY).support_csv() == "node,class,beta\na,mail,1.000000\nbb,vpn,0.250000\nc,vpn,0.750000\n"
-    assert answer().support_csv() == "node,class,beta\n"
-    lines = ["  a   β = 1.000  mail", "  c   β = 0.750  vpn", "  bb  β = 0.250  vpn"]
-    assert answer(WHY).support_table() == "\n".join(lines)
-    assert answer().support_table() == ""
-
-
-def test_files(tmp_path: Path) -> None:
-    answer().write(tmp_path / "p.csv")
-    assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]
-    assert (tmp_path / "p.csv").read_text() == answer().to_csv()
-    answer(WHY).write(tmp_path / "p.csv")
-    assert (tmp_path / "p.csv").read_text() == answer(WHY).to_csv()
-    assert (tmp_path / "p.support.csv").read_text() == answer(WHY).support_csv()
-
-
-def test_json() -> None:
-    plain = {
-        "classes": ["mail", "vpn"],
-        "closed_set": False,
-        "threshold": 0.5,
-        "support": [{"node": node, "class": label} for node, label in SUPPORT],
-        "predictions": [
-            {
-                "node": "x",
-                "label": "mail",
-                "probability": 0.6,
-                "probabilities": {"mail": 0.6, "vpn": 0.2},
-                "member": 0.8,
-            },
-            {
-                "node": "=y",
-                "label": NONE,
-                "probability": 0.7,
-                "probabilities": {"mail": 0.15, "vpn": 0.15},
-                "member": 0.3,
-            },
-        ],
-    }
-    assert json.loads(json.dumps(answer().to_json())) == plain
-    told = answer(WHY).to_json()
-    assert [row["beta"] for row in told["support"]] == [1.0, 0.25, 0.75]
-    assert [row["nearest"] for row in told["predictions"]] == [["a", "c"], ["bb", "a"]]
-    assert {key: value for key, value in told["predictions"][0].items() if key != "nearest"} == plain["predictions"][0]
-    told = closed().to_json()
-    assert (told["closed_set"], told["why"], told["predictions"][0]["member"]) == (True, "so", None)
 
 
 @pytest.fixture(scope="module")
@@ -184,21 +96,6 @@ def test_a_table_json_and_python_say_the_same_numbers(model: Estimator, planted:
         assert object_["probability"] == pytest.approx(of_label, abs=1e-9)
 
 
-def test_an_answer_may_be_explained(model: Estimator, planted: Dataset) -> None:
-    told, support, labels, query = ask(model, planted, explain=True)
-    why = model.explain(planted.graph, support, labels, query)
-    assert told.why is not None
-    np.testing.assert_array_equal(told.why.beta, why.beta)
-    np.testing.assert_array_equal(told.why.nearest, why.nearest)
-
-
-def test_a_transductive_answer_is_that_of_the_model(model: Estimator, planted: Dataset) -> None:
-    told, support, labels, query = ask(model, planted, transductive=True, closed_set=True)
-    expected = model.predict_proba(planted.graph, support, labels, query, transductive=True)
-    np.testing.assert_allclose(told.probabilities, expected, atol=1e-6)
-    assert not np.allclose(told.probabilities, ask(model, planted, closed_set=True)[0].probabilities, atol=1e-4)
-
-
 def test_none_of_these_takes_what_is_not_a_member(model: Estimator, planted: Dataset) -> None:
     told, support, labels, query = ask(model, planted)
     member = model.member(planted.graph, support, labels, query)
@@ -218,15 +115,6 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(model: Estimator, plant
     everyone = predictions_of(model, planted, support, labels, range(planted.graph.n))
     rows = everyone.to_csv().splitlines()
     assert [rows[0], *(rows[1 + node] for node in query)] == told.to_csv().splitlines()
-
-
-def test_a_support_node_is_in_the_class_it_was_given_for(model: Estimator, planted: Dataset) -> None:
-    nodes = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
-    told = predictions_of(model, planted, nodes, ["a", "a", "b"], nodes)  # the second is as unlike the first as can be
-    assert told.labels == ["a", "a", "b"]
-    assert told.probabilities.tolist() == [[1, 0], [1, 0], [0, 1]]
-    assert told.member is not None
-    assert told.member.tolist() == [1, 1, 1]
 
 
 def test_one_class_alone_means_more_like_these(model: Estimator, planted: Dataset) -> None:
@@ -267,14 +155,6 @@ def test_a_threshold_is_a_probability(threshold: float, model: Estimator, plante
         ask(model, planted, threshold=threshold)
     with pytest.raises(FewnodeError, match="a closed set has no threshold"):
         ask(model, planted, threshold=0.5, closed_set=True)
-
-
-def test_tables_of_nodes(planted: Dataset, tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
-    table.write_text("node,class\nnode-3,b\nnode-1,'=a\nnode-3,b\n")
-    assert read_support(table, planted) == ([3, 1], ["b", "=a"], {})
-    assert read_query(table, planted) == [3, 1, 3]
-    assert Given.read(planted, table, None).remarks == (f"{table}: 1 row repeats another one and counts once",)
 
 
 @pytest.mark.parametrize(

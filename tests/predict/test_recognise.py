@@ -14,8 +14,6 @@ from fewnode import Class, FewnodeError, UnusedInput, recognise
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.graph import Graph
 from fewnode.recognition.answers import DESCRIPTION, NONE
-from fewnode.recognition.description import describe
-from fewnode.review.shared_words import shared_words
 from graphs import TOPICS
 
 NAMES = list(TOPICS)
@@ -47,19 +45,6 @@ def test_every_way_of_giving_classes_finds_them(worded: Dataset, way: str, trans
     assert np.allclose(found.probabilities.sum(axis=1), found.member, atol=1e-5)
 
 
-def test_a_sentence_helps_one_label(worded: Dataset) -> None:
-    nodes = {name: [25 * c + 3] for c, name in enumerate(NAMES)}
-    both = {name: Class(rows, text=TOPICS[name]) for name, rows in nodes.items()}
-    assert right(recognise(worded, both), worded) >= right(recognise(worded, nodes), worded)
-
-
-def test_some_nodes_are_asked_about_and_have_the_same_answer(worded: Dataset) -> None:
-    every, some = (recognise(worded, WAYS["nodes"], query) for query in (None, ["n9", "n60"]))
-    assert some.nodes == ["n9", "n60"]
-    assert np.allclose(some.probabilities, every.probabilities[[9, 60]], atol=1e-6)
-    assert recognise(worded, WAYS["nodes"], []).nodes == []
-
-
 def test_words_that_are_not_known_are_named_by_a_warning(worded: Dataset) -> None:
     with pytest.warns(UnusedInput, match="class 'vpn': 'wombat' is not a word of this network"):
         recognise(worded, {"mail": [0], "vpn": "a tunnel for a wombat"}, ["n9"])
@@ -68,18 +53,6 @@ def test_words_that_are_not_known_are_named_by_a_warning(worded: Dataset) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         recognise(worded, {"mail": [0], "vpn": "a tunnel"}, ["n9"])
-
-
-def test_a_description_that_its_nodes_disagree_with_is_said_and_counts_little(worded: Dataset) -> None:
-    """The sentences of two classes are swapped; five labels a class know better."""
-    nodes = {name: list(range(25 * c, 25 * c + 5)) for c, name in enumerate(NAMES)}
-    told = {**TOPICS, "mail": TOPICS["vpn"], "vpn": TOPICS["mail"]}
-    with pytest.warns(UnusedInput) as said:
-        wrong = recognise(worded, {name: Class(rows, text=told[name]) for name, rows in nodes.items()})
-    message = str(said[0].message)
-    for name in NAMES:
-        assert (f"class {name!r}: its description disagrees with its nodes" in message) == (name in ("mail", "vpn"))
-    assert right(wrong, worded) > right(recognise(worded, nodes), worded) - 0.03
 
 
 def test_one_class_alone_is_more_like_these(worded: Dataset) -> None:
@@ -103,14 +76,6 @@ def test_why_names_descriptions_too(worded: Dataset) -> None:
     assert found.to_json()["support"][2]["node"] == DESCRIPTION
 
 
-def test_a_closed_set_and_a_threshold_are_as_everywhere(worded: Dataset) -> None:
-    assert NONE not in recognise(worded, WAYS["nodes"], closed_set=True).labels
-    strict = recognise(worded, WAYS["nodes"], threshold=1.0)
-    assert set(strict.labels) > {NONE}
-    with pytest.raises(FewnodeError, match="threshold is 7"):
-        recognise(worded, WAYS["nodes"], threshold=7)
-
-
 def test_a_graph_alone_and_a_model_of_ones_own(worded: Dataset, planted: Dataset) -> None:
     assert recognise(worded.graph, {"a": [0, 1], "b": [30]}, [5, 40]).labels == ["a", "b"]
     own = fewnode.Estimator("propagation", way=3, shot=3).fit(planted)
@@ -128,17 +93,6 @@ def _based(data: Dataset) -> Dataset:
 # --- bad input: answered, or refused in a sentence that helps ---------------------------------------------------------
 
 
-def test_one_node_every_node_and_a_node_twice(worded: Dataset) -> None:
-    assert recognise(worded, {"mail": [0]}).labels[0] == "mail"
-    every = {name: np.flatnonzero(worded.y == c) for c, name in enumerate(NAMES)}
-    found = recognise(worded, every)
-    assert found.labels == [NAMES[c] for c in worded.y], "a support node is in the class it was given for"
-    with pytest.raises(FewnodeError, match="support has node 'n0' twice; give it once"):
-        recognise(worded, {"mail": [0, 0], "vpn": [30]})
-    with pytest.raises(FewnodeError, match="support node 'n0' is in two classes, 'mail' and 'vpn'"):
-        recognise(worded, {"mail": [0], "vpn": [0]})
-
-
 @pytest.mark.parametrize("x", [np.ones((100, 4)), np.zeros((100, 4)), sp.csr_array((100, 4)), np.zeros((100, 0))])
 def test_attributes_that_say_nothing_leave_it_to_the_edges(worded: Dataset, x: object) -> None:
     data = replace(worded, graph=Graph(worded.graph.adj, x), feature_names=None)
@@ -149,11 +103,6 @@ def test_attributes_that_say_nothing_leave_it_to_the_edges(worded: Dataset, x: o
         recognise(alone, {"mail": [0], "vpn": [30]})
 
 
-def test_no_edges_leave_it_to_the_attributes(worded: Dataset) -> None:
-    alone = replace(worded, graph=Graph.from_edges(np.zeros((2, 0), np.int64), 100, worded.graph.x))
-    assert right(recognise(alone, WAYS["nodes"]), worded) > 0.6
-
-
 def test_fifty_classes_of_very_unequal_shots(planted: Dataset) -> None:
     data = replace(planted, split=NOBODY)
     given = {f"c{c}": np.flatnonzero(planted.y == c)[: 1 + c] for c in range(15)}
@@ -161,18 +110,6 @@ def test_fifty_classes_of_very_unequal_shots(planted: Dataset) -> None:
     found = recognise(data, given)
     assert found.probabilities.shape == (planted.graph.n, 50)
     assert np.isfinite(found.probabilities).all()
-
-
-def test_the_words_that_speak_for_a_node_are_named(worded: Dataset) -> None:
-    """A word of the description that the node has itself, or one that only a neighbour has, with its name."""
-    found = recognise(worded, {NAMES[0]: ""}, explain=True, threshold=0.0)
-    described = describe(worded, "", NAMES[0])
-    assert found.words is not None
-    for node, text in zip(found.nodes, found.words, strict=True):
-        (shared,) = shared_words(described, worded, [worded.node(node)])
-        near = [f"{word} ({worded.node_name(other)})" for word, other in shared.near]
-        assert text == " ".join([*shared.own, *near])
-    assert "words" in found.to_csv().splitlines()[0]
 
 
 def test_a_node_of_which_nothing_is_known_is_named() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewnode._system.kept import Kept
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets import load
-from fewnode.machine.kept import Kept
+from fewnode.formats.directory import save_dataset
+from fewnode.formats.sources import load
 from fewnode.model import recognise
 from fewnode.model.estimator import Estimator
 from fewnode.model.recognise import is_kept, untrained
-from fewnode.storage.io import save_dataset
 from sizes import begun
 
 
@@ -65,11 +65,6 @@ def test_it_is_fitted_once_and_answers_the_same_from_the_cache(home: Path, cache
     assert np.array_equal(first, answer(model, again))
     assert len(fits) == 1
     assert len(list((cache / "models").iterdir())) == 1, "nothing is left beside"
-
-
-def test_a_network_in_memory_is_kept_too(worded: Dataset, cache: Path, fits: list[str]) -> None:
-    assert np.array_equal(*(answer(untrained(replace(worded)), worded) for _ in range(2)))
-    assert len(fits) == 1
 
 
 def test_base_classes_make_another_model(home: Path, worded: Dataset, fits: list[str]) -> None:

@@ -94,33 +94,3 @@ def test_true_shares_help_where_one_class_is_rare(model: Estimator, planted: Dat
         for more in ({}, {"proportions": {"x": 2 / 25, "y": 23 / 25}})
     ]
     assert right[1] >= right[0]
-
-
-def test_support_nodes_stay_even_where_their_class_has_no_share(model: Estimator, planted: Dataset) -> None:
-    given = new_classes(planted)
-    found = fewnode.recognise(planted, given, model=model, closed_set=True, proportions={"x": 0, "y": 1.0})
-    assert [planted.node(node) for node, label in zip(found.nodes, found.labels, strict=True) if label == "x"] == (
-        given["x"]
-    )
-    alone = fewnode.recognise(planted, given, given["x"], model=model, proportions={"x": 0, "y": 1.0})
-    assert alone.labels == ["x"]
-
-
-def test_a_method_that_cannot_tell_members_takes_shares_too(planted: Dataset) -> None:
-    model = Estimator("sgc", way=3, shot=2, episodes=5).fit(planted)
-    given, shares = new_classes(planted), {"x": 0.3, "y": 0.7}
-    found = fewnode.recognise(planted, given, model=model, proportions=shares)
-    assert found.probabilities.mean(axis=0) == pytest.approx([0.3, 0.7], abs=1e-4)
-
-
-def test_shares_of_base_and_new_classes_together(model: Estimator, planted: Dataset) -> None:
-    names = ["x", "y", *(planted.class_names[c] for c in (*planted.split.train, *planted.split.valid))]
-    shares = dict.fromkeys(names, 1 / 12)
-    found = fewnode.recognise(planted, new_classes(planted), model=model, with_base=True, proportions=shares)
-    mass = found.probabilities.sum(axis=0)
-    assert mass / mass.sum() == pytest.approx([1 / 12] * 12, abs=0.02)
-
-
-def test_shares_of_other_classes_are_refused(model: Estimator, planted: Dataset) -> None:
-    with pytest.raises(FewnodeError, match="'z' is none of the classes"):
-        fewnode.recognise(planted, new_classes(planted), [0], model=model, proportions={"x": 0.5, "z": 0.5})

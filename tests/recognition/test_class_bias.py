@@ -38,28 +38,10 @@ def test_equal_answers_stay_equal_and_the_order_within_a_class_stays(rng: np.ran
     assert (np.argsort(found[:, 0]) == np.argsort(p[:, 0])).all()
 
 
-def test_shares_that_hold_already_change_nothing(rng: np.random.Generator) -> None:
-    p, weight = rng.dirichlet([1, 2, 3], 40), rng.random(40)
-    assert in_proportion(p, weight @ p / weight.sum(), weight) == pytest.approx(p, abs=1e-9)
-
-
-@pytest.mark.parametrize("certain", [1e-3, 1e-12, 0.0])
-def test_answers_may_be_certain(certain: float) -> None:
-    p = np.array([[1 - certain, certain]] * 9 + [[certain, 1 - certain]])
-    found = in_proportion(p, np.array([0.5, 0.5]), np.ones(10))
-    assert found.mean(axis=0) == pytest.approx([0.5, 0.5], abs=1e-4)
-    assert found[9, 1] > found[0, 1]
-
-
 def test_a_share_of_nothing_and_nodes_that_count_nothing() -> None:
     p = np.array([[0.9, 0.1], [0.2, 0.8]])
     assert in_proportion(p, np.array([0.0, 1.0]), np.ones(2)).tolist() == [[0, 1], [0, 1]]
     assert in_proportion(p, np.array([0.5, 0.5]), np.zeros(2)).tolist() == p.tolist()
-
-
-def test_shares_are_those_of_the_classes_in_their_order() -> None:
-    assert checked_shares(["vpn", "mail"], {"mail": 0.3, "vpn": 0.7}).tolist() == [0.7, 0.3]
-    assert checked_shares(["a", "b"], {"a": 0.333, "b": np.float32(0.66)}).sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

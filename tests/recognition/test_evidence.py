@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,36 +63,6 @@ def test_a_rejection_that_was_expected_teaches_nothing(worded: Dataset) -> None:
     before = recognise(worded, {"mail": MAIL}, query).probabilities
     after = recognise(worded, {"mail": Class(MAIL, no=[60, 80, 90])}, query).probabilities
     assert np.abs(after - before).max() < 0.05
-
-
-def test_between_classes_the_other_one_gains(worded: Dataset) -> None:
-    given = {"mail": Class(MAIL, no=[6]), "vpn": Class(OTHERS[:2])}
-    found = recognise(worded, given, [6], closed_set=True)
-    assert found.probabilities[0].tolist() == [0.0, 1.0]
-
-
-def test_a_prototypical_method_of_any_kind_learns_from_them(planted: Dataset) -> None:
-    model = Estimator("gpn", way=3, shot=2, episodes=5).fit(planted)
-    own = np.flatnonzero(planted.y == planted.y[0])[:4].tolist()
-    asked = own[2:]
-    before, after = (
-        model.ask(planted, {"a": Class(own[:1], no), "b": [50]}).judge(asked, closed_set=True).probabilities[:, 0]
-        for no in ([], own[1:2])
-    )
-    assert (after < before).all()
-
-
-@pytest.mark.parametrize("given", [{"mail": MAIL}, {"mail": MAIL, "vpn": OTHERS[:2]}])
-def test_other_rejected_nodes_need_no_new_answerer(worded: Dataset, given: dict[str, list[int]]) -> None:
-    read, model = Given.of(worded, given), untrained(worded)
-    asked = model.question(worded, read)
-    plain = asked.judge(range(100))
-    for no in ([5], [5, 9], []):
-        anew = model.question(worded, read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
-        again = replace(asked, given=read.without({"mail": np.array(no, int)}, worded)).judge(range(100))
-        assert np.array_equal(anew.probabilities, again.probabilities)
-        assert np.array_equal(np.asarray(anew.member), np.asarray(again.member))
-    assert np.array_equal(asked.judge(range(100)).probabilities, plain.probabilities)
 
 
 @pytest.mark.parametrize(

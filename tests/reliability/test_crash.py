@@ -16,17 +16,17 @@ from pathlib import Path
 
 import pytest
 
+from fewnode._system.files import exclusive
 from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import TABLE
 from fewnode.experiment.run import experiment
-from fewnode.machine.files import exclusive
+from fewnode.formats.checkpoint import Checkpoints
+from fewnode.formats.directory import load_dataset, save_dataset, write_record
 from fewnode.methods.gpn import GPN
 from fewnode.model.estimator import Estimator, load_model
-from fewnode.storage.checkpoint import Checkpoints
-from fewnode.storage.io import load_dataset, save_dataset, write_record
 from fewnode.train import History, Schedule
 from sizes import Figure, in_child, sizes
 

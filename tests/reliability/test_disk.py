@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from fewnode._system.files import exclusive
 from fewnode.dataset import Dataset
-from fewnode.machine.files import exclusive
+from fewnode.formats.checkpoint import CHECKPOINT
+from fewnode.formats.directory import save_dataset
 from fewnode.model.estimator import load_model
-from fewnode.storage.checkpoint import CHECKPOINT
-from fewnode.storage.io import save_dataset
 from sizes import Figure, command, in_child
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 2, "--episodes", 20, "-q")
@@ -227,7 +227,7 @@ def test_a_finished_run_is_cleared_of_what_a_kill_left(home: Path, tmp_path: Pat
 
 
 def test_a_part_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
-    from fewnode.machine.files import atomic_write
+    from fewnode._system.files import atomic_write
 
     with atomic_write(tmp_path / "run" / "big") as file:
         with exclusive(tmp_path / "run"):

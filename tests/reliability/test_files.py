@@ -33,15 +33,15 @@ from safetensors.numpy import save as safetensors_bytes
 
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import Dataset
-from fewnode.datasets import load
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import read_grid
 from fewnode.experiment.ledger import read_ledger
 from fewnode.experiment.results import read_results
+from fewnode.formats.directory import canonical, load_dataset, save_dataset
+from fewnode.formats.sources import load
 from fewnode.method import Embeds
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.recognition.classes import read_support
-from fewnode.storage.io import canonical, load_dataset, save_dataset
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report
 from fewnode.tasks import read_pool

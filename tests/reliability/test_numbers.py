@@ -21,10 +21,10 @@ from fewnode.dataset import Dataset
 from fewnode.engine.compiled import ENCODER, VALUATOR, Compiled, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Task
+from fewnode.formats.directory import save_dataset
 from fewnode.gpn import prototypes
 from fewnode.graph import Graph
 from fewnode.methods.gpn import GPN
-from fewnode.storage.io import save_dataset
 from graphs import random_graph
 from sizes import Figure, sizes
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fewnode._system.sheets import csv_text
 from fewnode.cli import main
 from fewnode.dataset import Dataset
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import read_results
 from fewnode.formats.convert import export_tables
-from fewnode.machine.sheets import csv_text
+from fewnode.formats.directory import save_dataset
 from fewnode.model.estimator import Estimator
-from fewnode.storage.io import save_dataset
 from fewnode.tables.report import report
 from graphs import predictions_of
 from sizes import Figure, sizes

@@ -38,10 +38,6 @@ def same(answer: dict[str, Any], expected: Answers) -> None:
         assert np.array_equal([result[field] for result in answer["results"]], getattr(expected, field))
     taken = [NONE if result["class"] is None else result["class"] for result in answer["results"]]
     assert taken == expected.labels
-    assert [[near["node"] for near in result["nearest"]] for result in answer["results"]] == expected.nearest
-    beta = {node: weight for weights in answer["beta"].values() for node, weight in weights.items()}
-    assert expected.why is not None
-    assert [np.float32(beta[node]) for node, _ in expected.support] == expected.why.beta.tolist()
 
 
 HOW: list[dict[str, Any]] = [{}, {"closed_set": True}, {"threshold": 0.9}, {"threshold": 0.01}]
@@ -85,11 +81,11 @@ def test_all_nodes_are_counted_and_the_surest_are_shown(local: Local, run_dir: P
 
 
 def test_a_node_is_shown_with_its_words_and_neighbours(local: Local, planted: Dataset) -> None:
-    found = local.ask("/api/nodes?search=DE-1&limit=3").json
+    found = local.ask("/api/search?search=DE-1&limit=3").json
     assert found["total"] == sum("de-1" in name for name in planted.node_names or ())
     assert len(found["nodes"]) == 3
-    assert local.ask("/api/nodes?search=node-7").json["nodes"][0]["node"] == "node-7"
-    assert local.ask("/api/nodes?search=nothing").json == {"total": 0, "offset": 0, "nodes": []}
+    assert local.ask("/api/search?search=node-7").json["nodes"][0]["node"] == "node-7"
+    assert local.ask("/api/search?search=nothing").json == {"total": 0, "offset": 0, "nodes": []}
     about = local.ask("/api/nodes/node-7").json
     assert about["class"] == planted.class_names[planted.y[7]]
     assert about["neighbours_total"] == about["degree"] == planted.graph.degree[7]
@@ -241,7 +237,6 @@ def test_a_method_without_prototypes_classifies_and_says_what_it_cannot(planted:
     assert about["modes"] == ["inductive"]
     assert not any(about[what] for what in ("open_set", "explains", "suggests", "map"))
     answer = local.ask("/api/classify", {"nodes": NODES, "support": SUPPORT}).json
-    assert answer["beta"] == {}
     assert answer["closed_set"]
     assert "cannot tell whether a node is in none of the classes" in answer["note"]
     assert {result["member"] for result in answer["results"]} == {None}

@@ -153,8 +153,9 @@ def test_what_an_answer_says_itself_is_not_said_twice() -> None:
 
 @pytest.mark.parametrize("path", ["/api/x", "/metrics", "/static", "/openapi.json"])
 def test_before_the_model_is_there_nobody_is_served(path: str) -> None:
-    said = refused(503, "the model is still being loaded", "come again in a second", retry_after="1")
-    assert whole(told_by(_nobody, request(path=path), [], Health())) == said
+    why = "the network is being made ready: embedding it, 0 s"
+    said = refused(503, why, "come again in a second", retry_after="1")
+    assert whole(told_by(_nobody, request(path=path), [], Health(stage="embedding it"))) == said
 
 
 @pytest.mark.parametrize("path", ["/", "/static/page.js"])

@@ -41,6 +41,7 @@ def test_the_limits_are_told(local: Local) -> None:
         "examples": 10_000,
         "nodes": 10_000,
         "description": 10_000,
+        "compared": 1_000,
     }
 
 
@@ -81,7 +82,7 @@ def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
 
 def test_what_is_not_said_has_its_usual_value() -> None:
     judging = {"mode": None, "closed_set": False, "threshold": None}
-    usual = {"all": False, "support": None, "descriptions": None, "limit": 50, "explain": True, **judging}
+    usual = {"all": False, "support": None, "descriptions": None, "limit": 50, **judging}
     assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
     assert NextQuestion().model_dump() == {"label": None, "count": 5, "exclude": [], "order": "doubt", **judging}
     assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None, "by": None}

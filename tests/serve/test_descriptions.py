@@ -15,7 +15,7 @@ from fewnode.model.estimator import Estimator
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.description import MAX_LENGTH
 from service import InProcess, Local
-from service_networks import MEMBERS, texts
+from service_networks import texts
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,13 @@ def test_a_sentence_alone_is_a_class(texts_service: InProcess) -> None:
     assert (found["description"], found["support"]) == ("Sending mails, filtering spam", [])
     assert found["description_beta"] == pytest.approx(1)
     assert len(found["position"]) == 2
-    assert texts_service.ask("/api/classes/letters").json == found
-    assert texts_service.ask("/api/classes").json["classes"] == [{k: v for k, v in found.items() if k != "version"}]
+    moving = {"version", "position"}  # the map is laid out meanwhile
+    (listed,) = texts_service.ask("/api/classes").json["classes"]
+    for told in (texts_service.ask("/api/classes/letters").json, listed):
+        assert {k: v for k, v in told.items() if k not in moving} == {k: v for k, v in found.items() if k not in moving}
     answer = texts_service.ask("/api/classify", {"all": True, "limit": 5}).json
     assert len(answer["results"]) == 5
     assert all(each["node"].startswith("mail-") for each in answer["results"])
-    assert answer["description_beta"] == {"letters": pytest.approx(1)}
-    assert answer["beta"] == {}
     trust = texts_service.ask("/api/trust").json["classes"]
     assert trust["letters"]["claimed"] == answer["counts"]["letters"]
 
@@ -191,25 +191,13 @@ def test_answers_are_those_of_predict(texts_service: InProcess, model: Estimator
     assert again["results"] == found["results"]
 
 
-def test_why_names_words_and_whose(texts_service: InProcess) -> None:
-    """Own words, words of a neighbour, and which description is nearest, however many there are."""
-    for name, said in {"mail": "filter spam", "vpn": "encrypted tunnel", "game": "play chess"}.items():
+def test_why_names_the_words_of_a_description(texts_service: InProcess) -> None:
+    for name, said in {"mail": "filter spam", "game": "play chess"}.items():
         put(texts_service, name, description=said)
-
-    def words_of(node: str) -> set[str]:
-        return {each["word"] for each in texts_service.ask(f"/api/nodes/{node}").json["words"]}
-
-    found = texts_service.ask("/api/classify", {"nodes": [f"game-{i}" for i in range(MEMBERS)]}).json["results"]
-    neighbours = 0
-    for each in found:
-        assert each["nearest"][0] == {"node": None, "class": "game"}
-        assert set(each["shared"]["own"]) == words_of(each["node"]) & {"play", "chess", "game"}
-        for near in each["shared"]["near"]:
-            assert near["word"] in words_of(near["node"])
-            neighbours += 1
-    assert neighbours > 0
-    quick = texts_service.ask("/api/classify", {"nodes": ["game-1"], "explain": False}).json["results"][0]
-    assert (quick["shared"], quick["nearest"]) == (None, [])
+    words = {each["word"] for each in texts_service.ask("/api/nodes/game-1").json["words"]} & {"play", "chess", "game"}
+    sentence = texts_service.ask("/api/why/game-1?class=game").json["sentence"]
+    assert [word for word in words if word not in sentence] == []
+    assert "like the description" in sentence
 
 
 @pytest.mark.parametrize(
@@ -259,7 +247,4 @@ def test_a_node_called_like_a_description_is_a_node(texts_service: InProcess) ->
     assert texts_service.ask("/api/nodes", new).status == 200
     put(texts_service, "vpn", support=["(description)"], description="encrypted tunnel")
     put(texts_service, "mail", support=["mail-1"])
-    found = texts_service.ask("/api/classify", {"nodes": ["vpn-1"]}).json
-    assert set(found["beta"]["vpn"]) == {"(description)"}
-    assert set(found["description_beta"]) == {"vpn"}
     assert texts_service.ask("/api/classes/vpn").json["support"][0]["node"] == "(description)"

@@ -183,9 +183,11 @@ def test_each_dataset_takes_nodes_in_its_own_way(start: Start) -> None:
     local = start(of_tables=False)
     answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "row": {"a": 1}}]})
     assert (answer.status, "was not imported from tables" in answer.json["error"]) == (422, True)
-    answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"0": 1, "no such": 1}}]})
+    answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"no such": 1}}]})
     assert (answer.status, "unknown attribute 'no such'" in answer.json["error"]) == (422, True)
     assert local.ask("/api/nodes/new").status == 404
+    answer = local.ask("/api/nodes", {"nodes": [{"node": "new", "attributes": {"0": 1, "no such": 1}}]})
+    assert (answer.status, answer.json["unused"]) == (200, ["no such"]), "what is not used is named"
 
 
 def test_edges_of_a_directed_network_have_a_direction(planted: Dataset, tmp_path: Path) -> None:

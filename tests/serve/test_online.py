@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.mixture import MixedViews
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
 from fewnode.relations import EdgeRows, read_relations
-from fewnode.represent.mixture import MixedViews
 from fewnode.service.bodies import Attach, Classify
 from fewnode.service.network import Network
 from service import InProcess

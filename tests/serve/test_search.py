@@ -31,7 +31,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
 
 
 def search(service: InProcess, status: int = 200, **query: Any) -> Any:
-    answer = service.ask("/api/nodes?" + urlencode({"limit": 1000, **query}))
+    answer = service.ask("/api/search?" + urlencode({"limit": 1000, **query}))
     assert answer.status == status, answer.body
     return answer.json["nodes"] if status == 200 else answer.json["error"]
 

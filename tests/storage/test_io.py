@@ -14,12 +14,11 @@ import pytest
 import scipy.sparse as sp
 from safetensors.numpy import save_file
 
+from fewnode._system.files import atomic_write, exclusive, read_lines, read_text, readable, write_text
+from fewnode._system.sheets import bare, csv_text, harmless, read_table
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph
-from fewnode.machine.files import atomic_write, exclusive, read_lines, read_text, readable, write_text
-from fewnode.machine.sheets import bare, csv_text, harmless, read_table
-from fewnode.storage.io import (
+from fewnode.formats.directory import (
     TYPES,
     Stream,
     load_dataset,
@@ -30,7 +29,8 @@ from fewnode.storage.io import (
     write_record,
     write_safetensors,
 )
-from fewnode.storage.packing import checked_csr
+from fewnode.formats.packing import checked_csr
+from fewnode.graph import Graph
 
 
 @pytest.fixture
@@ -188,9 +188,9 @@ def test_a_manifest_may_be_exactly_so_long(tmp_path: Path, monkeypatch: pytest.M
         ("MAX_BRACKETS", 6, "more than 5 lists and tables, refused"),
         ("MAX_MANIFEST_BYTES", size, "larger than 0 kB"),
     ):
-        monkeypatch.setattr(f"fewnode.storage.io.{name}", most)
+        monkeypatch.setattr(f"fewnode.formats.directory.{name}", most)
         assert read_record(tmp_path, "thing")[1]["x"].size == 3
-        monkeypatch.setattr(f"fewnode.storage.io.{name}", most - 1)
+        monkeypatch.setattr(f"fewnode.formats.directory.{name}", most - 1)
         with pytest.raises(FewnodeError) as error:
             read_record(tmp_path, "thing")
         assert str(error.value) == f"{path}: {said}"
@@ -425,10 +425,10 @@ def test_a_table_is_not_endless(
 ) -> None:
     (tmp_path / "t").write_text("a\nb\n")
     for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode.machine.{module}.MAX_TABLE_BYTES", 4)
+        monkeypatch.setattr(f"fewnode._system.{module}.MAX_TABLE_BYTES", 4)
     assert read(tmp_path / "t")
     for module in ("files", "sheets"):
-        monkeypatch.setattr(f"fewnode.machine.{module}.MAX_TABLE_BYTES", 3)
+        monkeypatch.setattr(f"fewnode._system.{module}.MAX_TABLE_BYTES", 3)
     with pytest.raises(FewnodeError, match="larger than"):
         read(tmp_path / "t")
 

@@ -32,8 +32,8 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data list
       fewnode data info debian
     """
-    from fewnode.datasets import BUILT_IN
     from fewnode.formats.public import PUBLIC
+    from fewnode.formats.sources import BUILT_IN
     from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
@@ -65,7 +65,7 @@ def info(
     Where few edges join nodes of one class (low homophily) the graph can hurt: `fewnode train --method gpn-plus` and
     `propagation` find out by themselves how far to trust it.
     """
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.tables.report import report, statistics
 
     data = load(source)
@@ -146,8 +146,8 @@ def export(
 
     The way back, from tables to a dataset: `fewnode data import`.
     """
-    from fewnode.datasets import load
     from fewnode.formats.convert import export_tables
+    from fewnode.formats.sources import load
 
     paths = export_tables(load(source), out, format_)
     if as_json:

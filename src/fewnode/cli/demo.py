@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode._system.files import need_no_file
 from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, table
 from fewnode.errors import FewnodeError
 from fewnode.experiment.names import written
-from fewnode.machine.files import need_no_file
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
@@ -48,8 +48,8 @@ def demo(
       fewnode predict --run demo/run --support support.csv --all --out p.csv
       fewnode serve --run demo/run
     """
-    from fewnode.datasets import load
     from fewnode.evaluation import evaluate
+    from fewnode.formats.sources import load
     from fewnode.model.estimator import Estimator
 
     _check_free(out)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fewnode.cli.options import MORE, options_of
-from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, starting, table
+from fewnode.cli.output import Json, Quiet, Threads, counting, emit, following, note, set_threads, starting, table
 from fewnode.cli.predict import Classes, open_run
 from fewnode.cli.train import METHODS, method_options
 from fewnode.errors import FewnodeError, closest, visible
@@ -198,8 +196,8 @@ def _run(
 
 def _all_classes(data: str, method: str, asked: Asked, quiet: bool) -> Result:
     """A method on a graph and a handful of labels."""
-    from fewnode.datasets import load
     from fewnode.evaluation import evaluate as score
+    from fewnode.formats.sources import load
     from fewnode.tasks import large_classes
 
     dataset, shot = load(data), 5 if asked.shot is None else asked.shot
@@ -207,8 +205,7 @@ def _all_classes(data: str, method: str, asked: Asked, quiet: bool) -> Result:
         note(f"left out, at most {shot} labelled nodes: {', '.join(left_out)}", quiet)
     if not asked.several:
         _name_several(dataset, quiet)
-    with _draw_bar(quiet) as report:
-        return score(method, dataset, report=report, **asked.model_dump(exclude_unset=True))
+    return score(method, dataset, report=counting("draws", quiet), **asked.model_dump(exclude_unset=True))
 
 
 # --- what a person sees -------------------------------------------------------------------------------------------
@@ -243,18 +240,3 @@ def _say(result: Result, pool: Path | None, repeats: int) -> None:
     counts = result.confusion[places][:, places].tolist()
     numbered = [[f"{i} {name}", *row] for i, (name, row) in enumerate(zip(classes, counts, strict=True), 1)]
     typer.echo("\n" + table(["is, taken for", *map(str, range(1, len(places) + 1))], numbered))
-
-
-@contextmanager
-def _draw_bar(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Draws done of all: a bar, or a line for each fifth of them where there is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda done, total: note(f"{done}/{total} draws", quiet) if done % max(1, total // 5) == 0 else None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("draws"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("draws", total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)

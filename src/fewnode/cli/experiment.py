@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, emit, note, show, table
+from fewnode.cli.output import Json, Quiet, emit, note, show
 from fewnode.cli.scale import Address, Backend, BackendOption, name_unused
-from fewnode.errors import FewnodeError, visible
+from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
-    from fewnode.experiment.ledger import Record
-    from fewnode.experiment.plan import PlannedCell
     from fewnode.experiment.run import GridProgress
-
-    Report = Callable[[GridProgress], None]
 
 
 class ReportFormat(StrEnum):
@@ -43,7 +37,6 @@ def experiment(
         None, "--data-dir", envvar="FEWNODE_DATA", help="Where the grid's datasets are, if not beside it."
     ),
     retry: bool = typer.Option(False, "--retry", help="Run failed cells again."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="List the cells and what would become of each; run nothing."),
     quiet: bool = Quiet,
     as_json: bool = Json,
 ) -> None:
@@ -74,16 +67,13 @@ def experiment(
     """
     from fewnode.experiment.grid import read_grids
     from fewnode.experiment.run import experiment as run
-    from fewnode.experiment.run import states
 
     grid = read_grids(grids)
     name_unused(backend, address, quiet)
-    if dry_run:
-        _show_states(states(grid, out, data_dir, retry), as_json)
-        return
     start = time.monotonic()
-    with _progress(quiet) as report:
-        found = run(grid, out, workers, backend.value, data_dir, retry, report, address, partial(note, quiet=quiet))
+    say = partial(note, quiet=quiet)
+    told = (lambda progress: say(_said(progress)), address, say)
+    found = run(grid, out, workers, backend.value, data_dir, retry, *told)
     counts = {name: getattr(found, name) for name in ("total", "done", "failed", "impossible", "kept", "damaged")}
     if as_json:
         emit({**counts, "out": str(out), "seconds": round(time.monotonic() - start, 1)})
@@ -117,9 +107,9 @@ def report(
       fewnode report results --out report.html
       fewnode report results --format latex --out table.tex
     """
+    from fewnode._system.files import write_text
     from fewnode.experiment.report import render, write_report
     from fewnode.experiment.results import read_results
-    from fewnode.machine.files import write_text
 
     found = read_results(results)
     if found.damaged:
@@ -143,55 +133,15 @@ def report(
         note(f"report: {out}", quiet)
 
 
-# --- what a person sees -------------------------------------------------------------------------------------------
-
-
-def _show_states(planned: list[tuple[PlannedCell, str]], as_json: bool) -> None:
-    if as_json:
-        emit({"cells": [{**p.identity, "id": p.id, "state": state, "reason": p.impossible} for p, state in planned]})
-        return
-    width = max(len(str(p.cell)) for p, _ in planned)
-    for p, state in planned:
-        typer.echo(visible(f"{str(p.cell).ljust(width)}  {state.ljust(10)}  {p.impossible or ''}".rstrip()))
-    states = [state for _, state in planned]
-    counts = [(state, states.count(state)) for state in ("to run", "done", "failed", "impossible")]
-    typer.echo("\n" + table(["cells", "count"], counts))
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Report]:
-    """Cells done, running and failed, and the time left: a bar, or a line a cell where there is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda progress: note(_line(progress), quiet)
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task("reading the networks", total=None)
-
-        def draw(progress: GridProgress) -> None:
-            if progress.last is not None and progress.last.status == "failed":
-                bars.console.print(visible(_result(progress.last)), markup=False, highlight=False)
-            bars.update(bar, completed=progress.finished, total=progress.total, description=_status(progress))
-
-        yield draw
-
-
-def _line(progress: GridProgress) -> str:
-    if progress.last is None:
+def _said(progress: GridProgress) -> str:
+    """A cell that has come to its end, and how far the run is; at first what there is to do."""
+    record = progress.last
+    if record is None:
         damaged = f", {progress.damaged} damaged lines run again" if progress.damaged else ""
         return f"{progress.total} cells, {progress.kept} finished before{damaged}"
-    return f"{progress.finished}/{progress.total}  {_result(progress.last)}  ({_status(progress)})"
-
-
-def _result(record: Record) -> str:
+    accuracy = f"{100 * fmean(record.per_task['accuracy']):.1f} %, " if record.per_task else ""
+    outcome = f"{accuracy}{sum(record.seconds.values()):.1f} s"
     if record.status != "done":
-        return f"{record.name}: {record.status}: {record.reason}"
-    accuracy = f"{100 * record.scores['accuracy'].mean():.1f} %, " if record.per_task else ""
-    return f"{record.name}: {accuracy}{sum(record.seconds.values()):.1f} s"
-
-
-def _status(progress: GridProgress) -> str:
-    left = f"about {timedelta(seconds=round(progress.seconds_left))} left"
-    return f"{progress.running} running, {progress.failed} failed, {progress.impossible} impossible, {left}"
+        outcome = f"{record.status}: {record.reason}"
+    left = timedelta(seconds=round(progress.seconds_left))
+    return f"{progress.finished}/{progress.total}  {record.name}: {outcome}  (about {left} left)"

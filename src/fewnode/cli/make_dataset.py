@@ -105,7 +105,7 @@ def import_(
 
 def _import_file(source: Path, out: Path, given: Mapping[str, Any], progress: Any) -> Dataset:
     """A file's own class split stays unless another is asked for. With a limit of memory it is imported in pieces."""
-    from fewnode.datasets import import_dataset
+    from fewnode.formats.sources import import_dataset
     from fewnode.tables.splits import choose_split
 
     is_graph = source.name.lower().removesuffix(".gz").endswith((".graphml", ".gml"))
@@ -208,7 +208,7 @@ def extend(
       fewnode data extend mydata --nodes new.csv --edges links.csv --out mydata2
       fewnode predict --run run --data mydata2 --support support.csv --all
     """
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.tables.extend import extend as extend_tables
 
     _check_free(out)
@@ -226,7 +226,7 @@ def extend(
 
 def _check_free(out: Path) -> None:
     """Say before a long reading, not after it, that the result cannot be written."""
-    from fewnode.machine.files import need_no_file
+    from fewnode._system.files import need_no_file
 
     need_no_file(out)
     if (out / "dataset.json").exists():
@@ -234,7 +234,7 @@ def _check_free(out: Path) -> None:
 
 
 def _keep(data: Dataset, out: Path, quiet: bool, as_json: bool, then: str | None = None) -> None:
-    from fewnode.storage.io import save_dataset
+    from fewnode.formats.directory import save_dataset
     from fewnode.tables.report import report, statistics, warnings_of
 
     if not as_json:

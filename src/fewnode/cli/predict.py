@@ -25,9 +25,9 @@ from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
+    from fewnode.model.bulk import Bulk
     from fewnode.model.estimator import Estimator
     from fewnode.recognition.answers import Answers
-    from fewnode.scale.bulk import Bulk
 
 Transductive = typer.Option(
     False, "--transductive", help="Let the query nodes help each other; pays at one or two shots. Default: inductive."
@@ -135,9 +135,9 @@ def predict(
     """
     import numpy as np
 
+    from fewnode.model.bulk import Bulk
     from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
     from fewnode.recognition.population import blank, claimable, left_out
-    from fewnode.scale.bulk import Bulk
 
     if everything == (query is not None):
         raise FewnodeError("give either --query nodes.csv or --all")
@@ -230,8 +230,8 @@ def _classes(answer: Answers) -> str:
 def _classify_all(
     bulk: Bulk, out: Path, resume: bool, quiet: bool, there: tuple[Backend, str | None, int], limit: int | None
 ) -> None:
-    from fewnode.machine.files import write_text
-    from fewnode.scale.bulk import classify
+    from fewnode._system.files import write_text
+    from fewnode.model.bulk import classify
 
     with working(*there, limit, out.parent, quiet) as pool:
         answer = classify(bulk, out, resume, pool)
@@ -258,7 +258,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
         raise FewnodeError("give --data D, or --run RUN of a training")
     if method is not None:
         raise FewnodeError("--method belongs to a run; without one, gpn-plus answers")
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)
@@ -285,7 +285,7 @@ def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tu
 
 
 def _dataset_of(model: Estimator, run: Path, data: str | None) -> Dataset:
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
 
     remembered = model.trained_["data"]
     if data is None and "path" not in remembered:

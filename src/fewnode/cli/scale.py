@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.cli.output import note
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fewnode.represent import workers as pools
+    from fewnode.embedding import workers as pools
 
 
 class Backend(StrEnum):
@@ -24,9 +25,14 @@ class Backend(StrEnum):
 
 
 Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
-BackendOption = typer.Option(Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).")
+BackendOption = typer.Option(
+    Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).", rich_help_panel=MORE
+)
 Address = typer.Option(
-    None, "--address", help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one."
+    None,
+    "--address",
+    help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.",
+    rich_help_panel=MORE,
 )
 Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.")
 Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
@@ -34,7 +40,7 @@ Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unf
 
 def keep_memory(memory: str | None) -> int | None:
     """The limit that the user set, kept from now on."""
-    from fewnode.machine.memory import keep_within, parse_size
+    from fewnode._system.memory import keep_within, parse_size
 
     limit = parse_size(memory) if memory else None
     keep_within(limit)
@@ -46,7 +52,7 @@ def working(
     backend: Backend, address: str | None, workers: int, limit: int | None, folder: Path, quiet: bool
 ) -> Iterator[pools.Workers]:
     """Who makes blocks: processes here, or of a cluster, if each of its nodes sees the folder."""
-    from fewnode.represent.workers import Workers, connected
+    from fewnode.embedding.workers import Workers, connected
 
     said: set[tuple[str, int]] = set()
 

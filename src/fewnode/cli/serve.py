@@ -76,6 +76,7 @@ def serve(
 
             def load() -> tuple[Estimator, Dataset, bool]:
                 dataset, model = first.pop() if first else _opened(run, data, method, quiet)
+                service.health.stage = f"embedding {dataset.graph.n:,} nodes"
                 return model(), dataset, run is not None
 
             run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
@@ -88,7 +89,7 @@ def _opened(
     if run is not None or data is None or method is not None:
         model, dataset = open_model(run, data, method, quiet)
         return dataset, lambda: model
-    from fewnode.datasets import load
+    from fewnode.formats.sources import load
     from fewnode.model.recognise import is_kept, untrained
 
     dataset = load(data)

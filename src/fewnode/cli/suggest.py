@@ -74,8 +74,8 @@ def suggest(
     """
     import numpy as np
 
-    from fewnode.machine.files import write_text
-    from fewnode.machine.sheets import csv_text
+    from fewnode._system.files import write_text
+    from fewnode._system.sheets import csv_text
     from fewnode.recognition.classes import Given, read_answers, read_query, read_rejected, unused_columns
     from fewnode.review.finding import replayed
 
@@ -130,8 +130,8 @@ def _suspect(
     model: Estimator, data: Dataset, count: int, among: Sequence[int] | None, how: tuple[Path | None, bool, bool]
 ) -> None:
     """Labels of the dataset that may be wrong."""
-    from fewnode.machine.files import write_text
-    from fewnode.machine.sheets import csv_text
+    from fewnode._system.files import write_text
+    from fewnode._system.sheets import csv_text
     from fewnode.review.wrong import wrong_labels
 
     out, quiet, as_json = how

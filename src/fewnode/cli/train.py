@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.options import MORE, options_of
 from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, starting
 from fewnode.cli.scale import (
     Address,
@@ -23,6 +25,7 @@ from fewnode.cli.scale import (
     working,
 )
 from fewnode.errors import FewnodeError
+from fewnode.options import MethodOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +42,7 @@ METHODS = (
 )
 
 
+@options_of(MethodOptions)
 def train(
     data: str = typer.Option(
         ..., "--data", help="A built-in name, a dataset directory, or a file that `data import` reads."
@@ -53,43 +57,18 @@ def train(
     way: int = typer.Option(None, "--way", help="N: classes in a training task; default 5, or all if there are fewer."),
     shot: int = typer.Option(5, "--shot", help="K: support nodes a class; as many as you will have, if you know."),
     query: int = typer.Option(None, "--query", help="M: query nodes a class; default: as many as --shot."),
-    episodes: int = typer.Option(None, "--episodes", min=1, help="Training tasks at most; default 300 for most."),
     seed: int = typer.Option(0, "--seed", min=0, help="Of weights, tasks and dropout."),
     resume: bool = typer.Option(False, "--resume", help="Continue the run in --out, or start it if there is none."),
-    encoder: str = typer.Option(
-        None,
-        "--encoder",
-        help="gcn (default), mlp, sage, gat or gin.",
-        autocompletion=starting("gcn", "mlp", "sage", "gat", "gin"),
-    ),
-    hidden: str = typer.Option(None, "--hidden", help="Widths of the encoder's layers; default 32,16, the paper's."),
-    eps: float = typer.Option(None, "--eps", help="ε of the centrality log(deg + ε); default 1."),
-    distance: str = typer.Option(
-        None,
-        "--distance",
-        help="sqeuclidean (default), euclidean or cosine.",
-        autocompletion=starting("sqeuclidean", "euclidean", "cosine"),
-    ),
-    dropout: str = typer.Option(None, "--dropout", help="A rate, or auto (default of GPN): by validation classes."),
-    scaling: str = typer.Option(
-        None,
-        "--scaling",
-        help="Of attributes: raw (default of GPN), l2 or tf-idf.",
-        autocompletion=starting("raw", "l2", "tf-idf"),
-    ),
-    lr: float = typer.Option(None, "--lr", help="Adam's learning rate; default 0.005."),
-    weight_decay: float = typer.Option(None, "--weight-decay", help="Pull of all weights to 0; default 0.0005."),
-    patience: int = typer.Option(None, "--patience", help="Validations (10 episodes each) without gain; default 10."),
-    device: str = typer.Option(None, "--device", help="cpu (default) or cuda."),
     features: str = typer.Option(
         None,
         "--features",
         help="For networks without attributes: degree, svd or walks.",
         autocompletion=starting("degree", "svd", "walks"),
+        rich_help_panel=MORE,
     ),
     tuned: Path = typer.Option(None, "--tuned", help="Options that `fewnode tune --out` found."),
     option: list[str] = typer.Option(
-        [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable."
+        [], "--option", metavar="NAME=VALUE", help="Any other option of the method; repeatable.", rich_help_panel=MORE
     ),
     memory: str = Memory,
     backend: Backend = BackendOption,
@@ -98,12 +77,13 @@ def train(
     threads: int = Threads,
     quiet: bool = Quiet,
     as_json: bool = Json,
+    *,
+    given: Mapping[str, Any],
 ) -> None:
     """Meta-train a method on the training classes of a network and save the model.
 
-    Training stops early when the validation classes say so; the weights that validated best are kept. A killed
-    training continues with --resume, with the same bits as if it had never stopped. A model is trained once: new
-    classes are named when it is asked.
+    Training stops early when the validation classes say so, and the best weights are kept. With --resume a killed
+    training continues with the same bits. A model is trained once: new classes are named when it is asked.
 
     \b
     Methods:
@@ -117,9 +97,6 @@ def train(
       nearest-mean, logistic  see no base class: fewnode evaluate --protocol
       FILE.py:CLASS       your own, as in examples/my_method.py and research/
 
-    What is not given is as the paper has it, or as validation classes chose it (docs/deviations.md, docs/methods.md).
-    An option that a method does not have is refused. `fewnode tune` searches them.
-
     \b
     Example:
       fewnode train --data debian --out run
@@ -127,31 +104,17 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.datasets import load
+    from fewnode.embedding.practice import unused_kinds
+    from fewnode.formats.sources import load
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
-    from fewnode.represent.practice import unused_kinds
 
-    options = {
-        **(_tuned(tuned, method) if tuned else {}),
-        **method_options(option),
-        "episodes": episodes,
-        "encoder": encoder,
-        "hidden": _widths(hidden),
-        "eps": eps,
-        "distance": distance,
-        "dropout": _rate(dropout),
-        "scaling": scaling,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "patience": patience,
-        "device": device,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    if episodes is not None and not has_option(method, "episodes"):
+    own = MethodOptions.of(given, door=MethodOptions.flag).model_dump(exclude_unset=True)
+    if "episodes" in own and not has_option(method, "episodes"):
         note(f"{method} does not train by episodes: --episodes is ignored", quiet)
-        del given["episodes"]
-    model = Estimator(method, 5 if way is None else way, shot, query, seed, features, **given)
+        del own["episodes"]
+    own = {**(_tuned(tuned, method) if tuned else {}), **method_options(option), **own}
+    model = Estimator(method, 5 if way is None else way, shot, query, seed, features, **own)
     _check_free(out, resume)  # before the network is read, which may take a while
     set_threads(threads)
     limit = keep_memory(memory)
@@ -181,7 +144,7 @@ def _train(
     model: Estimator, fit: Callable[[], Estimator], dataset: Dataset, data: str, out: Path, resume: bool
 ) -> bool:
     """Train and save; False if somebody else has done so by now."""
-    from fewnode.machine.files import exclusive
+    from fewnode._system.files import exclusive
     from fewnode.methods.plus import GPNPlus
     from fewnode.model.embedding_cache import keep
 
@@ -203,8 +166,8 @@ def _train(
 
 def _need_the_same(out: Path, model: Estimator, dataset: Dataset) -> None:
     """A finished run is what was asked for only if it was trained in that way, on that network."""
+    from fewnode.formats.checkpoint import need_same_settings
     from fewnode.model.model_files import read_model
-    from fewnode.storage.checkpoint import need_same_settings
 
     meta = read_model(out)[0]
     asked = {**model.all_settings(), "data": dataset.sha256}
@@ -223,7 +186,7 @@ def _check_free(out: Path, resume: bool) -> None:
 
 def _checkpoints(out: Path) -> list[Path]:
     """Of the training and of its parts, which have a directory each."""
-    from fewnode.storage.checkpoint import CHECKPOINT
+    from fewnode.formats.checkpoint import CHECKPOINT
 
     return [*out.glob(CHECKPOINT), *out.glob(f"*/{CHECKPOINT}")]
 
@@ -260,8 +223,8 @@ def _tiled(
     quiet: bool,
 ) -> Iterator[None]:
     """GPN+ from disk to disk, in tiles that this process or a cluster makes."""
+    from fewnode.embedding.room import IN_MEMORY, Room
     from fewnode.methods.plus import GPNPlus
-    from fewnode.represent.room import IN_MEMORY, Room
 
     backend = there[0]
     if not isinstance(model.method_, GPNPlus) or (limit is None and backend is Backend.local and there[2] == 1):
@@ -296,18 +259,9 @@ def _remembered(data: str) -> str:
     return str(Path(data).resolve()) if Path(data).exists() else data
 
 
-def _widths(hidden: str | None) -> tuple[int, ...] | None:
-    if hidden is None:
-        return None
-    try:
-        return tuple(int(width) for width in hidden.split(","))
-    except ValueError:
-        raise FewnodeError(f"--hidden {hidden!r}: expected widths such as 32,16") from None
-
-
 def read_tuned(path: Path) -> tuple[str, dict[str, Any]]:
     """The method and the options of a file that `fewnode tune --out` wrote."""
-    from fewnode.machine.files import one_line, read_text
+    from fewnode._system.files import one_line, read_text
 
     try:
         found = json.loads(read_text(path, MAX_TUNED_BYTES))
@@ -335,10 +289,3 @@ def method_options(given: list[str]) -> dict[str, Any]:
         except ValueError:
             options[name.replace("-", "_")] = value
     return options
-
-
-def _rate(dropout: str | None) -> float | str | None:
-    try:
-        return dropout if dropout in (None, "auto") else float(dropout)
-    except ValueError:
-        raise FewnodeError(f"--dropout {dropout!r}: expected a rate such as 0.5, or auto") from None

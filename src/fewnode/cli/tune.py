@@ -36,10 +36,10 @@ def tune(
       fewnode tune --data debian --method meta-gnn --trials 10 --out tuned.json
       fewnode train --data debian --method meta-gnn --tuned tuned.json --out run
     """
-    from fewnode.datasets import load
+    from fewnode._system.files import write_text
     from fewnode.experiment.tune import shown
     from fewnode.experiment.tune import tune as search
-    from fewnode.machine.files import write_text
+    from fewnode.formats.sources import load
 
     if out is not None and out.exists():
         raise FewnodeError(f"{out}: there is such a file already; choose another --out")

@@ -140,17 +140,6 @@ class _Lanes:
             for row, place in zip(rows, self.row(self.OUT, self.index(e)), strict=True):
                 self.add(value, row, place)
 
-    def exchange(self) -> None:
-        """out[index] and dense[i] each get value times the other: both steps at once, for each entry in turn."""
-        rows = [self.builder.load(place, align=self.align) for place in self.row(self.DENSE, self.i)]
-        sums = [cgutils.alloca_once_value(self.builder, row) for row in rows]
-        with self.entries() as (e, value):
-            for row, total, place in zip(rows, sums, self.row(self.OUT, self.index(e)), strict=True):
-                self.add(value, self.builder.load(place, align=self.align), total)
-                self.add(value, row, place)
-        for total, place in zip(sums, self.row(self.DENSE, self.i), strict=True):
-            self.builder.store(self.builder.load(total), place, align=self.align)
-
     @contextmanager
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """A loop over them: the number of each, and a vector that repeats its value."""
@@ -235,5 +224,3 @@ closed_total = ladder(_Lanes.closed_total)
 """The same with row i itself."""
 scatter = ladder(_Lanes.scatter)
 """What row i of a sparse matrix adds to sparse.T @ dense."""
-exchange_32 = _in_lanes(_Lanes.exchange, LANES, 2)
-"""Both at once, for 32 columns: a step of skip-gram."""

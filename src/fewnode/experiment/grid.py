@@ -16,14 +16,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from fewnode._system.files import one_line, read_text
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line, read_text
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")
 EPISODES = "episodes"
-DRAWS = 30
-"""Of the protocol all-classes, unless `tasks` says otherwise."""
+TASKS, DRAWS = 50, 30
+"""Of test classes, and of the protocol all-classes, unless `tasks` says otherwise."""
 MAX_CELLS = 100_000
 MAX_BYTES = 1 << 18
 
@@ -57,12 +57,6 @@ class Cell(BaseModel):
         """N and K in words, and M where it is not K."""
         unusual = "" if self.query in (0, self.shot) else f" {self.query}-query"
         return (f"{self.way}-way" if self.protocol == EPISODES else "all classes") + f" {self.shot}-shot{unusual}"
-
-    def __str__(self) -> str:
-        options = "".join(f" {name}={value}" for name, value in self.options.items())
-        unusual = "".join(f" {word}" for word in (self.mode, self.queries) if word not in ("inductive", "balanced"))
-        what = "case study" if self.kind == "case" else f"seed {self.seed}"
-        return f"{self.dataset} {self.method}{options} {self.setting}{unusual} {what}"
 
 
 class GridRow(BaseModel):
@@ -181,15 +175,15 @@ class GridFile(Table):
 
     title: str | None = None
     reported: str | None = None
-    defaults: dict[str, Any] = {}
-    methods: dict[str, Any] = {}
-    compare: list[dict[str, Any]] = []
-    sweep: list[dict[str, Any]] = []
-    ablation: list[dict[str, Any]] = []
-    case: list[dict[str, Any]] = []
+    defaults: PartTable = PartTable()
+    methods: dict[str, Variant] = {}
+    compare: list[PartTable] = []
+    sweep: list[PartTable] = []
+    ablation: list[PartTable] = []
+    case: list[PartTable] = []
 
 
-class Result(Table):
+class ResultTable(Table):
     """`[[result]]` in a file of published numbers: those of one setting, by method."""
 
     dataset: str
@@ -203,28 +197,36 @@ class ReportedFile(Table):
     """Published numbers, and who published them."""
 
     source: str | None = None
-    result: list[dict[str, Any]] = []
+    result: list[ResultTable] = []
 
 
-AnyTable = TypeVar("AnyTable", bound=Table)
+AnyFile = TypeVar("AnyFile", GridFile, ReportedFile)
+TABLES: dict[str, type[Table]] = {**dict.fromkeys(KINDS, PartTable), "methods": Variant, "result": ResultTable}
 
 
-def _checked(path: Path, place: str, table: type[AnyTable], values: Any) -> AnyTable:
-    """What is wrong with a table is said with the file, the place and what was expected."""
+def _checked(path: Path, file: type[AnyFile], values: Any) -> AnyFile:
+    """What is wrong with a file is said with its name, the table and what was expected."""
     try:
-        return table.model_validate(values)
+        return file.model_validate(values)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
-    key, known, value = ".".join(map(str, fault["loc"])), list(table.model_fields), fault["input"]
+    place, loc = "", list(fault["loc"])
+    table: type[Table] = file
+    if loc[0] == "defaults" and len(loc) > 1:
+        place, table, loc = "[defaults]: ", PartTable, loc[1:]
+    elif loc[0] in TABLES and len(loc) > 1:
+        number = loc[1]
+        place = f"[[{loc[0]}]] {number + 1}: " if isinstance(number, int) else f"[{loc[0]}.{number}]: "
+        table, loc = TABLES[str(loc[0])], loc[2:]
+    key, known, value = ".".join(map(str, loc)), list(table.model_fields), fault["input"]
     if fault["type"] == "extra_forbidden":
-        raise _wrong(path, place, f"unknown key {key!r}{closest(key, known)}; known are {', '.join(known)}")
-    shown = f" is {value!r:.60}" if isinstance(value, str | int | float | list) else ""
-    message = f"{key}{shown}: {fault['msg'].removeprefix('Value error, ')}" if key else "expected a table"
-    raise _wrong(path, place, message)
-
-
-def _wrong(path: Path, place: str, what: str) -> FewnodeError:
-    return FewnodeError(f"{path}: {place + ': ' if place else ''}{what}")
+        what = f"unknown key {key!r}{closest(key, known)}; known are {', '.join(known)}"
+    elif not key:
+        what = "expected a table"
+    else:
+        shown = f" is {value!r:.60}" if isinstance(value, str | int | float | list) else ""
+        what = f"{key}{shown}: {fault['msg'].removeprefix('Value error, ')}"
+    raise FewnodeError(f"{path}: {place}{what}")
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -250,60 +252,55 @@ def read_grids(paths: Sequence[Path]) -> Grid:
 
 def read_grid(path: Path) -> Grid:
     """A grid file, checked."""
-    file = _checked(path, "", GridFile, _toml(path))
-    _checked(path, "[defaults]", PartTable, file.defaults)
-    variants = {name: _checked(path, f"[methods.{name}]", Variant, table) for name, table in file.methods.items()}
+    file = _checked(path, GridFile, _toml(path))
     parts, most = list[GridPart](), MAX_CELLS
     for kind in KINDS:
-        for number, values in enumerate(getattr(file, kind), 1):
-            place = f"[[{kind}]] {number}"
-            table = _checked(path, place, PartTable, {**file.defaults, **values})
+        for number, own in enumerate(getattr(file, kind), 1):
+            said = {name: getattr(own, name) for name in own.model_fields_set}
             try:
-                parts.append(_multiplied(kind, table, values, variants, most))
+                parts.append(_multiplied(kind, file.defaults.model_copy(update=said), set(said), file.methods, most))
             except ValueError as error:
-                raise _wrong(path, place, str(error)) from None
+                raise FewnodeError(f"{path}: [[{kind}]] {number}: {error}") from None
             most -= sum(len(row.cells) for row in parts[-1].rows)
     if not parts:
-        raise _wrong(path, "", f"no part in it, expected at least one of {', '.join(f'[[{k}]]' for k in KINDS)}")
+        raise FewnodeError(f"{path}: no part in it, expected at least one of {', '.join(f'[[{k}]]' for k in KINDS)}")
     reported = read_reported(path.parent / file.reported) if file.reported else []
     return Grid(title=file.title or path.stem, parts=parts, reported=reported, folders=[path.resolve().parent])
 
 
 def read_reported(path: Path) -> list[Reported]:
     """Numbers that somebody published, in percent."""
-    file = _checked(path, "", ReportedFile, _toml(path))
-    numbers = []
-    for number, values in enumerate(file.result, 1):
-        result = _checked(path, f"[[result]] {number}", Result, values)
-        same: dict[str, Any] = {
-            "source": file.source or path.stem,
-            "dataset": result.dataset,
-            "way": result.way,
-            "shot": result.shot,
-        }
-        for metric in ("accuracy", "f1"):
-            by_method = getattr(result, metric)
-            numbers += [Reported(**same, method=method, metric=metric, value=by_method[method]) for method in by_method]
-    return numbers
+    file = _checked(path, ReportedFile, _toml(path))
+    return [
+        Reported(
+            source=file.source or path.stem,
+            **result.model_dump(include={"dataset", "way", "shot"}),
+            method=method,
+            metric=metric,
+            value=value,
+        )
+        for result in file.result
+        for metric in ("accuracy", "f1")
+        for method, value in getattr(result, metric).items()
+    ]
 
 
 def _multiplied(
     kind: Any, table: PartTable, own: Collection[str], variants: Mapping[str, Variant], most: int
 ) -> GridPart:
     """The cells of a part, at most so many. `own` is what it says itself. A ValueError says what is wrong."""
-    episodes, asked = table.protocol == EPISODES, list(SHAPE)
-    if not episodes:
-        asked = ["shot"]
-        if kind == "case":
-            raise ValueError("a case study is of one task of test classes; leave out protocol")
-        if unused := {"way", "query", "queries"} & set(own):
-            every = "by the protocol all-classes every class and node is asked about; leave it out"
-            raise ValueError(f"{min(unused)}: {every}")
+    episodes = table.protocol == EPISODES
+    asked = SHAPE if episodes else ("shot",)
+    if not episodes and kind == "case":
+        raise ValueError("a case study is of one task of test classes; leave out protocol")
+    if not episodes and (unused := {"way", "query", "queries"} & set(own)):
+        every = "by the protocol all-classes every class and node is asked about; leave it out"
+        raise ValueError(f"{min(unused)}: {every}")
     for name in ("datasets", "methods", *asked):
         if not getattr(table, name) and name != "query":
             raise ValueError(f"{name} is missing")
     axes = {name: (getattr(table, name) if name in asked else None) or [0] for name in SHAPE}
-    lists = [name for name, values in axes.items() if len(values) > 1]
+    lists: list[Any] = [name for name, values in axes.items() if len(values) > 1]
     if kind == "sweep" and len(lists) != 1:
         raise ValueError(f"one of {', '.join(asked)} must be a list, the axis of the sweep; {len(lists)} are")
     if kind in ("ablation", "case") and lists:
@@ -315,21 +312,22 @@ def _multiplied(
     if math.prod(map(len, axes.values())) * len(table.datasets) * sum(map(len, seeds.values())) > most:
         raise ValueError(f"more than {MAX_CELLS:,} cells")  # before any of them is made
     rows = []
-    for dataset, label, (way, shot, query) in product(table.datasets, chosen, product(*axes.values())):
+    for dataset, (label, variant), (way, shot, query) in product(
+        table.datasets, chosen.items(), product(*axes.values())
+    ):
         cell = Cell(
             dataset=dataset,
-            method=chosen[label].method or label,
+            method=variant.method or label,
             way=way,
             shot=shot,
             query=query or (shot if episodes else 0),
-            tasks=table.tasks or (50 if episodes else DRAWS),
+            tasks=table.tasks or (TASKS if episodes else DRAWS),
             pool_seed=table.pool_seed,
-            options=chosen[label].options,
-            mode=chosen[label].mode,
+            options=variant.options,
+            mode=variant.mode,
             queries=table.queries if episodes else "balanced",
             kind="case" if kind == "case" else "score",
             protocol=table.protocol,
         )
         rows.append(GridRow(label=label, cells=[cell.model_copy(update={"seed": seed}) for seed in seeds[label]]))
-    along: Any = lists[0] if kind == "sweep" else None
-    return GridPart(kind=kind, title=table.title or kind, along=along, rows=rows)
+    return GridPart(kind=kind, title=table.title or kind, along=lists[0] if kind == "sweep" else None, rows=rows)

@@ -13,11 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
-from fewnode.machine.files import readable
+from fewnode._system.files import readable
 from fewnode.scores import METRICS
 
 FILE = "cells.jsonl"
@@ -58,11 +56,6 @@ class Record(BaseModel):
         ways = "all classes" if cell.get("protocol") else f"{cell['way']}-way"
         return f"{cell['dataset']} {method} {ways} {cell['shot']}-shot {what}"
 
-    @property
-    def scores(self) -> dict[str, NDArray[np.float64]]:
-        """Of each metric, those of all tasks."""
-        return {metric: np.array(values) for metric, values in self.per_task.items()}
-
     def to_line(self) -> str:
         """The record and its checksum as JSON."""
         body = {name: value for name, value in self.model_dump().items() if value not in (None, {})}
@@ -94,8 +87,8 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         self._file = os.open(directory / FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        self._end = os.fstat(self._file).st_size
-        if self._end and os.pread(self._file, 1, self._end - 1) != b"\n":
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
             self._append(b"\n")  # a kill cut the last line off: it must not swallow the next one
 
     def add(self, record: Record) -> None:
@@ -103,15 +96,14 @@ class Ledger:
         self._append(record.to_line().encode() + b"\n")
 
     def _append(self, blob: bytes) -> None:
+        end, rest = os.fstat(self._file).st_size, memoryview(blob)
         try:
-            rest = memoryview(blob)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, self._end)  # half a line helps nobody
+            os.ftruncate(self._file, end)  # half a line helps nobody
             raise
-        self._end += len(blob)
 
     def close(self) -> None:
         os.close(self._file)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fewnode.dataset import Dataset
-from fewnode.datasets import BUILT_IN, load
-from fewnode.datasets.expected import network_of_the_paper
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.experiment.grid import EPISODES, Cell, Grid, read_reported
 from fewnode.experiment.ledger import Record, short_hash
+from fewnode.formats.expected import network_of_the_paper
+from fewnode.formats.sources import BUILT_IN, load
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS
 from fewnode.model.estimator import Estimator

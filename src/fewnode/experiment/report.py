@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fewnode._system.files import write_text
+from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError
 from fewnode.experiment.names import METRICS, written
 from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
-from fewnode.machine.files import write_text
-from fewnode.machine.sheets import csv_text
 from fewnode.scores import Interval
 
 LEVEL = f"equally good: surely less than {100 * MARGIN:.0f} points apart"

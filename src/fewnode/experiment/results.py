@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from fewnode._system.files import readable
 from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import EPISODES, Cell, Grid, GridPart, GridRow, Reported
 from fewnode.experiment.ledger import Record, read_ledger
-from fewnode.machine.files import readable
 from fewnode.scores import METRICS, Interval, Terms, half_width, interval, tail, terms
 
 LAYOUT = "layout.json"

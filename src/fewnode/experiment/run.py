@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
+from fewnode._system.files import exclusive, write_text
+from fewnode._system.sheets import csv_text
+from fewnode.embedding.workers import LOST, Workers, connected
+from fewnode.errors import FewnodeError
 from fewnode.experiment.grid import Grid
 from fewnode.experiment.ledger import Ledger, Record, read_ledger
 from fewnode.experiment.plan import PlannedCell, open_dataset, plan, trainings
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
-from fewnode.experiment.work import died, work, work_apart
-from fewnode.machine.files import exclusive, write_text
-from fewnode.machine.sheets import csv_text
-from fewnode.represent.workers import LOST, Workers, connected
+from fewnode.experiment.work import failed, work, work_apart
 
 Group: TypeAlias = Sequence[PlannedCell]
 """The cells of one training."""
@@ -32,7 +33,6 @@ class GridProgress:
     impossible: int = 0
     kept: int = 0
     """Of those, how many were finished before."""
-    running: int = 0
     seconds_left: float = 0.0
     damaged: int = 0
     last: Record | None = field(default=None, repr=False)
@@ -43,19 +43,6 @@ class GridProgress:
 
     def count(self, status: str) -> None:
         setattr(self, status, getattr(self, status) + 1)
-
-
-def states(grid: Grid, out: Path, data_dir: Path | None = None, retry: bool = False) -> list[tuple[PlannedCell, str]]:
-    """What a run would do with each cell, which is `to run`, or how it ended; nothing is run."""
-    records = read_ledger(out)[0]
-    return [(planned, _state(planned, records, retry)) for planned in plan(grid, data_dir)[1]]
-
-
-def _state(planned: PlannedCell, records: Mapping[str, Record], retry: bool) -> str:
-    if planned.impossible is not None:
-        return "impossible"
-    status = records[planned.id].status if planned.id in records else "impossible"
-    return "to run" if status == "impossible" or (retry and status == "failed") else status
 
 
 def experiment(
@@ -78,27 +65,25 @@ def experiment(
         records, damaged = read_ledger(out)
         progress, waiting = GridProgress(len(cells), damaged=damaged), list[PlannedCell]()
         for planned in cells:
-            state = _state(planned, records, retry)
-            if state == "to run":
+            before = records[planned.id].status if planned.id in records else "impossible"
+            if planned.impossible is not None:
+                progress.count("impossible")
+            elif before == "impossible" or (retry and before == "failed"):
                 waiting.append(planned)
             else:
-                progress.count(state)
-                progress.kept += state != "impossible"
+                progress.count(before)
+                progress.kept += 1
         groups = sorted(trainings(waiting), key=lambda group: group[0].cell.seed)  # who stops early has as many of each
         write_text(out / LAYOUT, layout.model_dump_json(exclude_defaults=True) + "\n")
         with closing(Ledger(out)) as ledger:
             for planned in cells:
                 if planned.impossible is not None and planned.id not in records:
-                    ledger.add(
-                        Record(id=planned.id, cell=planned.identity, status="impossible", reason=planned.impossible)
-                    )
+                    ledger.add(planned.record("impossible", reason=planned.impossible))
             cluster = connected(address, out, say) if backend == "ray" else nullcontext()
             start, left = monotonic(), len(groups)
-            progress.running = min(workers, left)
             report(progress)
             with cluster as ray:
                 for count, new in enumerate(_finished(groups, Workers(workers, ray=ray)), 1):
-                    progress.running = min(workers, left - count)
                     progress.seconds_left = (monotonic() - start) / count * (left - count)
                     for record in new:
                         ledger.add(record)
@@ -116,4 +101,5 @@ def _finished(groups: Sequence[Group], pool: Workers) -> Iterator[list[Record]]:
     by_training = {group[0].training: group for group in groups}
     run = work if pool.alone else work_apart
     for training, records in pool.each(run, {name: (group,) for name, group in by_training.items()}):
-        yield died(by_training[training]) if records is LOST else records
+        died = FewnodeError("its process died, perhaps for lack of memory")
+        yield [failed(planned, died) for planned in by_training[training]] if records is LOST else records

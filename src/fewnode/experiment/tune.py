@@ -43,22 +43,22 @@ def tune(
     if trials < 1 or tasks < 1:
         raise FewnodeError(f"at least one trial and one task are needed, not {trials} and {tasks}")
     way, shot, query = shape
-    wanted = {name: values for name, values in space(method).items() if name not in fixed}
+    searched = {name: values for name, values in space(method).items() if name not in fixed}
     pool = EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, seed=POOL_SEED).take(tasks)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     done: list[dict[str, Any]] = []
     for number in range(trials):
         trial = study.ask() if number else None
-        chosen = {name: _chosen(trial, name, v) if trial else METHODS[method][name] for name, v in wanted.items()}
-        model, failed = Estimator(method, way, shot, query, seed, **{**fixed, **chosen}), None
+        chosen = {name: _chosen(trial, name, v) if trial else METHODS[method][name] for name, v in searched.items()}
+        done.append({"options": chosen, "accuracy": None, "failed": None})
         try:
-            accuracy = float(score(model.fit(data), data.graph, pool)["accuracy"].mean())
+            model = Estimator(method, way, shot, query, seed, **{**fixed, **chosen}).fit(data)
+            done[-1]["accuracy"] = float(score(model, data.graph, pool)["accuracy"].mean())
         except Diverged as error:
-            accuracy, failed = None, str(error)
+            done[-1]["failed"] = str(error)
         if trial:
-            study.tell(trial, accuracy, optuna.trial.TrialState.FAIL if failed else None)
-        done.append({"options": chosen, "accuracy": accuracy, "failed": failed})
+            study.tell(trial, done[-1]["accuracy"], optuna.trial.TrialState.FAIL if done[-1]["failed"] else None)
         say(f"trial {number + 1}/{trials}  {shown(done[-1])}")
     best = max(done, key=lambda trial: -1.0 if trial["failed"] else trial["accuracy"])
     if best["failed"]:
@@ -69,6 +69,7 @@ def tune(
 
 
 def shown(trial: dict[str, Any]) -> str:
+    """A trial in words."""
     return "diverged" if trial["accuracy"] is None else f"validation accuracy {100 * trial['accuracy']:.1f} %"
 
 

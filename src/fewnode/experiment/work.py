@@ -10,27 +10,26 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 import fewnode
+from fewnode._system.files import one_line
+from fewnode._system.locks import peak_memory
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.ledger import DIGITS, Record
 from fewnode.experiment.plan import PlannedCell, open_dataset
-from fewnode.machine.files import one_line
-from fewnode.machine.system import peak_memory
 from fewnode.method import Fitted
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import has_option
 from fewnode.model.estimator import Estimator
 from fewnode.paper.case import look
 from fewnode.scores import METRICS
-
-THREADS = 1
 
 
 def work_apart(group: Sequence[PlannedCell]) -> list[Record]:
@@ -53,11 +52,12 @@ def _end_with_parent() -> None:
 
 
 def work(group: Sequence[PlannedCell]) -> list[Record]:
-    """The cells of one training. Whatever goes wrong in them is recorded, and stops nobody else."""
-    if torch := sys.modules.get("torch"):  # where a method needs it
-        torch.set_num_threads(THREADS)
+    """The cells of one training, by one thread. Whatever goes wrong in them is recorded, and stops nobody else."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # of torch, which may be imported later
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     records, first, start = list[Record](), group[0], time.perf_counter()
-    with threadpool_limits(THREADS):
+    with threadpool_limits(1):
         with suppress(OSError):  # not on Linux: the peak is then the process's, not that of this training
             Path("/proc/self/clear_refs").write_text("5")
         try:
@@ -65,13 +65,13 @@ def work(group: Sequence[PlannedCell]) -> list[Record]:
             start, cpu = time.perf_counter(), time.process_time()
             model = _fit(first, data)
         except Exception as error:
-            return [_failed(planned, error, time.perf_counter() - start) for planned in group]
-        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+            return [failed(planned, error, time.perf_counter() - start) for planned in group]
+        spent = time.perf_counter() - start, time.process_time() - cpu
         for planned in group:
             try:
-                records.append(_finish(planned, model, data, (seconds, cpu), shared=planned is not first))
+                records.append(_finish(planned, model, data, spent, shared=planned is not first))
             except Exception as error:
-                records.append(_failed(planned, error, seconds))
+                records.append(failed(planned, error, spent[0]))
     return records
 
 
@@ -82,7 +82,7 @@ def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
         raise FewnodeError(f"{planned.method}: has changed since the grid was planned; run the grid again")
     options = dict(cell.options)
     if "workers" not in options and has_option(planned.method, "workers"):
-        options["workers"] = THREADS  # it changes no bit, and processes are what the grid runs on
+        options["workers"] = 1  # it changes no bit, and processes are what the grid runs on
     if planned.without_base:
         return fit_without_base(planned.method, data, cell.seed, options)
     return Estimator(planned.method, cell.way, cell.shot, cell.query, cell.seed, **options).fit(data)
@@ -91,16 +91,16 @@ def _fit(planned: PlannedCell, data: Dataset) -> Fitted:
 def _finish(planned: PlannedCell, model: Fitted, data: Dataset, fit: tuple[float, float], shared: bool) -> Record:
     """Scores of all tasks, or the case study. `fit` is seconds, by the clock and of the processor."""
     cell, start, cpu = planned.cell, time.perf_counter(), time.process_time()
-    found: dict[str, Any]
+    outcome: dict[str, Any]
     if cell.kind == "case" and isinstance(model, Estimator):
-        found = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
+        outcome = {"case": look(model, data, cell.way, cell.shot, cell.pool_seed)}
     else:
         asked: dict[str, Any] = (
             {"classes": "all"} if planned.without_base else {"way": cell.way, "queries": cell.queries}
         )
         asked |= {"shot": cell.shot, "tasks": cell.tasks, "seed": cell.pool_seed}
         result = evaluate(model, data, **asked, transductive=cell.mode == "transductive")
-        found = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
+        outcome = {"per_task": {metric: result.per_task[metric][0].round(DIGITS).tolist() for metric in METRICS}}
     history = getattr(getattr(model, "method_", model), "history_", None)
     provenance = {
         **_versions(),
@@ -111,23 +111,20 @@ def _finish(planned: PlannedCell, model: Fitted, data: Dataset, fit: tuple[float
         "episodes": history.done if history else None,
     }
     seconds = {"fit": round(fit[0], 3), "evaluate": round(time.perf_counter() - start, 3)}
-    return planned.record("done", seconds=seconds, provenance=provenance, **found)
+    return planned.record("done", seconds=seconds, provenance=provenance, **outcome)
 
 
-def died(group: Sequence[PlannedCell]) -> list[Record]:
-    """The records of cells that took their process with them."""
-    return [_failed(planned, FewnodeError("its process died, perhaps for lack of memory"), 0.0) for planned in group]
-
-
-def _failed(planned: PlannedCell, error: BaseException, seconds: float) -> Record:
+def failed(planned: PlannedCell, error: BaseException, seconds: float = 0.0) -> Record:
+    """The record of a cell that went wrong."""
     what = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {one_line(error)}"
-    spent = {"fit": round(seconds, 3)}
-    return planned.record("failed", reason=what, seconds=spent, provenance=_versions())
+    return planned.record("failed", reason=what, seconds={"fit": round(seconds, 3)}, provenance=_versions())
 
 
 def _versions() -> dict[str, Any]:
     versions = {"fewnode": fewnode.__version__, "python": platform.python_version()}
-    return {"versions": versions, "threads": THREADS, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    with suppress(metadata.PackageNotFoundError):
+        versions["torch"] = metadata.version("torch")
+    return {"versions": versions, "threads": 1, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 
 def _peak_mb() -> int:

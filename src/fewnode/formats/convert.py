@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from fewnode._system.files import atomic_write, need_no_file
+from fewnode._system.sheets import harmless
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import is_sparse
-from fewnode.machine.files import atomic_write, need_no_file
-from fewnode.machine.sheets import harmless
 from fewnode.relations import pyg_edges
 
 

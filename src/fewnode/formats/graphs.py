@@ -18,9 +18,9 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
+from fewnode._system.files import one_line
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import one_line
 from fewnode.tables.files import NamedTable
 from fewnode.tables.plain import TEXT, PlainText, open_bytes
 from fewnode.tables.read import read_tables

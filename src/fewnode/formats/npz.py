@@ -26,15 +26,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system import memory
+from fewnode._system.files import one_line, readable
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError, warn_unused
+from fewnode.formats.packing import checked_csr
 from fewnode.graph import Attributes, Ints
-from fewnode.machine import memory
-from fewnode.machine.files import one_line, readable
 from fewnode.relations import Directed, EdgeRows, edge_rows, read_relations
-from fewnode.storage.packing import checked_csr
 from fewnode.tables.compact import compact_graph
 
 FREE_INFLATION = 64 << 20

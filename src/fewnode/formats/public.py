@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fewnode._system.files import cache_directory, one_line
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.interchange import read_pyg
-from fewnode.machine.files import cache_directory, one_line
 
 OGB = ("ogbn-arxiv", "ogbn-products", "ogbn-mag", "ogbn-papers100M")
 PYG: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any]]] = {

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import ENCODERS, check_widths
 from fewnode.methods.inner import (
@@ -38,9 +40,7 @@ from fewnode.methods.inner import (
     logits,
 )
 from fewnode.methods.networks import build_encoder, shapes_of
-from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.train import QUIET, VALID_TASKS, Diverged, Journal, Schedule, meta_train
 from fewnode.vectors import Probabilities
 

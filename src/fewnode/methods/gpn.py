@@ -13,17 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.adam import Weights
+from fewnode.embedding.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shapes
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Graph, Ints
 from fewnode.recognition.space import Head
-from fewnode.represent.attributes import inverse_document_frequency, need_attributes, scale
 from fewnode.seeds import seeded, stream
-from fewnode.storage.checkpoint import need_shapes
-from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, meta_train
+from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, Weights, meta_train
 from fewnode.vectors import Embedding
 
 DISTANCES = ("sqeuclidean", "euclidean", "cosine")

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewnode import gpn
-from fewnode.adam import Weights
 from fewnode.episodes import Batch
 from fewnode.errors import FewnodeError
 from fewnode.gpn import Encoder, Neighbourhood, Networks
 from fewnode.graph import Graph, Ints
 from fewnode.seeds import seeded
-from fewnode.train import Gradients
+from fewnode.train import Gradients, Weights
 
 PYG_ENCODERS = {"sage": "GraphSAGE", "gat": "GAT", "gin": "GIN"}
 

@@ -13,8 +13,8 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from fewnode._system.files import one_line
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line
 
 
 def is_plugin(name: str) -> bool:

@@ -20,24 +20,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
+from fewnode.embedding.attributes import need_differences
+from fewnode.embedding.kinds import LearnedRelations, kind_views
+from fewnode.embedding.mixture import Made, MixedViews
+from fewnode.embedding.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
+from fewnode.embedding.projection import AS_IT_IS, within_class_metric
+from fewnode.embedding.room import IN_MEMORY, Room
+from fewnode.embedding.sources import STRUCTURE, AttributeSource, attribute_sources
+from fewnode.embedding.tiles import row_ranges
+from fewnode.embedding.views import RANKS, all_views, prior, prior_weights
 from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.machine import memory
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
 from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.space import Head, Space
-from fewnode.represent.attributes import need_differences
-from fewnode.represent.kinds import LearnedRelations, kind_views
-from fewnode.represent.mixture import Made, MixedViews
-from fewnode.represent.practice import QUERIES, TASKS, WAY, PracticeTasks, practice_tasks
-from fewnode.represent.projection import AS_IT_IS, within_class_metric
-from fewnode.represent.room import IN_MEMORY, Room
-from fewnode.represent.sources import STRUCTURE, AttributeSource, attribute_sources
-from fewnode.represent.tiles import row_ranges
-from fewnode.represent.views import RANKS, all_views, prior, prior_weights
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 FEW = (1, 3, 5)

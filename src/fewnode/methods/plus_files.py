@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import SCALINGS
+from fewnode.embedding.directions import Axes
+from fewnode.embedding.kinds import FEW_RELATIONS, MOST_ODDS, LearnedRelations, width_of
+from fewnode.embedding.mixture import MixedViews
+from fewnode.embedding.projection import ViewFusion, ViewProjection
+from fewnode.embedding.sources import STRUCTURE, AttributeSource, source_names
+from fewnode.embedding.views import RANKS, View, diffusions
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
-from fewnode.represent.attributes import SCALINGS
-from fewnode.represent.directions import Axes
-from fewnode.represent.kinds import FEW_RELATIONS, MOST_ODDS, LearnedRelations, width_of
-from fewnode.represent.mixture import MixedViews
-from fewnode.represent.projection import ViewFusion, ViewProjection
-from fewnode.represent.sources import STRUCTURE, AttributeSource, source_names
-from fewnode.represent.views import RANKS, View, diffusions
-from fewnode.storage.checkpoint import need_shapes
 
 KINDS = ("", *BLOCK_KINDS)
 _PARTS = ("mean", "axes", "variance")

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from fewnode.embedding.mixture import Made, MixedViews
+from fewnode.embedding.practice import KindsTrial, PracticeTasks, labels, mix_weights, on_trial, stacked
+from fewnode.embedding.projection import ViewProjection, sampled
+from fewnode.embedding.views import Place, View
 from fewnode.graph import Graph, Ints
-from fewnode.represent.mixture import Made, MixedViews
-from fewnode.represent.practice import KindsTrial, PracticeTasks, labels, mix_weights, on_trial, stacked
-from fewnode.represent.projection import ViewProjection, sampled
-from fewnode.represent.views import Place, View
 from fewnode.vectors import Floats
 
 KEPT = 8

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import SCALINGS as SCALINGS_KNOWN
+from fewnode.embedding.attributes import need_attributes
+from fewnode.embedding.diffusion import Diffusion, Operators
+from fewnode.embedding.directions import Axes
+from fewnode.embedding.projection import centred, mean_direction
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.space import Head
-from fewnode.represent.attributes import SCALINGS as SCALINGS_KNOWN
-from fewnode.represent.attributes import need_attributes
-from fewnode.represent.diffusion import Diffusion, Operators
-from fewnode.represent.directions import Axes
-from fewnode.represent.projection import centred, mean_direction
-from fewnode.storage.checkpoint import need_shapes
 from fewnode.vectors import Embedding, Floats, unit_rows
 
 TASKS = 60

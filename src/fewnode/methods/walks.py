@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
+from fewnode.formats.checkpoint import need_shapes
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import logistic_heads
-from fewnode.represent.random_walks import walk_vectors
-from fewnode.represent.skipgram import Vectors
-from fewnode.storage.checkpoint import need_shapes
+from fewnode.methods.skipgram import Vectors, walk_vectors
 from fewnode.vectors import Probabilities
 
 MAX_BIAS = 1000.0

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 
 import fewnode
+from fewnode._system.files import cache_directory
+from fewnode._system.locks import threads
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import cache_directory
-from fewnode.machine.system import threads
+from fewnode.formats.directory import read_record, write_record
 from fewnode.method import Embeds, Stored
 from fewnode.model.estimator import Estimator
-from fewnode.storage.io import read_record, write_record
 from fewnode.vectors import as_arrays, from_arrays
 
 KIND = "embedding"

@@ -12,14 +12,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system.kept import Kept
+from fewnode._system.locks import threads
 from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
+from fewnode.formats.checkpoint import Checkpoints
+from fewnode.formats.directory import write_record
+from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
 from fewnode.graph import Graph, Ints
-from fewnode.machine.kept import Kept
-from fewnode.machine.system import threads
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
+from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
 from fewnode.methods.table import METHODS, build_method, class_of
 from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
@@ -43,10 +47,6 @@ from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
-from fewnode.represent.features import structural_features
-from fewnode.storage.checkpoint import Checkpoints
-from fewnode.storage.io import write_record
-from fewnode.storage.manifest import ModelManifest, check_manifest, check_options
 from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding, Probabilities
 

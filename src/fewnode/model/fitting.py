@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fewnode
+from fewnode._system.locks import threads
 from fewnode.dataset import Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
 from fewnode.interchange import PARTS
-from fewnode.machine.system import threads
 from fewnode.method import Describes, Embeds, Fits, FitsEmbedding, HasHistory, Stepwise, needs_base, space_of
 from fewnode.recognition.calibration import (
     DOUBT,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system.files import one_line
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import one_line
-from fewnode.storage.io import read_record
+from fewnode.formats.directory import read_record
 
 ARRAY_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 

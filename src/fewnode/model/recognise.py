@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import fewnode
+from fewnode._system.files import cache_directory
+from fewnode._system.kept import Kept
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.machine.files import cache_directory
-from fewnode.machine.kept import Kept
 from fewnode.model.embedding_cache import keep, recall
 from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import Network, Nodes, as_dataset

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from fewnode.dataset import Dataset
-from fewnode.datasets.debian import build_debian
+from fewnode.formats.debian import build_debian
 from fewnode.paper.linked_texts import DUMPS, build_linked_texts
 from fewnode.paper.reddit import build_reddit
 

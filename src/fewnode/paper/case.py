@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.method import Embeds, SeesTask
 from fewnode.model.estimator import Estimator
-from fewnode.represent.projection import Plane
 
 PARTS = ("train", "valid", "test")
 CLOUD = 40

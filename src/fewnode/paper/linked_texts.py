@@ -18,9 +18,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.debian import linked_core
-from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
+from fewnode.formats.debian import linked_core
+from fewnode.formats.expected import EXPECTED
 from fewnode.graph import Graph
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
 from fewnode.tables.bag import choose_vocabulary, encode

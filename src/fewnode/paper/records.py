@@ -14,9 +14,9 @@ from typing import IO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
 from fewnode.formats.npz import MAX_INFLATION, is_bomb
-from fewnode.machine.files import one_line, readable
 
 MAX_LINE = 16 << 20
 MAX_LITERAL = 1 << 18

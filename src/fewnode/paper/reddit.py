@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
+from fewnode._system.files import one_line
 from fewnode.class_labels import UNKNOWN
 from fewnode.column_blocks import dense_blocks
 from fewnode.dataset import ClassSplit, Dataset
-from fewnode.datasets.expected import EXPECTED
 from fewnode.errors import FewnodeError
+from fewnode.formats.expected import EXPECTED
 from fewnode.graph import Graph, Ints
-from fewnode.machine.files import one_line
 from fewnode.paper.records import counted, fault, find_raw, read_whole
 
 MAX_MAP_BYTES = 1 << 28

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewnode._system.sheets import csv_text
 from fewnode.display import SHOWN, table_html
-from fewnode.machine.sheets import csv_text
 
 if TYPE_CHECKING:
     from fewnode.recognition.answers import Answers

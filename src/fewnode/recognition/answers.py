@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system.files import write_text
 from fewnode.dataset import Dataset
 from fewnode.display import SHOWN, Shown, as_frame
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.machine.files import write_text
 from fewnode.recognition import answer_tables as tables
 from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.class_bias import checked_shares, in_proportion

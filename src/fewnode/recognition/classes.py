@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fewnode._system.sheets import bare, other_columns, read_table
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task, choose, uniform
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
-from fewnode.machine.sheets import bare, other_columns, read_table
 from fewnode.naming import alike, two_alike
 from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
 from fewnode.nodes import classes as in_order

@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from fewnode._system.sheets import bare, read_table
 from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.machine.sheets import bare, read_table
 from fewnode.tables.bag import words
 from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
+from fewnode._system.kept import Kept
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.machine import memory
-from fewnode.machine.kept import Kept
 from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
 from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel

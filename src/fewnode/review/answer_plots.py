@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
 from fewnode.errors import FewnodeError, closest
 from fewnode.recognition.answers import NONE, Answers
-from fewnode.represent.projection import Plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

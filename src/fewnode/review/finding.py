@@ -86,16 +86,12 @@ def ask_next(
     probability = question.probabilities(np.arange(space.embedding.n))[0][pool, place]
     checks = _checks(evidence(question, label), pool, probability, count // CHECK) if count >= CHECK else []
     doubt = np.argsort(np.abs(probability - threshold), kind="stable")[: 10 * max(DOUBTED, count)]
-    doubt = doubt[~np.isin(doubt, checks)]
-    near = in_doubt(
-        probability[doubt], space.look(pool[doubt]).z, space.look(answered).z, count - len(checks), threshold
-    )
-    finds, found = doubt[near].tolist(), list[tuple[int, float, str]]()
-    for turn in range(min(count, len(finds) + len(checks))):
-        queue, purpose = (checks, "check") if checks and (turn % CHECK == CHECK - 1 or not finds) else (finds, "find")
-        i = queue.pop(0)
-        found.append((int(pool[i]), float(probability[i]), purpose))
-    return found
+    near = in_doubt(probability[doubt], space.look(pool[doubt]).z, space.look(answered).z, count, threshold)
+    finds, found = doubt[near].tolist(), dict[int, str]()
+    while len(found) < count and (finds or checks):
+        check = bool(checks) and (len(found) % CHECK == CHECK - 1 or not finds)
+        found.setdefault((checks if check else finds).pop(0), "check" if check else "find")
+    return [(int(pool[i]), float(probability[i]), purpose) for i, purpose in found.items()]
 
 
 def _checks(known: Evidence, pool: Ints, probability: NDArray[np.float64], count: int) -> list[int]:
@@ -178,7 +174,7 @@ def replayed(question: Question, answers: Sequence[tuple[str, int, bool]], batch
         del said[question.classes[c], first]
     no = {c: rows[[(question.classes[c], row) not in said for row in rows.tolist()]] for c, rows in given.no.items()}
     left = replace(given, support=given.support[stays], y=given.y[stays], no={c: r for c, r in no.items() if r.size})
-    found, pairs = replace(question, given=left), list(said.items())
+    found, pairs = replace(question, given=left, asked=()), list(said.items())
     for low in range(0, len(pairs), batch):
         found = found.answered(dict(pairs[low : low + batch]))
     return found

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.embedding.attributes import inverse_document_frequency
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recognition.answers import NONE, Answers
 from fewnode.recognition.question import Question
-from fewnode.represent.attributes import inverse_document_frequency
 from fewnode.review.shared_words import shared_words
 from fewnode.vectors import Floats, unit_rows
 
 WORDS, NEIGHBOURS, AROUND = 6, 5, 300
 """Shared words and neighbours that are named; neighbours that are looked at, those with the fewest edges."""
+LIKE = 0.1
+"""A vote from which on a view says that a node is like the class."""
 EXAMPLES = 200
 """Of a class, that a node is compared with at most."""
 
@@ -102,7 +104,10 @@ class Reasons:
             said.append(f"is most like {self.nearest_example.node} ({self.nearest_example.similarity:.2f})")
         if self.nearest_counter is not None:
             said.append(f"against it: like {self.nearest_counter.node} ({self.nearest_counter.similarity:.2f})")
-        return "; ".join(said) if said else "nothing that examples have"
+        best = max(self.views, key=lambda each: each.vote, default=None)
+        if not said and best is not None and best.vote > LIKE:
+            said.append(f"is like what stands for the class by its {best.view} ({best.vote:+.2f})")
+        return "; ".join(said) if said else "has nothing that examples have"
 
 
 def _of_kind(kind: str | None) -> str:

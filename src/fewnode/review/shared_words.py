@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.attributes import inverse_document_frequency
 from fewnode.graph import Ints
 from fewnode.recognition.description import Description, dense, has_words, word_block
-from fewnode.represent.attributes import inverse_document_frequency
 
 
 class SharedWords(NamedTuple):

@@ -146,7 +146,7 @@ def _posterior(prior: Floats, band: Ints, yes: Floats, weight: Floats, draws: in
             p = _sigmoid(prior + f[band])
             curved = np.diag(np.bincount(band, weight * p * (1 - p), BANDS)) + inverse
             step = np.linalg.solve(curved, np.bincount(band, weight * (yes - p), BANDS) - inverse @ (f - mean))
-            f = f + step * min(1, 2 / np.abs(step).max())
+            f = f + step / max(1.0, np.abs(step).max() / 2)
             if np.abs(step).max() < 1e-4:
                 break
         root = np.linalg.cholesky(np.linalg.inv(curved))

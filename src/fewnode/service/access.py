@@ -11,7 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -80,6 +80,9 @@ class Health:
 
     ready: bool = False
     leaving: bool = False
+    stage: str = "reading the dataset"
+    """What is done before it is ready."""
+    began: float = field(default_factory=time.monotonic)
 
 
 class Metrics:
@@ -155,7 +158,9 @@ class Access:
         else:
             of_page = path == "/" or path.startswith("/static/")
             if not self.health.ready and not of_page:  # the page is there at once, and says what it waits for
-                raise Refusal(503, "the model is still being loaded", "come again in a second", (b"retry-after", b"1"))
+                seconds = time.monotonic() - self.health.began
+                why = f"the network is being made ready: {self.health.stage}, {seconds:.0f} s"
+                raise Refusal(503, why, "come again in a second", (b"retry-after", b"1"))
             body = await self._body(exchange, receive)
             if len(body) > 1 << 12:
                 await run_in_threadpool(check_json, body)  # others are not kept waiting

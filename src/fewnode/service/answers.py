@@ -26,10 +26,11 @@ class Refusal(Told):
 
 
 class Version(Told):
-    """The version of the classes, answers and nodes, and whether a dataset is being read."""
+    """The version of the classes, answers and nodes, whether a dataset is being read, and how the map is laid out."""
 
     version: str
     reloading: bool
+    layout: str | None
 
 
 class DataFacts(Told):
@@ -66,6 +67,8 @@ class Model(Told):
     explains: bool
     suggests: bool
     map: bool
+    layout: str | None
+    """How the map is laid out: by `axes` at first, by `neighbours` as soon as that is ready."""
     describes: bool
     trained: bool
     classes: dict[str, list[str]]
@@ -118,25 +121,6 @@ class Kept(Told):
     classes: list[ClassNow] | None = None
 
 
-class NearWord(Told):
-    word: str
-    node: str
-
-
-class SharedWords(Told):
-    """Words of a class's description that a node has itself, and those that a neighbour has."""
-
-    own: list[str]
-    near: list[NearWord]
-
-
-class Nearest(Told):
-    """What stands for a class; the node is None where that is its description."""
-
-    node: str | None
-    label: Claimed = None
-
-
 class Prediction(Told):
     """What a node is taken for; `label` (`class`) is None if it is in none of the classes."""
 
@@ -147,12 +131,10 @@ class Prediction(Told):
     """One a class, in the order of the answer's `classes`."""
     member: float | None
     """The probability of being in any of the classes; None where the model cannot tell."""
-    nearest: list[Nearest] = []
-    shared: SharedWords | None = None
 
 
 class Answer(Told):
-    """Predictions, the version that they were made with, and why: β of each class's support nodes."""
+    """Predictions, and the version that they were made with."""
 
     version: str
     classes: list[str] = []
@@ -160,8 +142,6 @@ class Answer(Told):
     note: str | None = None
     """Why, where the model cannot tell that a node is in none of them."""
     results: list[Prediction] = []
-    beta: dict[str, dict[str, float]] = {}
-    description_beta: dict[str, float] = {}
     counts: dict[str, int] = {}
     """How many nodes of the network are taken for each class, if all were asked about."""
     missing: dict[str, list[str]] = {}
@@ -221,6 +201,9 @@ class NodeDetails(Told):
     """Which of these neighbours are neighbours of each other."""
     neighbours_total: int
     position: Place | None
+    text: str | None = None
+    """Its own text, where the dataset keeps it."""
+    link: str | None = None
 
 
 class Question(Told):
@@ -237,6 +220,26 @@ class Question(Told):
 class Questions(Told):
     version: str
     questions: list[Question]
+
+
+class Why(Told):
+    """What speaks for a node in a class, and what against it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: str
+    node: str
+    label: Claimed
+    sentence: str
+    probability: float
+
+
+class Evidence(Told):
+    """What is known of the nodes of the first questions, and why the first one may be in its class."""
+
+    nodes: dict[str, NodeDetails]
+    """By name; the example that the first one is most like is among them."""
+    why: Why | None
 
 
 class Group(Told):
@@ -321,18 +324,6 @@ class Trust(Told):
     """Nodes that no class claims."""
 
 
-class Why(Told):
-    """What speaks for a node in a class, and what against it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    version: str
-    node: str
-    label: Claimed
-    sentence: str
-    probability: float
-
-
 class Entry(Told):
     """A change in a sentence, who made it and when."""
 
@@ -349,6 +340,21 @@ class Journal(Told):
     redo: bool
     total: int
     entries: list[Entry]
+
+
+class Now(Told):
+    """All that a page shows of a class; without an answer to give, trust, questions and evidence are None."""
+
+    version: str
+    model: Model
+    label: Claimed
+    classes: list[ClassNow]
+    journal: Journal
+    trust: Trust | None = None
+    questions: list[Question] | None = None
+    evidence: Evidence | None = None
+    examples: list[Listed] = []
+    """Classes of the data to try, as long as there is no class."""
 
 
 class Listed(Told):
@@ -372,33 +378,23 @@ class ReadList(Told):
     unused_columns: list[str]
 
 
-class Column(Told):
-    """What a new node can be given by."""
+class Attribute(Told):
+    """What nodes can be searched by, with how many have it, or what a new node can be given by."""
 
     name: str
     kind: str
+    nodes: int | None = None
     values: list[str] | None = None
 
 
 class Columns(Told):
-    columns: list[Column]
+    columns: list[Attribute]
     way: str
-
-
-class Attribute(Told):
-    name: str
-    nodes: int
-    kind: str
-    values: list[str] | None = None
 
 
 class Attributes(Told):
     total: int
     attributes: list[Attribute]
-
-
-class TryThese(Told):
-    examples: list[Listed]
 
 
 class Names(Told):

@@ -6,7 +6,7 @@ anything is computed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -158,7 +158,6 @@ class Classify(Judging, GivenClasses):
     nodes: Annotated[Some, Field(min_length=1)] | None = None
     all: bool = False
     limit: Annotated[int, Field(ge=1, le=MAX_NODES)] = 50
-    explain: bool = True
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -188,6 +187,15 @@ class NextQuestion(Judging):
     model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "count": 5}})
 
 
+class Look(NextQuestion):
+    """What a page shows of a class: all as it is now, and what to ask next. `keep`: the node of the question that is on
+    the screen, which comes first. A class that is not there counts as the first one."""
+
+    keep: NodeName | None = None
+
+    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn"}})
+
+
 class GivenList(Body):
     """A list as somebody has it: a node a line, or a node and a class, with or without a header."""
 
@@ -199,39 +207,6 @@ class GivenList(Body):
 # --- searches and lists -------------------------------------------------------------------------------------------
 
 AttributeName = Annotated[str, Field(max_length=4 * MAX_NAME)]
-
-
-class ClaimFilter(Body):
-    """Which claims are listed: those of a name or a text, of an attribute, unanswered, of nodes attached later or since
-    a time."""
-
-    text: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    attribute: AttributeName = ""
-    value: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    unanswered: bool = False
-    attached: bool = False
-    since: Annotated[str, Field(max_length=40)] = ""
-
-    @model_validator(mode="after")
-    def _whole(self) -> ClaimFilter:
-        if self.value and not self.attribute:
-            raise ValueError('"value" is of an attribute; give "attribute" too')
-        return self
-
-
-class ListClaims(Judging):
-    """A page of what the classes claim. `sort`: probability, member, degree, node, class or an attribute."""
-
-    label: Label = None
-    sort: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] = "probability"
-    descending: bool = True
-    filter: ClaimFilter = ClaimFilter()
-    group: bool = False
-    offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
-    limit: Annotated[int, Field(ge=1, le=1000)] = 50
-    attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
-
-    model_config = ConfigDict(json_schema_extra={"example": {"class": "vpn", "threshold": 0.6, "group": True}})
 
 
 class AsJudged(Judging):
@@ -246,25 +221,31 @@ class AskTrust(AsJudged):
     label: Label = None
 
 
-class QueryClaims(AsJudged, ClaimFilter):
-    """A list of claims in an address, for a page of it or a file with all of it."""
-
-    model_config = ConfigDict(strict=False)
+class ListClaims(AsJudged):
+    """What the classes claim, narrowed to a name or text, an attribute, unanswered nodes, or those attached later.
+    `sort`: probability, member, degree, node, class or an attribute."""
 
     label: Label = None
+    text: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    attribute: AttributeName = ""
+    value: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    unanswered: bool = False
+    attached: bool = False
+    since: Annotated[str, Field(max_length=40)] = ""
     sort: Annotated[str, Field(min_length=1, max_length=4 * MAX_NAME)] = "probability"
     descending: bool = True
     attributes: Annotated[list[AttributeName], Field(max_length=20)] = []
 
-    @property
-    def listed(self) -> ListClaims:
-        given = self.model_dump()
-        chosen = {name: given.pop(name) for name in ClaimFilter.model_fields}
-        pages = {name: given.pop(name) for name in ("group", "offset", "limit") if name in given}
-        return ListClaims(**given, **pages, filter=ClaimFilter(**chosen))
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.value and not self.attribute:
+            raise ValueError('"value" is of an attribute; give "attribute" too')
+        return self
 
 
-class QueryPage(QueryClaims):
+class PageOfClaims(ListClaims):
+    """A page of them; near-duplicates can be one row."""
+
     group: bool = False
     offset: Annotated[int, Field(ge=0, le=1 << 40)] = 0
     limit: Annotated[int, Field(ge=1, le=1000)] = 50

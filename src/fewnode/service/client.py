@@ -19,7 +19,6 @@ import httpx
 
 from fewnode.errors import FewnodeError
 from fewnode.service import answers as a
-from fewnode.service.bodies import NewNode
 
 T = TypeVar("T", bound=a.Told)
 
@@ -35,7 +34,7 @@ class ServiceError(FewnodeError):
 class Client:
     """A service by its link. One that is busy or still loading is asked again for up to `patience` seconds.
 
-    `how` is what `Judging` has: `mode`, `closed_set` and `threshold`.
+    `more`, and `how`, are the other fields of the request, as `/openapi.json` has them.
 
     >>> with Client("http://127.0.0.1:9/?token=of-the-link-that-fewnode-serve-printed") as service:
     ...     service.ready()  # nobody is there
@@ -55,12 +54,7 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._http.close()
-
-    # --- what there is ---
 
     def ready(self) -> bool:
         """Whether requests are welcome; False too where nobody answers."""
@@ -70,105 +64,82 @@ class Client:
             return False
 
     def model(self) -> a.Model:
-        return self._ask(a.Model, "GET", "/api/model")
+        return self.ask(a.Model, "GET", "/api/model")
 
     def search(self, text: str = "", where: str = "name", **more: Any) -> list[a.FoundNode]:
         """Nodes by a text in their `name`, their `text` or `all`; `more`: `attribute` and `value`, `near`, `limit`."""
-        return self._ask(a.Found, "GET", "/api/search", {"search": text, "in": where, **more}).nodes
+        return self.ask(a.Found, "GET", "/api/search", {"search": text, "in": where, **more}).nodes
 
     def node(self, name: str) -> a.NodeDetails:
-        return self._ask(a.NodeDetails, "GET", _at("nodes", name))
-
-    def attributes(self, search: str = "", limit: int = 50) -> list[a.Attribute]:
-        return self._ask(a.Attributes, "GET", "/api/attributes", {"search": search, "limit": limit}).attributes
-
-    def columns(self) -> list[a.Column]:
-        """What a new node can be given by."""
-        return self._ask(a.Columns, "GET", "/api/columns").columns
-
-    # --- classes, answers and nodes ---
+        return self.ask(a.NodeDetails, "GET", _at("nodes", name))
 
     def classes(self) -> list[a.ClassNow]:
-        return self._ask(a.Classes, "GET", "/api/classes").classes
+        return self.ask(a.Classes, "GET", "/api/classes").classes
 
     def put_class(
-        self, name: str, support: Sequence[str] = (), description: str | None = None, version: str | None = None
+        self, name: str, support: Sequence[str] = (), description: str | None = None, **more: Any
     ) -> a.ClassNow:
         """A class as it is from now on. With `version`, only if the service is still at that version."""
-        body = {"support": list(support), "description": description}
-        return self._ask(a.ClassNow, "PUT", _at("classes", name), body, version)
+        body = {"support": list(support), "description": description, **more}
+        return self.ask(a.ClassNow, "PUT", _at("classes", name), body)
 
-    def delete_class(self, name: str, version: str | None = None) -> a.Kept:
-        return self._ask(a.Kept, "DELETE", _at("classes", name), version=version)
+    def delete_class(self, name: str, **more: Any) -> a.Kept:
+        return self.ask(a.Kept, "DELETE", _at("classes", name), more)
 
-    def answer(
-        self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), withdrawn: Sequence[str] = (), **more: Any
-    ) -> a.Kept:
-        """Nodes that are in a class, that are not, and that are no longer answered for; `more`: `by` and `check`.
-
-        All or none of it, and once, also if it has to be sent again.
-        """
-        said = [*((node, "yes") for node in yes), *((node, "no") for node in no), *((node, None) for node in withdrawn)]
+    def answer(self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), **more: Any) -> a.Kept:
+        """Nodes that are in a class, and that are not: all or none, and once, also if it has to be sent again."""
+        said = [*((node, "yes") for node in yes), *((node, "no") for node in no)]
         answers = [{"node": node, "class": label, "verdict": verdict} for node, verdict in said]
-        return self._ask(a.Kept, "POST", "/api/answers", {"answers": answers, "id": secrets.token_hex(8), **more})
+        return self.ask(a.Kept, "POST", "/api/answers", {"answers": answers, "id": secrets.token_hex(8), **more})
 
-    def undo(self, by: str | None = None, version: str | None = None) -> a.Kept:
-        return self._ask(a.Kept, "POST", "/api/undo", {"by": by}, version)
+    def undo(self, **more: Any) -> a.Kept:
+        return self.ask(a.Kept, "POST", "/api/undo", more)
 
-    def redo(self, by: str | None = None, version: str | None = None) -> a.Kept:
-        return self._ask(a.Kept, "POST", "/api/redo", {"by": by}, version)
+    def redo(self, **more: Any) -> a.Kept:
+        return self.ask(a.Kept, "POST", "/api/redo", more)
 
     def journal(self, limit: int = 50, offset: int = 0) -> list[a.Entry]:
-        return self._ask(a.Journal, "GET", "/api/journal", {"limit": limit, "offset": offset}).entries
+        return self.ask(a.Journal, "GET", "/api/journal", {"limit": limit, "offset": offset}).entries
 
-    def attach(self, nodes: Sequence[NewNode | Mapping[str, Any]], **how: Any) -> a.Answer:
+    def attach(self, nodes: Sequence[Mapping[str, Any]], **how: Any) -> a.Answer:
         """Add nodes to the network and classify them; nothing is trained."""
-        given = [each.model_dump() if isinstance(each, NewNode) else dict(each) for each in nodes]
-        return self._ask(a.Answer, "POST", "/api/nodes", {"nodes": given, **how})
+        return self.ask(a.Answer, "POST", "/api/nodes", {"nodes": [dict(node) for node in nodes], **how})
 
     def reload(self) -> a.Reloaded:
         """Have the dataset read again in the background; `model().reload` says when it is done, and what is gone."""
-        return self._ask(a.Reloaded, "POST", "/api/reload", {})
-
-    # --- questions ---
+        return self.ask(a.Reloaded, "POST", "/api/reload", {})
 
     def classify(self, nodes: Sequence[str] | None = None, **more: Any) -> a.Answer:
         """Classify nodes or, without any, all of them; `more` is what `Classify` has, such as `support` and `limit`."""
         asked: dict[str, Any] = {"all": True} if nodes is None else {"nodes": list(nodes)}
-        return self._ask(a.Answer, "POST", "/api/classify", {**asked, **more})
+        return self.ask(a.Answer, "POST", "/api/classify", {**asked, **more})
 
     def next(self, label: str | None = None, count: int = 5, **more: Any) -> list[a.Question]:
         """What to ask somebody next; `more`: `order` (`doubt` or `likeliest`), `exclude`, and how nodes are judged."""
-        body = {"class": label, "count": count, **more}
-        return self._ask(a.Questions, "POST", "/api/next", body).questions
+        return self.ask(a.Questions, "POST", "/api/next", {"class": label, "count": count, **more}).questions
 
     def why(self, node: str, label: str | None = None) -> a.Why:
-        return self._ask(a.Why, "GET", _at("why", node), {"class": label})
+        return self.ask(a.Why, "GET", _at("why", node), {"class": label})
 
     def trust(self, label: str | None = None, **how: Any) -> dict[str, a.ClassTrust]:
-        return self._ask(a.Trust, "GET", "/api/trust", {"class": label, **how}).classes
+        return self.ask(a.Trust, "GET", "/api/trust", {"class": label, **how}).classes
 
     def claims(self, label: str | None = None, **more: Any) -> a.ClaimPage:
-        """What the classes claim; `more` is what `ListClaims` has, such as `filter`, `sort`, `group` and `limit`."""
-        return self._ask(a.ClaimPage, "POST", "/api/claims", {"class": label, **more})
-
-    def read_list(self, text: str) -> a.ReadList:
-        return self._ask(a.ReadList, "POST", "/api/lists", {"text": text})
+        """What the classes claim; `more`: `text`, `attribute` and `value`, `unanswered`, `sort`, `group`, `limit`, …"""
+        return self.ask(a.ClaimPage, "GET", "/api/claims", {"class": label, **more})
 
     def export(self, name: str, **how: Any) -> bytes:
         """A file: `claims.csv`, `.json` or `.parquet`, `journal.csv` or `.json`, `support.csv`, `labels.csv`, …"""
         return self._send("GET", f"/api/export/{name}", how).content
 
-    def _ask(
-        self, kind: type[T], method: str, path: str, given: Mapping[str, Any] | None = None, version: str | None = None
-    ) -> T:
-        return kind.model_validate_json(self._send(method, path, given, version).content)
+    def ask(self, kind: type[T], method: str, path: str, given: Mapping[str, Any] | None = None) -> T:
+        """Any request: `given` is its body or its query, and `version` among it the version that is expected."""
+        return kind.model_validate_json(self._send(method, path, given).content)
 
-    def _send(
-        self, method: str, path: str, given: Mapping[str, Any] | None = None, version: str | None = None
-    ) -> httpx.Response:
+    def _send(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> httpx.Response:
         said = {name: value for name, value in (given or {}).items() if value is not None}
-        what: dict[str, Any] = {"params": said} if method == "GET" else {} if given is None else {"json": said}
+        version = said.pop("version", None)
+        what: dict[str, Any] = {"params": said} if method in ("GET", "DELETE") else {"json": said}
         what["headers"] = {} if version is None else {"If-Match": version}
         until, dropped = time.monotonic() + self.patience, 0
         while True:

@@ -23,6 +23,8 @@ from fewnode.service.network import Network, NothingToAsk
 from fewnode.service.state import State, sentence
 
 LOG = logging.getLogger("fewnode.service")
+RECENT = 50
+"""Changes that a page shows at once."""
 SHOWN = 20
 """Nodes that are named where some are gone."""
 _CLASS_NAME: TypeAdapter[str] = TypeAdapter(b.ClassName)
@@ -62,6 +64,14 @@ class Desk:
             LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone[:SHOWN]))
         self.reloaded = Reloaded(running=False, gone=gone[:SHOWN], gone_total=len(gone))
         self.now = Moment(log.state, network, log.version, mode)
+        threading.Thread(target=self._lay_out, name="map", daemon=True).start()
+
+    def _lay_out(self) -> None:
+        """Make the map in the background; the classes are answered for meanwhile."""
+        try:
+            self.now.network.lay_out()
+        except Exception as error:  # the map by its axes stays
+            LOG.warning("the map could not be laid out: %s", error)
 
     def change(self, change: b.Change, by: str | None, told: Callable[[Moment], Json] = lambda then: {}) -> Json:
         """Keep a change, if it can be served and is one, and go on with it. `told` is what is answered then."""
@@ -164,6 +174,11 @@ class Desk:
         ]
         return {**self._kept(), "total": self.log.total, "entries": entries}
 
+    def look(self, body: b.Look) -> Json:
+        """All that a page shows of a class."""
+        now = self.now
+        return {**now.look(body), "model": {**now.model(), "reload": self.reloaded}, "journal": self.journal(RECENT, 0)}
+
     # --- nodes ---
 
     def attach(self, body: b.Attach, version: str | None) -> Json:
@@ -209,6 +224,7 @@ class Desk:
                 self.log.touch()
                 self.now = Moment(self.now.state, network, self.log.version, self.mode)
                 self.reloaded = Reloaded(running=False, at=at, gone=gone[:SHOWN], gone_total=len(gone))
+            self._lay_out()
         except Exception as error:  # the service goes on with what it has, and says why
             LOG.warning("the dataset could not be read again: %s", error)
             why = str(error) if isinstance(error, FewnodeError) else f"{type(error).__name__}: {error}"

@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
+from fewnode._system.locks import peak_memory
+from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
-from fewnode.machine.sheets import csv_text
-from fewnode.machine.system import peak_memory
 from fewnode.service import answers as a
 from fewnode.service import bodies as b
 from fewnode.service.access import BUG, Access, Health, Metrics, Rules
@@ -32,7 +32,7 @@ STATIC = Path(__file__).parent / "static"
 PACKED = 1_000
 """Bytes from which an answer is sent compressed to those who take it: maps, lists of nodes, files of the page."""
 STATUS: dict[type[FewnodeError], tuple[int, str]] = {
-    NotFound: (404, "search for it with GET /api/nodes?search= or list GET /api/classes"),
+    NotFound: (404, "search for it with GET /api/search?search= or list GET /api/classes"),
     Conflict: (409, "take it out of that class first"),
     NothingLeft: (409, "GET /api/journal has every change"),
     NearDuplicate: (409, "use the class that is there, or another name"),
@@ -105,7 +105,7 @@ def _routes(service: Service) -> FastAPI:
 
 
 def _there(app: FastAPI, service: Service) -> None:
-    get = partial(app.get, response_model_exclude_unset=True)
+    get, post = (partial(each, response_model_exclude_unset=True) for each in (app.get, app.post))
 
     @app.get("/health/live", tags=["health"], summary="Whether the process answers; no token needed")
     def live() -> dict[str, bool]:
@@ -119,15 +119,18 @@ def _there(app: FastAPI, service: Service) -> None:
     def model() -> Any:
         return {**service.now.model(), "reload": service.desk.reloaded}
 
+    @post("/api/now", response_model=a.Now, summary="All that the page shows of a class, in one answer")
+    def look(body: Annotated[b.Look, Body()]) -> Any:
+        return service.desk.look(body)
+
     @get("/api/version", response_model=a.Version, summary="Whether anything has changed, for who asks often")
     def version() -> Any:
-        return {"version": service.now.version, "reloading": service.desk.reloaded.running}
+        now = service.now
+        layout = now.network.picture.how if now.network.embeds else None
+        return {"version": now.version, "reloading": service.desk.reloaded.running, "layout": layout}
 
-    @app.get(
-        "/api/nodes", response_model=a.Found, summary="Search nodes by name, by words, by an attribute, or near one"
-    )
-    @get("/api/search", response_model=a.Found, summary="The same as GET /api/nodes")
-    def nodes(wanted: Annotated[b.Wanted, Query()]) -> Any:
+    @app.get("/api/search", response_model=a.Found, summary="Nodes by name, by words, by an attribute, or near one")
+    def search(wanted: Annotated[b.Wanted, Query()]) -> Any:
         return service.now.search.find(wanted)
 
     @get("/api/nodes/{node:path}", response_model=a.NodeDetails, summary="One node: class, attributes, neighbours")
@@ -141,12 +144,6 @@ def _there(app: FastAPI, service: Service) -> None:
     @get("/api/columns", response_model=a.Columns, summary="What a new node can be given by")
     def columns() -> Any:
         return service.now.columns()
-
-    @app.get(
-        "/api/examples", response_model=a.TryThese, summary="Classes of the data, to try, each with a typical node"
-    )
-    def examples() -> Any:
-        return service.now.examples()
 
     @get("/api/names", response_model=a.Names, summary="Names of nodes by their rows in map.bin")
     def names(rows: Annotated[str, Query(max_length=20_000, pattern=ROWS)]) -> Any:
@@ -215,15 +212,9 @@ def _questions(app: FastAPI, service: Service) -> None:
     def read_list(body: Annotated[b.GivenList, Body()]) -> Any:
         return service.now.read_list(body)
 
-    @app.post(
-        "/api/claims", response_model=a.ClaimPage, summary="What the classes claim: sorted, filtered, a page of it"
-    )
-    def claims(body: Annotated[b.ListClaims, Body()]) -> Any:
-        return service.now.claims(body)
-
-    @get("/api/claims", response_model=a.ClaimPage, summary="The same list by an address")
-    def get_claims(wanted: Annotated[b.QueryPage, Query()]) -> Any:
-        return service.now.claims(wanted.listed)
+    @get("/api/claims", response_model=a.ClaimPage, summary="What the classes claim: sorted, filtered, a page of it")
+    def claims(wanted: Annotated[b.PageOfClaims, Query()]) -> Any:
+        return service.now.claims(wanted)
 
     @get("/api/trust", response_model=a.Trust, summary="What to trust of the classes")
     def trust(wanted: Annotated[b.AskTrust, Query()]) -> Any:
@@ -252,8 +243,8 @@ def _files(app: FastAPI, service: Service) -> None:
         return file("labels.csv", service.now.labels_csv(how))
 
     @app.get("/api/export/claims.{kind}", summary="The list of claims as csv, json or parquet")
-    def claims_file(kind: Literal["csv", "json", "parquet"], wanted: Annotated[b.QueryClaims, Query()]) -> Response:
-        return file(f"claims.{kind}", service.now.claims_file(wanted.listed, kind))
+    def claims_file(kind: Literal["csv", "json", "parquet"], wanted: Annotated[b.ListClaims, Query()]) -> Response:
+        return file(f"claims.{kind}", service.now.claims_file(wanted, kind))
 
     @app.get("/api/export/journal.{kind}", summary="Every change with who and when, as csv or json")
     def journal_file(kind: Literal["csv", "json"]) -> Response:

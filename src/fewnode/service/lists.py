@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from fewnode._system.sheets import bare
 from fewnode.errors import FewnodeError
-from fewnode.machine.sheets import bare
 from fewnode.naming import plain
 from fewnode.service.bodies import MAX_NODES
 from fewnode.service.network import Network

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from fewnode._system.files import one_line
+from fewnode._system.locks import fsync_directory, lock
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import one_line
-from fewnode.machine.system import fsync_directory, lock
 from fewnode.service.bodies import AnswerChange, Change
 from fewnode.service.state import State
 

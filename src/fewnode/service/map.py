@@ -1,49 +1,189 @@
-"""The map: a fixed linear picture of all embeddings, and files of numbers for who draws it."""
+"""The map: two coordinates of every node, and files of numbers for who draws it.
+
+At first nodes lie by the two main axes of z. In the background a layout is made in which nodes lie near those that they
+are most like: the nearest neighbours in z attract each other and all others repel, as in UMAP (McInnes et al., 2018).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import orjson
+from numba import njit
+from numpy.typing import NDArray
 
+from fewnode._system.files import cache_directory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.projection import Plane
+from fewnode.errors import FewnodeError
+from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints
-from fewnode.represent.projection import Plane
+from fewnode.model.embedding_cache import fingerprint, shrink
+from fewnode.model.estimator import Estimator
 from fewnode.vectors import Floats
 
 MARGIN = 0.06
 """The strip at each border that outliers share: the farther one is, the nearer to the border, which none reaches."""
-FAR, NOT_KNOWN = 65_535, 255
+FAR, NOT_KNOWN, KIND = 65_535, 255, "map"
+NEAR, BESIDE = 15, 5
+"""Nearest nodes in z that attract a node, and those that a node is placed beside that came later."""
+MAX_LAID_OUT, EPOCHS, REPELLED, CLOSE = 100_000, 150, 4, 0.6
+"""Nodes that are laid out themselves, others lie beside these; rounds; strangers that repel a node each time that a
+neighbour attracts it; and how soon neighbours are near enough."""
+PLACES_A_CLUSTER, PROBED = 400, 6
+"""Nodes of a cluster, and clusters in which the nearest ones of a node are looked for."""
 
 
-class Projection:
-    """A fixed linear map of z to the plane, its two main axes: prototypes can be placed on it too."""
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Where the nodes of a dataset lie, in the square from 0 to 1."""
 
-    def __init__(self, z: Floats, like: Projection | None = None) -> None:
-        """With the plane and borders of another map, if there is one: those of the dataset, whatever came since."""
-        if like is None:
-            self.plane = Plane.of(z)
-            flat = self.plane.place(z)
-            few = flat.shape[0] < 1e6
-            self.borders = np.quantile(flat, [0.005, 0.995] if few else [0, 1], axis=0).astype(np.float32)
-        else:
-            self.plane, self.borders = like.plane, like.borders
-        self.xy = self.place(z)
+    xy: Floats
+    unit: Floats
+    """z of the same nodes, each of length 1."""
+    how: Literal["axes", "neighbours"]
 
-    def place(self, z: Floats) -> Floats:
-        """Coordinates between 0 and 1; the farthest hundredth of the nodes is drawn in the margin."""
-        low, high = self.borders
-        t = (self.plane.place(z) - low) / np.maximum(high - low, 1e-12)
-        inner = 1 - 2 * MARGIN
-        inside = MARGIN + t.clip(0, 1) * inner
-        beyond = MARGIN * (1 - np.exp(-np.abs(t - t.clip(0, 1)) * inner / MARGIN))
-        found: Floats = (inside + np.sign(t - 0.5) * beyond).round(4).clip(1e-4, 1 - 1e-4)
-        return found
+    def beside(self, z: Floats) -> Floats:
+        """Where whatever has an embedding lies, a new node or a prototype: amid the nodes that it is most like."""
+        return _within(_beside(_unit(z), self.unit, self.xy))
 
-    def position(self, row: int) -> tuple[float, float]:
-        return round(float(self.xy[row, 0]), 4), round(float(self.xy[row, 1]), 4)
+
+def by_axes(z: Floats) -> Picture:
+    """By the two main axes of z: made at once."""
+    flat = Plane.of(z).place(z)
+    low, high = np.quantile(flat, [0.005, 0.995] if flat.shape[0] < 1e6 else [0, 1], axis=0)
+    t = (flat - low) / np.maximum(high - low, 1e-12)
+    inner = 1 - 2 * MARGIN
+    beyond = MARGIN * (1 - np.exp(-np.abs(t - t.clip(0, 1)) * inner / MARGIN))
+    return Picture(_within(MARGIN + t.clip(0, 1) * inner + np.sign(t - 0.5) * beyond), _unit(z), "axes")
+
+
+def by_neighbours(z: Floats, seed: int = 0) -> Picture:
+    """Near those that they are most like. Of a large network a random sample is laid out; the others lie beside it."""
+    unit, rng = _unit(z), np.random.default_rng(seed)
+    chosen = np.arange(len(z))
+    if len(z) > MAX_LAID_OUT:
+        chosen = np.sort(rng.choice(len(z), MAX_LAID_OUT, replace=False))
+    flat = Plane.of(z[chosen]).place(z[chosen])
+    near, like = nearest(unit[chosen], min(NEAR, len(chosen) - 1), rng)
+    xy = (10 * flat / max(float(flat.std()), 1e-12) + rng.normal(0, 1e-3, flat.shape)).astype(np.float32)
+    _settle(xy, near, _strength(like), EPOCHS, seed)
+    low, high = np.quantile(xy, [0.001, 0.999], axis=0)
+    xy = MARGIN + (1 - 2 * MARGIN) * (xy - low) / np.maximum(high - low, 1e-12)
+    if len(chosen) < len(z):
+        xy = _beside(unit, unit[chosen], xy)
+    return Picture(_within(xy), unit, "neighbours")
+
+
+def kept_layout(model: Estimator, data: Dataset, z: Floats) -> Picture:
+    """The layout that an earlier process made of this embedding, or one that is made now and kept."""
+    place = cache_directory("maps") / fingerprint(model, data)
+    try:
+        xy = read_record(place, KIND)[1]["xy"]
+        if xy.shape == (len(z), 2) and np.isfinite(xy).all():
+            return Picture(_within(xy), _unit(z), "neighbours")
+    except (FewnodeError, OSError, KeyError):
+        pass
+    picture = by_neighbours(z)
+    with suppress(OSError, FewnodeError):
+        write_record(place, KIND, {}, {"xy": picture.xy})
+        shrink(place.parent)
+    return picture
+
+
+def _unit(z: Floats) -> Floats:
+    found: Floats = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    return found
+
+
+def _within(xy: Floats) -> Floats:
+    found: Floats = xy.round(4).clip(1e-4, 1 - 1e-4).astype(np.float32)
+    return found
+
+
+def _beside(unit: Floats, others: Floats, xy: Floats) -> Floats:
+    """The middle of the places of the nodes that each is most like."""
+    found, count = np.zeros((len(unit), 2), np.float32), min(BESIDE, len(others))
+    for start in range(0, len(unit), 256):
+        part = unit[start : start + 256] @ others.T
+        top = np.argpartition(-part, count - 1, axis=1)[:, :count]
+        found[start : start + 256] = np.median(xy[top], axis=1)
+    return found
+
+
+def nearest(unit: Floats, count: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """The nearest nodes of each and how like they are: looked for in its own cluster and those beside it."""
+    n, clusters = len(unit), max(1, len(unit) // PLACES_A_CLUSTER)
+    centres = unit[rng.choice(n, clusters, replace=False)]
+    for _ in range(3):
+        own = _closest(unit, centres, 1)[:, 0]
+        sums = np.zeros_like(centres)
+        np.add.at(sums, own, unit)
+        centres = _unit(np.where(np.bincount(own, minlength=clusters)[:, None] > 0, sums, centres))
+    own = _closest(unit, centres, 1)[:, 0]
+    members = [np.flatnonzero(own == c) for c in range(clusters)]
+    probed = _closest(centres, centres, min(PROBED, clusters))
+    near, like = np.zeros((n, count), np.int64), np.full((n, count), -1, np.float32)
+    for c, rows in enumerate(members):
+        others = np.concatenate([members[other] for other in probed[c].tolist()])
+        if others.size <= count:
+            others = np.arange(n)
+        found = unit[rows] @ unit[others].T
+        found[others[None, :] == rows[:, None]] = -2
+        top = np.argpartition(-found, count - 1, axis=1)[:, :count]
+        near[rows], like[rows] = others[top], np.take_along_axis(found, top, axis=1)
+    return near, like
+
+
+def _closest(unit: Floats, centres: Floats, count: int) -> Ints:
+    found = np.zeros((len(unit), count), np.int64)
+    for start in range(0, len(unit), 4096):
+        like = unit[start : start + 4096] @ centres.T
+        found[start : start + 4096] = np.argsort(-like, axis=1, kind="stable")[:, :count]
+    return found
+
+
+def _strength(like: Floats) -> Floats:
+    """How much each neighbour attracts: the nearest one fully, others the less the farther they are for that place."""
+    distance = 1 - like
+    beyond = distance - distance.min(axis=1, keepdims=True)
+    found: Floats = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-6)).astype(np.float32)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    xy: NDArray[np.float32], near: NDArray[np.int64], strength: NDArray[np.float32], epochs: int, seed: int
+) -> None:
+    """Stochastic gradient descent on UMAP's cross-entropy, with its 1 / (1 + a d^2b) for a = 1.6, b = 0.9 nearly."""
+    np.random.seed(seed)
+    n, count = near.shape
+    for epoch in range(epochs):
+        rate = 1.0 - epoch / epochs
+        for i in range(n):
+            for k in range(count):
+                if np.random.random() > strength[i, k]:
+                    continue
+                j = near[i, k]
+                dx, dy = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
+                d2 = dx * dx + dy * dy
+                pull = -2 * d2 / (d2 + 1e-3) / (CLOSE + d2)
+                move_x, move_y = min(4.0, max(-4.0, pull * dx)) * rate, min(4.0, max(-4.0, pull * dy)) * rate
+                xy[i, 0] += move_x
+                xy[i, 1] += move_y
+                xy[j, 0] -= move_x
+                xy[j, 1] -= move_y
+                for _ in range(REPELLED):
+                    other = np.random.randint(n)
+                    dx, dy = xy[i, 0] - xy[other, 0], xy[i, 1] - xy[other, 1]
+                    d2 = dx * dx + dy * dy
+                    push = 2 * CLOSE / ((0.001 + d2) * (CLOSE + d2))
+                    xy[i, 0] += min(4.0, max(-4.0, push * dx)) * rate
+                    xy[i, 1] += min(4.0, max(-4.0, push * dy)) * rate
 
 
 def map_file(data: Dataset, xy: Floats, version: str) -> bytes:

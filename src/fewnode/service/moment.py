@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 import fewnode
+from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError, closest
 from fewnode.experiment.names import written
 from fewnode.graph import Ints
-from fewnode.machine.sheets import csv_text
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
 from fewnode.service.lists import read_list
 from fewnode.service.map import claims_file, map_file
-from fewnode.service.network import Asked, Judged, Network, NotFound, NothingToAsk
+from fewnode.service.network import MAX_USED, Asked, Judged, Network, NotFound, NothingToAsk
 from fewnode.service.search import Search
 from fewnode.service.state import GivenClass, State
 from fewnode.service.table import Table
@@ -132,7 +132,7 @@ class Moment:
 
     def classify(self, body: b.Classify) -> Json:
         given = _given(body, self)
-        asked, explain = self.network.ask(given) if given else self.asked, body.explain and self.network.embeds
+        asked = self.network.ask(given) if given else self.asked
         counts: dict[str, int] = {}
         if body.nodes is None:
             if body.limit * len(asked.classes) > b.MAX_NODES:
@@ -146,8 +146,7 @@ class Moment:
         else:
             rows = np.array([self.network.row(name) for name in body.nodes], np.int64)
             judged = asked.judge(body, self.mode, rows)
-        node, none = self.network.data.node_name, list[Any]()
-        nearest = asked.nearest(rows) if explain else [none] * rows.size
+        node = self.network.data.node_name
         results = [
             {
                 "node": node(row),
@@ -155,34 +154,13 @@ class Moment:
                 "probability": float(judged.probability[i]),
                 "probabilities": judged.probabilities[i].tolist(),
                 "member": None if judged.member is None else float(judged.member[i]),
-                "shared": None,
-                "nearest": [{"node": None if near is None else node(near), "class": of} for near, of in nearest[i]],
             }
             for i, (row, label) in enumerate(zip(rows.tolist(), judged.labels(), strict=True))
         ]
         answer = {"version": self.version, "classes": asked.classes, "closed_set": judged.closed_set}
-        answer |= {
-            "note": judged.note or None,
-            "results": results,
-            "counts": counts,
-            "beta": {},
-            "description_beta": {},
-        }
-        if not explain:
-            return answer
-        best = judged.probabilities.argmax(axis=1)
-        for place, name in enumerate(asked.classes):
-            own = np.flatnonzero(best == place)
-            shared = asked.shared_words(name, rows[own].tolist()) if own.size else None
-            for i, (words, near) in zip(own.tolist(), shared or (), strict=False):
-                results[i]["shared"] = {"own": words, "near": [{"word": w, "node": node(at)} for w, at in near]}
-        weights, said = asked.beta
-        beta: dict[str, dict[str, float]] = {}
-        for (row, label), weight in zip(asked.support, weights.tolist(), strict=False):
-            beta.setdefault(label, {})[node(row)] = weight
-        return {**answer, "beta": beta, "description_beta": said}
+        return {**answer, "note": judged.note or None, "results": results, "counts": counts}
 
-    def claims(self, body: b.ListClaims) -> Json:
+    def claims(self, body: b.PageOfClaims) -> Json:
         self.refuse_unknown(body.label)
         found = self.table(body).page(body) if self.state.support else {"total": 0, "rows": []}
         return {"version": self.version, **found}
@@ -206,6 +184,40 @@ class Moment:
         names = [name for name in self.state.support if name in table.classes] if body.label is None else [body.label]
         return {"version": self.version, "questions": table.questions(names, body)}
 
+    def look(self, body: b.Look) -> Json:
+        """All that a page shows of a class, in one answer."""
+        network, classes = self.network, self.state.names
+        label = body.label if body.label in classes else next(iter(classes), None)
+        found: Json = {"version": self.version, "class": label, "classes": self.class_list()}
+        if label is None:
+            return {**found, **self.examples()}
+        try:
+            known = [name for name in classes if name in self.asked.classes]
+        except NothingToAsk:
+            known = []
+        if len(known) < 1 + (not network.open_set):
+            return found
+        how = b.AskTrust(**{name: getattr(body, name) for name in b.Judging.model_fields})
+        found["trust"] = self.trust(how)
+        if not network.embeds or label not in known:
+            return found
+        table = self.table(body)
+        kept = [] if body.keep is None or not network.has(body.keep) else [body.keep]
+        skipped = [node for node in [*kept, *body.exclude] if network.has(node)]
+        first = [{**table.question(label, network.row(node)), "purpose": "find", "why": ""} for node in kept]
+        asked = table.questions([label], body.model_copy(update={"exclude": skipped}))
+        found["questions"] = [*first, *asked]
+        return {**found, "evidence": self._evidence(found["questions"][:2])}
+
+    def _evidence(self, questions: list[Json]) -> Json:
+        """What the nodes of questions are, why the first one may be in its class, and the example most like it."""
+        if not questions:
+            return {"nodes": {}, "why": None}
+        why = self.why(questions[0]["node"], questions[0]["class"])
+        like = why["nearest_example"]
+        nodes = [each["node"] for each in questions] + ([] if like is None else [like["node"]])
+        return {"nodes": {node: self.search.about(self.network.row(node)) for node in nodes}, "why": why}
+
     def read_list(self, body: b.GivenList) -> Json:
         return read_list(self.network, body.text)
 
@@ -217,6 +229,7 @@ class Moment:
         facts = {"name": data.name, "nodes": data.graph.n, "edges": data.graph.n_edges}
         facts |= {"features": data.graph.n_features, "labelled": int((data.y != UNKNOWN).sum())}
         limits = {"classes": b.MAX_CLASSES, "examples": b.MAX_EXAMPLES, "nodes": b.MAX_NODES, "description": MAX_LENGTH}
+        limits["compared"] = MAX_USED
         parts = {part: [data.class_names[c] for c in data.split.part(part)] for part in ("train", "valid", "test")}
         return {
             "method": model.method.rsplit("/", 1)[-1],
@@ -228,6 +241,7 @@ class Moment:
             "mode": self.mode,
             "open_set": network.open_set,
             **dict.fromkeys(("explains", "suggests", "map"), network.embeds),
+            "layout": network.picture.how if network.embeds else None,
             "describes": network.describes,
             "trained": network.trained,
             "classes": parts,
@@ -235,15 +249,6 @@ class Moment:
             "fewnode": fewnode.__version__,
             "version": self.version,
         }
-
-    def nodes(self, wanted: b.Wanted) -> Json:
-        return self.search.find(wanted)
-
-    def node(self, name: str) -> Json:
-        return self.search.about(self.network.row(name))
-
-    def attributes(self, search: str, limit: int) -> Json:
-        return self.search.attributes.listed(search, limit)
 
     def columns(self) -> Json:
         """What a new node can be given by: the columns of the table or, where there was none, the usual attributes."""
@@ -278,7 +283,7 @@ class Moment:
 
     def map_file(self) -> bytes:
         network = self.network
-        return map_file(network.data, network.projection.xy, self.version)
+        return map_file(network.data, network.xy, self.version)
 
     def map_claims(self, how: b.Judging) -> bytes:
         if not self.state.support:

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode._system import memory
+from fewnode._system.files import cache_directory
+from fewnode._system.kept import Kept
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
+from fewnode.embedding.attributes import inverse_document_frequency
+from fewnode.embedding.new_rows import StoredViews, can_be_updated
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Ints
-from fewnode.machine import memory
-from fewnode.machine.files import cache_directory
-from fewnode.machine.kept import Kept
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.embedding_cache import keep, recall
@@ -31,13 +33,11 @@ from fewnode.recognition.description import Description, opaque
 from fewnode.recognition.population import may_have_class
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Space
-from fewnode.represent.attributes import inverse_document_frequency
-from fewnode.represent.new_rows import StoredViews, can_be_updated
 from fewnode.review.near_duplicates import grouped
 from fewnode.review.reasons import ClassReasons
 from fewnode.review.shared_words import shared_words
 from fewnode.service.bodies import Judging, NewNode
-from fewnode.service.map import Projection
+from fewnode.service.map import Picture, by_axes, kept_layout
 from fewnode.service.new_nodes import NodeReader, appended
 from fewnode.service.new_rows import Stored
 from fewnode.service.state import GivenClass
@@ -45,8 +45,6 @@ from fewnode.vectors import Floats, drawn
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
-MAX_PAIRS = 5_000_000
-"""Nodes times examples that an explained answer may compare."""
 MAX_BATCHES = 50
 """Batches of new nodes that a start appends one after the other, as they came."""
 SETS = 8
@@ -115,6 +113,8 @@ class Network:
         self.definition = lru_cache(maxsize=256)(self._definition)
         self._stored: Stored | None = None
         self._making = threading.Lock()
+        self._picture: Picture | None = None
+        self._xy: tuple[Picture, Floats] | None = None
         self.describes: bool = self._can_describe() if of is None else of.describes
 
     @property
@@ -228,12 +228,31 @@ class Network:
 
     # --- the map, and what is near ---
 
-    @cached_property
-    def projection(self) -> Projection:
-        return Projection(self.z, None if self.first is self else self.first.projection)
+    @property
+    def picture(self) -> Picture:
+        """Where the nodes of the dataset lie."""
+        first = self.first
+        with first._making:
+            if first._picture is None:
+                first._picture = by_axes(first.z)
+            return first._picture
+
+    def lay_out(self) -> None:
+        """Let nodes lie near those that they are most like; takes up to a minute, and is kept for the next start."""
+        if self.embeds:
+            self.first._picture = kept_layout(self.first.model, self.first.data, self.first.z)
+
+    @property
+    def xy(self) -> Floats:
+        """The place of every node; one that came later lies beside those that it is most like, and moves no other."""
+        picture = self.picture
+        if self._xy is None or self._xy[0] is not picture:
+            late = picture.beside(self.z[self.first.n :])
+            self._xy = picture, np.concatenate([picture.xy, late]) if len(late) else picture.xy
+        return self._xy[1]
 
     def position(self, row: int) -> tuple[float, float] | None:
-        return self.projection.position(row) if self.embeds else None
+        return (round(float(self.xy[row, 0]), 4), round(float(self.xy[row, 1]), 4)) if self.embeds else None
 
     def typical(self, count: int, share: float) -> list[tuple[str, int]]:
         """Classes of the data whose nodes are most alike, each with its most typical node."""
@@ -354,33 +373,28 @@ class Asked:
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
             prototype = beta[places] @ z[places]
-            x, y = self.network.projection.place(prototype[None].astype(np.float32))[0].tolist()
+            x, y = self.network.picture.beside(prototype[None].astype(np.float32))[0].tolist()
             found[name] = (round(x, 4), round(y, 4))
         return found
 
-    def nearest(self, rows: Ints) -> list[list[tuple[int | None, str]]]:
-        """Of each node the examples that are most like it; None is the description of the class."""
-        if rows.size * len(self.support) > MAX_PAIRS:
-            many = f"{rows.size:,} nodes and {len(self.support):,} examples"
-            raise FewnodeError(f"{many} are too many to explain; ask for fewer, or without reasons")
-        stands: list[tuple[int | None, str]] = [*self.support]
-        stands += [(None, label) for _, label in self.question.support[len(self.support) :]]
-        return [[stands[i] for i in row] for row in self.question.explain(rows).nearest.tolist()]
-
-    def shared_words(self, name: str, rows: Sequence[int]) -> list[tuple[list[str], list[tuple[str, int]]]] | None:
-        """The words that nodes share with the description of a class, their own and those of neighbours."""
+    def _own_words(self, name: str, row: int) -> list[str]:
+        """The words that a node shares with the description of a class."""
         read = self.descriptions.get(name)
         if read is None or name not in read.descriptions:
-            return None
-        shared = shared_words(read.descriptions[name], self.network.data, rows, idf=self.network.idf)
-        return [(list(own), list(near)) for own, near in shared]
+            return []
+        ((own, _),) = shared_words(read.descriptions[name], self.network.data, [row], idf=self.network.idf)
+        return list(own)
 
     def why(self, row: int, label: str | None) -> dict[str, Any]:
         """What speaks for a node in a class, or in the one that it is most likely in, and what against it."""
         probabilities = self.question.probabilities(np.array([row]))[0][0]
         place = int(probabilities.argmax()) if label is None else self.place(label)
-        (found,) = self._reasons(self.classes[place]).of([row])
-        return {**found.to_json(), "probability": float(probabilities[place])}
+        (reasons,) = self._reasons(self.classes[place]).of([row])
+        found = {**reasons.to_json(), "probability": float(probabilities[place])}
+        if own := self._own_words(self.classes[place], row)[:3]:
+            rest = "" if found["sentence"].startswith("has nothing") else f"; {found['sentence']}"
+            found["sentence"] = f"has {', '.join(own)} like the description{rest}"
+        return found
 
     def _of_class(self, label: str) -> ClassReasons:
         return ClassReasons(self.question, label, self.network.idf)

@@ -92,10 +92,12 @@ class NodeReader:
                     f"node {node.node!r}: {self.data.name} was not imported from tables, so it has no columns; "
                     'give "attributes", by the names of its attributes'
                 )
-            there = "GET /api/nodes/NAME shows those of a node"
-            if self.data.feature_names is None:
-                there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
-            _refuse(node.node, "attribute", node.attributes or {}, self._attributes, there)
+            given = node.attributes or {}
+            if given and not any(name in self._attributes for name in given):
+                there = "GET /api/nodes/NAME shows those of a node"
+                if self.data.feature_names is None:
+                    there = f"attributes have no names here, expected a number 0 to {self.data.graph.n_features - 1}"
+                _refuse(node.node, "attribute", given, self._attributes, there)
             return node
         columns = [*self.used, *filter(None, [self.label])]
         there = f"there are {', '.join(columns)}"
@@ -162,6 +164,8 @@ class NodeReader:
             }:
                 unknown[node.node] = odd
             unused |= dict.fromkeys(column for column in node.row or {} if column in self._unused)
+        for node in () if self.imported else nodes:  # one word that nobody else has is no reason to refuse a node
+            unused |= dict.fromkeys(name for name in node.attributes or {} if name not in self._attributes)
         return {"missing": missing, "unknown": unknown, "unused": list(unused)}
 
     def encoded(self, nodes: Sequence[NewNode]) -> Dataset:
@@ -183,6 +187,7 @@ class NodeReader:
             (i, self._attributes[name], amount)
             for i, node in enumerate(nodes)
             for name, amount in (node.attributes or {}).items()
+            if name in self._attributes
         ]
         where = np.array([each[:2] for each in given], np.int64).reshape(-1, 2).T
         with np.errstate(over="ignore"):  # what becomes infinite is refused where the graph is made
@@ -193,7 +198,7 @@ class NodeReader:
         graph = replace(self.data.graph, adj=none, x=x, relations=relations, home=None)
         names = tuple(node.node for node in nodes)
         y, kind = np.full(len(nodes), UNKNOWN), None if self.data.kind is None else np.zeros(len(nodes), np.int64)
-        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind)
+        return replace(self.data, graph=graph, y=y, node_names=names, labels=None, kind=kind, texts=None)
 
 
 def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dataset:
@@ -211,7 +216,8 @@ def appended(data: Dataset, reader: NodeReader, nodes: Sequence[NewNode]) -> Dat
         labels = sp.vstack([as_members(d.y, d.labels, width) for d in (data, new)], format="csr")
     y = np.concatenate([data.y, new.y]) if labels is None else only_class(labels)
     kind = None if data.kind is None or new.kind is None else np.concatenate([data.kind, new.kind])
-    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names}
+    texts = None if data.texts is None else (*data.texts, *(new.texts or [""] * len(nodes)))
+    fields: dict[str, Any] = {"y": y, "labels": labels, "kind": kind, "kind_names": new.kind_names, "texts": texts}
     graph = replace(graph, home=data.graph.home, blocks=data.graph.blocks)
     return replace(data, graph=graph, node_names=names, class_names=new.class_names, **fields)
 

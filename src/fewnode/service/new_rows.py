@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fewnode.dataset import Dataset
+from fewnode.embedding.kinds import both_ways
+from fewnode.embedding.new_rows import Kept, Neighbourhood, StoredViews
+from fewnode.embedding.sources import STRUCTURE
 from fewnode.graph import Ints
-from fewnode.represent.kinds import both_ways
-from fewnode.represent.new_rows import Kept, Neighbourhood, StoredViews
-from fewnode.represent.sources import STRUCTURE
 from fewnode.vectors import Floats
 
 

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,10 @@ class Search:
             for other, edges in zip(near.tolist(), _edges_between(graph, row, near), strict=True)
         ]
         told = {"degree": int(graph.degree[row]), "words": self._words(row), "position": network.position(row)}
+        link, texts = str(self.data.info.get("link") or ""), self.data.texts
+        if link.startswith(("https://", "http://")):
+            told["link"] = link.replace("{id}", quote(self.data.node_name(row), safe=""))
+        told["text"] = (texts[row] or None) if texts else None
         return {**self.brief(row), **told, "neighbours": neighbours, "links": links, "neighbours_total": total}
 
     def _words(self, row: int) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.concurrency import run_in_threadpool
 
+from fewnode._system.locks import run_loop
 from fewnode.errors import FewnodeError
-from fewnode.machine.system import run_loop
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
 

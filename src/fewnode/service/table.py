@@ -14,16 +14,16 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.machine.sheets import csv_text
 from fewnode.recognition.classes import Asked
 from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
 from fewnode.review.trust import trust
 from fewnode.scores import wilson
-from fewnode.service.bodies import ClaimFilter, ListClaims, NextQuestion
+from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.network import Asked as Classes
 from fewnode.service.network import Judged
 from fewnode.service.search import Search
@@ -93,7 +93,7 @@ class Table:
     def rows(self, body: ListClaims) -> Ints:
         """The nodes of a list in its order: ties by probability, and then as the network has them."""
         wanted = self.place >= 0 if body.label is None else self.place == self.asked.place(body.label)
-        rows = np.flatnonzero(wanted & self._passes(body.filter))
+        rows = np.flatnonzero(wanted & self._passes(body))
         first = np.argsort(-self.judged.probability[rows], kind="stable")
         keys = self.column(body.sort, rows)[first]
         missing = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(keys.size, bool)
@@ -104,7 +104,7 @@ class Table:
         found: Ints = rows[first[np.concatenate([order[~last], order[last]])]]
         return found
 
-    def _passes(self, wanted: ClaimFilter) -> NDArray[np.bool_]:
+    def _passes(self, wanted: ListClaims) -> NDArray[np.bool_]:
         found = np.ones(self.place.size, bool)
         if wanted.text:
             found[:] = False
@@ -151,7 +151,7 @@ class Table:
             )
         return found
 
-    def page(self, body: ListClaims) -> dict[str, Any]:
+    def page(self, body: PageOfClaims) -> dict[str, Any]:
         rows, page = self.rows(body), slice(body.offset, body.offset + body.limit)
         if not body.group:
             return {"total": int(rows.size), "rows": self.told(rows[page], body.attributes)}
@@ -256,10 +256,10 @@ class Table:
             pick = self._to_find if body.order == "doubt" else self._likeliest
             picked = pick(name, skipped, len(range(turn, body.count, len(names))), body)
             skipped |= {row for row, _, _ in picked}
-            found += [{**self._about(name, row), "purpose": purpose, "why": why} for row, purpose, why in picked]
+            found += [{**self.question(name, row), "purpose": purpose, "why": why} for row, purpose, why in picked]
         return found
 
-    def _about(self, name: str, row: int) -> dict[str, Any]:
+    def question(self, name: str, row: int) -> dict[str, Any]:
         own = float(self.judged.probabilities[row, self.asked.place(name)])
         known = self.search.network.known(row)
         return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from fewnode.class_labels import UNKNOWN, only_class
+from fewnode.class_labels import only_class
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.tables.columns import Column, as_cells
-from fewnode.tables.files import Database, Table, need_columns, title
-from fewnode.tables.plain import TEXT
+from fewnode.tables.columns import Column
+from fewnode.tables.files import Database, need_columns, title
 from fewnode.tables.rows import LABEL, NodeRows
 from fewnode.tables.spec import ImportSpec
 
@@ -47,31 +44,39 @@ class Classes:
 
 def choose_classes(rows: NodeRows, parents: Parents, known: tuple[str, ...] = ()) -> Classes:
     """Those of a column of the nodes, or of a table of labels; `known` names come first."""
-    if rows.spec.labels is not None:
-        if rows.spec.label is not None:
-            raise FewnodeError(f"classes are in column {rows.spec.label!r} or in a table of labels; name one of them")
-        return _of_table(rows, parents, known)
-    column = rows.column(LABEL)
-    cells, words = column.labels, column.missing_words()
-    if rows.spec.label_separator is None and rows.spec.path_mark is None and not parents:
-        names = (*known, *_in_order(set(pc.unique(cells).drop_null().to_pylist()) - set(known)))
-        y = pc.fill_null(pc.index_in(cells, value_set=pa.array(names, TEXT)), UNKNOWN).to_numpy().astype(np.int64)
-        unknown = int((y < 0).sum())
-        return Classes(y, names, None, {"unknown": unknown, "empty": unknown - sum(words.values()), "words": words})
-    codes = pc.dictionary_encode(cells).combine_chunks()
-    places = pc.fill_null(codes.indices, UNKNOWN).to_numpy()
-    own = []
-    for code, cell in enumerate(codes.dictionary.to_pylist()):
-        row = int(np.argmax(places == code))
-        own.append(_split(cell, rows.spec, partial(column.fault, row)))
-    members = np.repeat(np.arange(len(places)), [len(own[c]) if c >= 0 else 0 for c in places])
-    found = [name for c in places if c >= 0 for name in own[c]]
-    empty = int((places < 0).sum()) - sum(words.values())
-    return _classes(members, found, len(rows), rows.spec, parents, known, {"empty": empty, "words": words})
+    spec, facts = rows.spec, dict[str, Any]()
+    if spec.labels is not None:
+        if spec.label is not None:
+            raise FewnodeError(f"classes are in column {spec.label!r} or in a table of labels; name one of them")
+        place, column, facts = _labels_table(rows)
+    else:
+        place, column = np.arange(len(rows)), rows.column(LABEL)
+        facts["words"] = column.missing_words()
+    codes = pc.dictionary_encode(column.labels).combine_chunks()
+    cells, code = codes.dictionary.to_pylist(), pc.fill_null(codes.indices, -1).to_numpy()
+    own = [_split(cell, spec, column, code, i) for i, cell in enumerate(cells)]
+    above = {name: _above(name, spec, parents) for names in own for name in names}
+    new = {each for name, others in above.items() for each in (name, *others)} - set(known)
+    names = (*known, *_in_order(new))
+    index = {name: i for i, name in enumerate(names)}
+    there = code >= 0
+    cell_of = sp.csr_array((np.ones(int(there.sum()), np.int64), (place[there], code[there])), (len(rows), len(cells)))
+    members = _memberships(cell_of, [[index[name] for name in part] for part in own], len(names))
+    labels = members
+    if any(above.values()):
+        with_above = [[index[each] for name in part for each in (name, *above[name])] for part in own]
+        labels = _memberships(cell_of, with_above, len(names))
+        members = _most_specific(members, {index[name]: others for name, others in above.items()}, index)
+    counts = np.diff(labels.indptr)
+    facts["unknown"] = int((counts == 0).sum())
+    facts["empty"] = facts["unknown"] - sum(facts["words"].values())
+    if not (counts > 1).any():
+        return Classes(only_class(members), names, None, facts)
+    return Classes(only_class(members), names, labels, {**facts, "several": int((counts > 1).sum())})
 
 
-def _of_table(rows: NodeRows, parents: Parents, known: tuple[str, ...]) -> Classes:
-    """A table of nodes and classes, a row a membership."""
+def _labels_table(rows: NodeRows) -> tuple[Ints, Column, dict[str, Any]]:
+    """Of a table of nodes and classes, a row a membership: the node of each row, and the column of classes."""
     source, spec = rows.spec.labels, rows.spec
 
     def choose(header: list[str]) -> list[str]:
@@ -82,25 +87,16 @@ def _of_table(rows: NodeRows, parents: Parents, known: tuple[str, ...]) -> Class
         return [node, label or next(name for name in header if name != node)]
 
     table = rows.database.read(source, "labels", choose, spec)
-    node, label = (_column(rows.database, table, name, spec) for name in table.types)
+    node, label = (rows.database.column(table, name, spec) for name in table.types)
     place = pc.index_in(node.cells, value_set=rows.ids)
     if place.null_count:
         row = int(pc.index(pc.is_null(place), True).as_py())
         name = node.texts[row].as_py()
         raise node.fault(row, "empty, expected a node" if name is None else f"node {name!r} is not in {rows.name}")
-    cells = label.labels
-    if cells.null_count:
-        row = int(pc.index(pc.is_null(cells), True).as_py())
+    if label.labels.null_count:
+        row = int(pc.index(pc.is_null(label.labels), True).as_py())
         raise label.fault(row, "empty, expected a class; leave the row out if it is unknown")
-    own = [_split(cell, spec, partial(label.fault, row)) for row, cell in enumerate(cells.to_pylist())]
-    members = np.repeat(place.to_numpy(), [len(each) for each in own])
-    found = [name for each in own for name in each]
-    facts = {"words": {}, "file": table.name, "rows": table.rows}
-    return _classes(members, found, len(rows), spec, parents, known, facts)
-
-
-def _column(database: Database, table: Table, name: str, spec: ImportSpec) -> Column:
-    return Column(as_cells(database.cells(table.relation, name)), lambda row, what: table.fault(row, name, what), spec)
+    return place.to_numpy(), label, {"words": {}, "file": table.name, "rows": table.rows}
 
 
 def read_parents(database: Database, spec: ImportSpec) -> dict[str, str]:
@@ -113,7 +109,7 @@ def read_parents(database: Database, spec: ImportSpec) -> dict[str, str]:
         return need_columns(title(source, "hierarchy"), header, ["class", "parent"])
 
     table = database.read(source, "hierarchy", choose, spec)
-    columns = [_column(database, table, name, spec).texts.to_pylist() for name in ("class", "parent")]
+    columns = [database.column(table, name, spec).texts.to_pylist() for name in ("class", "parent")]
     parents: dict[str, str] = {}
     for row, (name, parent) in enumerate(zip(*columns, strict=True)):
         if name is None:
@@ -151,50 +147,32 @@ def _above(name: str, spec: ImportSpec, parents: Parents) -> list[str]:
     return found
 
 
-def _split(cell: str, spec: ImportSpec, fault: Callable[[str], FewnodeError]) -> list[str]:
-    """The classes in a cell."""
+def _split(cell: str, spec: ImportSpec, column: Column, code: Ints, place: int) -> list[str]:
+    """The classes in a cell, the `place`th of those that differ."""
     separator, mark = spec.label_separator, spec.path_mark
     names = [cell] if separator is None else [part.strip() for part in cell.split(separator)]
     for name in names:
-        parts = [name] if mark is None else name.split(mark)
-        if not all(part.strip() for part in parts):
+        if not all(part.strip() for part in ([name] if mark is None else name.split(mark))):
             between = mark if name and mark else separator
-            raise fault(f"{cell[:60]!r} has an empty part, expected classes with {between!r} between them")
+            what = f"{cell[:60]!r} has an empty part, expected classes with {between!r} between them"
+            raise column.fault(int(np.argmax(code == place)), what)
     return list(dict.fromkeys(names))
 
 
-def _classes(
-    members: Ints,
-    found: Sequence[str],
-    n: int,
-    spec: ImportSpec,
-    parents: Parents,
-    known: tuple[str, ...],
-    facts: dict[str, Any],
-) -> Classes:
-    """Classes and memberships; those above a class have its members too."""
-    above = {name: _above(name, spec, parents) for name in dict.fromkeys(found)}
-    new = {each for name in above for each in (name, *above[name])} - set(known)
-    names = (*known, *_in_order(new))
-    index = {name: i for i, name in enumerate(names)}
-    own = sp.csr_array((np.ones(len(found), bool), (members, [index[name] for name in found])), (n, len(names)))
-    row = np.repeat(members, [1 + len(above[name]) for name in found])
-    column = [index[each] for name in found for each in (name, *above[name])]
-    labels = sp.csr_array((np.ones(len(column), bool), (row, column)), (n, len(names)))
-    for matrix in (own, labels):
-        matrix.sum_duplicates()
-    pairs = [(i, index[each]) for i, name in enumerate(names) for each in _above(name, spec, parents) if each in index]
-    y = only_class(_most_specific(own, pairs, len(names)) if pairs else own)
-    counts = np.diff(labels.indptr)
-    facts = {"unknown": int((counts == 0).sum()), "empty": int((counts == 0).sum()), **facts}
-    if not (counts > 1).any():
-        return Classes(y, names, None, facts)
-    return Classes(y, names, labels, {**facts, "several": int((counts > 1).sum())})
+def _memberships(cell_of: sp.csr_array, classes: Sequence[Sequence[int]], width: int) -> sp.csr_array:
+    """Nodes x classes, from the cells that each node has and the classes that each cell names."""
+    ends = np.cumsum([0, *map(len, classes)])
+    flat = np.array([c for each in classes for c in each], np.int64)
+    found = cell_of @ sp.csr_array((np.ones(flat.size, np.int64), flat, ends), (len(classes), width))
+    labels = sp.csr_array(found > 0)
+    labels.sort_indices()
+    return labels
 
 
-def _most_specific(own: sp.csr_array, pairs: Sequence[tuple[int, int]], count: int) -> sp.csr_array:
+def _most_specific(own: sp.csr_array, above: Mapping[int, Sequence[str]], index: Mapping[str, int]) -> sp.csr_array:
     """Memberships without those that another class of the same node is a part of."""
-    part_of = sp.csr_array((np.ones(len(pairs), np.int64), np.array(pairs, np.int64).T), (count, count))
+    pairs = np.array([(c, index[name]) for c, names in above.items() for name in names], np.int64).T
+    part_of = sp.csr_array((np.ones(pairs.shape[1], np.int64), pairs), (len(index), len(index)))
     covered = sp.csr_array(own.astype(np.int64) @ part_of > 0)
     left = sp.csr_array(own.astype(np.int64) - own.multiply(covered).astype(np.int64))
     left.eliminate_zeros()

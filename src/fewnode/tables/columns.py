@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -70,9 +70,9 @@ class Column:
         """As `texts`, but words for a missing value, such as NA, are null as well: they are no class."""
         return pc.if_else(self._are_missing, None, self.texts)
 
-    @property
+    @cached_property
     def _are_missing(self) -> pa.ChunkedArray:
-        return pc.is_in(self.texts, value_set=pa.array(sorted(self.spec.missing_words), TEXT))
+        return pc.is_in(self.texts, value_set=_value_set(self.spec.missing_words))
 
     def missing_words(self) -> dict[str, int]:
         """The words for a missing value that are in the column, and how often; empty cells are not among them."""
@@ -83,7 +83,8 @@ class Column:
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
-    def numbers(self, remedy: str | None = None) -> NDArray[np.float64]:
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
         """The cells as numbers, NaN where they are empty or say that a value is missing. Infinity is refused.
 
         The decimal mark is that of the spec, or the one that all cells agree with. Truth is 1.
@@ -92,16 +93,14 @@ class Column:
         if pc.all(pc.is_in(labels, value_set=pa.array(["true", "false", None], TEXT))).as_py():
             labels = pc.replace_substring(pc.replace_substring(labels, "true", "1"), "false", "0")
         cells = self._with_points(labels)
-        expected = (
-            f"a number; {remedy}" if remedy else f"a number ({EMPTY}, or name what stands for that with --missing)"
-        )
+        expected = f"a number ({EMPTY}, or name what stands for that with --missing)"
         bad = None if _casts(cells) else _first_failure(cells, _casts)
         if bad is not None:
             raise self.fault(bad, f"found {cells[bad].as_py()!r:.60}, expected {expected}")
         values: NDArray[np.float64] = pc.cast(cells, pa.float64()).to_numpy()
         if (odd := np.isinf(values)).any():
             row = int(odd.argmax())
-            raise self.fault(row, f"{values[row]} is no finite number; {remedy or EMPTY}")
+            raise self.fault(row, f"{values[row]} is no finite number; {EMPTY}")
         return values
 
     @property
@@ -236,6 +235,11 @@ class Column:
             bad = int(np.argmin(np.isfinite(numbers)))
         what = f"number {bad % width + 1} of the vector is {str(flat[bad].as_py())[:40]!r}, expected a finite number"
         raise self.fault(int(rows[bad // width]), what)
+
+
+@lru_cache(maxsize=8)
+def _value_set(words: frozenset[str]) -> pa.Array:
+    return pa.array(sorted(words), TEXT)
 
 
 def as_cells(values: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
 from fewnode.relations import UNNAMED, EdgeRows, unfit
-from fewnode.tables.columns import Column, as_cells
+from fewnode.tables.columns import Column
 from fewnode.tables.files import Database, Source, Table, need_columns, title
 from fewnode.tables.rows import file_names, named_tables, need_exact
 from fewnode.tables.spec import ImportSpec
@@ -27,6 +27,8 @@ ENDS = (("source", "target"), ("from", "to"), ("src", "dst"))
 UNKNOWN_KIND = "unknown"
 """The relation of edges whose kind is an empty cell."""
 UNUSED = "--weight or --relation uses it"
+FEW_EDGES = 10
+"""Of a table with more of them, most having unknown ends, it is the columns that are wrong, not the edges."""
 REMEDY = "fill it in, or leave the row out"
 EDGE_BYTES = 150
 """Of memory for an edge with a weight or a kind while edges that are there twice are joined."""
@@ -183,12 +185,7 @@ def _without(header: Sequence[str], kind: str | None, spec: ImportSpec) -> list[
 def _known_of(table: Table, kind: str | None, edge_index: Ints, database: Database, spec: ImportSpec) -> EdgeRows:
     """Weights and kinds of a table's edges, as far as it has them."""
 
-    def column(name: str) -> Column:
-        return Column(
-            as_cells(database.cells(table.relation, name)), lambda row, what: table.fault(row, name, what), spec
-        )
-
-    weight = _weights(column(str(spec.weight))) if spec.weight in table.types else None
+    weight = _weights(database.column(table, str(spec.weight), spec)) if spec.weight in table.types else None
     kinds: Ints | None = None if kind is None else np.zeros(table.rows, np.int64)
     names: tuple[str, ...] = () if kind is None else (kind,)
     if spec.relation in table.types:
@@ -197,14 +194,14 @@ def _known_of(table: Table, kind: str | None, edge_index: Ints, database: Databa
                 f"{table.name}: its edges are of kind {kind!r}, and column {spec.relation!r} says their kind too; "
                 "leave out the one or the other"
             )
-        labels = pc.fill_null(column(str(spec.relation)).texts, UNKNOWN_KIND)
+        labels = pc.fill_null(database.column(table, str(spec.relation), spec).texts, UNKNOWN_KIND)
         codes = pc.dictionary_encode(labels).combine_chunks()
         kinds, names = codes.indices.to_numpy().astype(np.int64), tuple(codes.dictionary.to_pylist())
     return EdgeRows(edge_index, weight, kinds, names)
 
 
 def _weights(column: Column) -> NDArray[np.float64]:
-    weight = column.numbers(REMEDY)
+    weight = column.numbers
     odd = unfit(weight)
     if odd.any():
         row = int(np.argmax(odd))
@@ -231,13 +228,13 @@ def _unknown_ends(
             first, name = side, cells[0]
         names |= dict.fromkeys(cell for cell in cells if cell is not None and cell.strip())
     shown = list(names)[:3]
+    if 2 * count > table.rows and (table.rows > FEW_EDGES or spec.unknown_ends == "drop"):
+        told = f"{count:,} of {table.rows:,} edges have an end that is no node, as {', '.join(map(repr, shown))}"
+        raise FewnodeError(
+            f"{table.name}: {told}; more than half are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair "
+            "of columns, and --id the column with their names?"
+        )
     if spec.unknown_ends == "drop":
-        if 2 * count > table.rows:
-            told = f"{count:,} of {table.rows:,} edges have an end that is no node, as {', '.join(map(repr, shown))}"
-            raise FewnodeError(
-                f"{table.name}: {told}; more than half are never dropped: is {ends[0]!r} to {ends[1]!r} the right pair "
-                "of columns, and --id the column with their names?"
-            )
         return shown
     what = "empty, expected a node id" if name is None or not name.strip() else f"node {name!r} is not in {nodes.owner}"
     if name in nodes.headers:

@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, WrapSerializer, model_validator
 
+from fewnode._system import memory
 from fewnode.column_blocks import Block
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, no_attributes
-from fewnode.machine import memory
 from fewnode.tables.bag import choose_vocabulary
 from fewnode.tables.bag import encode as count_words
 from fewnode.tables.columns import Column, Vectors
@@ -137,9 +137,10 @@ class Encoding(BaseModel, extra="forbid", frozen=True):
         flags: dict[str, NDArray[np.float32]] = {}
 
         def missing(name: str, mask: NDArray[np.bool_]) -> None:
-            unknown[name] = int((mask & ~lacking(name)).sum())
+            gaps = mask & ~lacking(name)
+            unknown[name] = int(gaps.sum())
             if name in self.flags:
-                flags[name] = mask.astype(np.float32)[:, None]
+                flags[name] = gaps.astype(np.float32)[:, None]
 
         if self.text:
             parts.append(count_words(documents([columns(name) for name in self.text]), self.vocabulary))
@@ -172,6 +173,7 @@ def learn(
     roles: Mapping[str, str],
     dates: Mapping[str, str],
     words: Mapping[str, Any],
+    lacking: Lacking,
 ) -> Encoding:
     """The encoding of columns in the given roles, from all rows of a table. `words` says which words count."""
     by_role = {role: [name for name, given in roles.items() if given == role] for role in set(roles.values())}
@@ -179,7 +181,7 @@ def learn(
     for name in by_role.get("numeric", ()):
         values = number_of(columns(name), dates.get(name))
         numeric[name] = _mean_and_deviation(values)
-        flags += [name] * bool(np.isnan(values).any())
+        flags += [name] * bool((np.isnan(values) & ~lacking(name)).any())
     for name in by_role.get("category", ()):
         values = pc.unique(columns(name).labels).drop_null()
         if len(values) > MAX_CATEGORIES:
@@ -190,7 +192,7 @@ def learn(
     for name in by_role.get("vector", ()):
         block = columns(name).vectors()
         vector[name] = _vector_scale(name, block)
-        flags += [name] * bool(_missing_rows(block).any())
+        flags += [name] * bool((_missing_rows(block) & ~lacking(name)).any())
     text = tuple(by_role.get("text", ()))
     return Encoding(
         text=text,
@@ -205,7 +207,7 @@ def learn(
 
 def number_of(column: Column, order: str | None) -> NDArray[np.float64]:
     """The numbers of a column; of dates that are written in this order, their age."""
-    return column.numbers() if order is None else column.ages(order)
+    return column.numbers if order is None else column.ages(order)
 
 
 def documents(columns: Sequence[Column]) -> Iterator[str]:

@@ -23,9 +23,9 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from fewnode._system.files import cache_directory, one_line, read_text, readable
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
-from fewnode.machine.files import cache_directory, one_line, read_text, readable
 from fewnode.tables.columns import Vectors
 from fewnode.tables.encode import MAX_LENGTH
 
@@ -43,8 +43,6 @@ PROBED = 16
 MAX_WEIGHTS = 1 << 33
 MAX_CONFIG = 1 << 27
 MAX_FILES = 100
-ASKED = 500
-"""Texts of one question to the cache: SQLite takes a thousand."""
 _MODULE = re.compile(r"sentence_transformers\.((base|sentence_transformer)\.modules\.|models\.)[\w.]+")
 
 
@@ -70,16 +68,21 @@ class Encoder:
     @classmethod
     def of(cls, source: EncoderSource, expected: str | None = None) -> Encoder:
         """The encoder in a folder, whose SHA-256 may be `expected`, or that a function is."""
+        path = None
         if isinstance(source, (str, os.PathLike)):
-            folder = Path(source).resolve()
-            encode, sha256 = _open_folder(folder, expected)
-            probe = _probe(folder.name, encode)
-            return cls(encode, _stored(folder.name, sha256, probe, str(folder)), len(probe))
-        if not callable(source):
+            path = Path(source).resolve()
+            encode, sha256 = _open_folder(path, expected)
+            name, probe = path.name, _checked(path.name, encode, [PROBE])[0]
+        elif callable(source):
+            encode, name = source, str(getattr(source, "__qualname__", type(source).__qualname__))[:200]
+            probe = _checked(name, source, [PROBE])[0]
+            sha256 = hashlib.sha256(np.round(probe, 3).tobytes()).hexdigest()
+        else:
             raise FewnodeError(f"the encoder is a {type(source).__name__}, expected a function or a folder")
-        name = str(getattr(source, "__qualname__", type(source).__qualname__))[:200]
-        probe = _checked(name, source, [PROBE])[0]
-        return cls(source, _stored(name, hashlib.sha256(np.round(probe, 3).tobytes()).hexdigest(), probe), len(probe))
+        stored = StoredEncoder(
+            name=name, sha256=sha256, path=str(path) if path else None, probe=probe[:PROBED].tolist()
+        )
+        return cls(encode, stored, len(probe))
 
     @classmethod
     def of_dataset(cls, stored: Mapping[str, Any], given: EncoderSource | None, owner: str) -> Encoder:
@@ -124,17 +127,6 @@ class Encoder:
         return rows
 
 
-def _stored(name: str, sha256: str, probe: Vectors, path: str | None = None) -> StoredEncoder:
-    return StoredEncoder(name=name, sha256=sha256, path=path, probe=probe[:PROBED].tolist())
-
-
-@lru_cache(maxsize=4)
-def _probe(name: str, encode: TextEncoder) -> Vectors:
-    """Of a folder's encoder, which is the same object until its files change."""
-    vector: Vectors = _checked(name, encode, [PROBE])[0]
-    return vector
-
-
 def _checked(name: str, encode: TextEncoder, batch: list[str], width: int | None = None) -> Vectors:
     """What an encoder makes of some texts: finite numbers, a row for each."""
     try:
@@ -162,109 +154,91 @@ def _checked(name: str, encode: TextEncoder, batch: list[str], width: int | None
 
 
 def _open_folder(folder: Path, expected: str | None) -> tuple[TextEncoder, str]:
-    """The encoder in a folder and the SHA-256 of its files. Files of another one than `expected` are not opened.
-
-    One that was opened before, and whose files have not changed, is the same again.
-    """
+    """The encoder in a folder and the SHA-256 of its files. Files of another one than `expected` are not opened."""
     if not folder.is_dir():
         raise FewnodeError(f"{folder}: no such folder; an encoder is a folder on this machine, nothing is downloaded")
     files = sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.is_file())
     files = [path for path in files if path.suffix in (".json", ".txt", ".safetensors", ".model")]
     if len(files) > MAX_FILES:
         raise FewnodeError(f"{folder}: {len(files):,} files, expected at most {MAX_FILES}; this is no encoder")
-    states = [path.stat() for path in files]
-    for path, state in zip(files, states, strict=True):
-        if state.st_size > (MAX_WEIGHTS if path.suffix == ".safetensors" else MAX_CONFIG):
-            raise FewnodeError(f"{path}: {state.st_size >> 20:,} MB, too large for what it is")
-    sha256 = _digest(folder, tuple(files), tuple((state.st_size, state.st_mtime_ns) for state in states))
+    states = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    for path, size, _ in states:
+        if size > (MAX_WEIGHTS if path.suffix == ".safetensors" else MAX_CONFIG):
+            raise FewnodeError(f"{path}: {size >> 20:,} MB, too large for what it is")
+    sha256 = _digest(folder, states)
     if expected not in (None, sha256):
         raise FewnodeError(f"{folder}: another encoder ({sha256[:12]}) than expected ({str(expected)[:12]})")
-    names = frozenset(str(path.relative_to(folder)) for path in files)
-    return _opened(folder, names, sha256), sha256
+    return _opened(folder, frozenset(str(path.relative_to(folder)) for path in files), sha256), sha256
 
 
 @lru_cache(maxsize=8)
-def _digest(folder: Path, files: tuple[Path, ...], _states: tuple[tuple[int, int], ...]) -> str:
+def _digest(folder: Path, states: tuple[tuple[Path, int, int], ...]) -> str:
+    """Of the files and their names, read again when one has changed."""
     digest = hashlib.sha256()
-    for path in files:
+    for path, *_ in states:
         with readable(path) as file:
-            name = path.relative_to(folder)
-            digest.update(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{path.relative_to(folder)}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
 
 
 @lru_cache(maxsize=2)
 def _opened(folder: Path, files: frozenset[str], _sha256: str) -> TextEncoder:
+    """The same object until the files change."""
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")  # before the first import: read only then
-    kinds = [_module_kind(folder, each) for each in _modules(folder)] if "modules.json" in files else []
+    kinds = _module_kinds(folder / "modules.json") if "modules.json" in files else []
+    library = None
     if "model.safetensors" in files and "tokenizer.json" in files and set(kinds) <= {"StaticEmbedding", "Normalize"}:
-        with _failing(folder):
-            model = _need("model2vec").StaticModel.from_pretrained(str(folder), force_download=False)
-        return lambda texts: model.encode(texts, show_progress_bar=False)
-    if kinds and any(name.endswith("model.safetensors") for name in files):
-        with _failing(folder):
-            transformer = _need("sentence_transformers").SentenceTransformer(
-                str(folder),
-                device="cpu",
-                local_files_only=True,
-                trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
-            )
-        return lambda texts: transformer.encode(texts, show_progress_bar=False, convert_to_numpy=True)
-    raise FewnodeError(
-        f"{folder}: no encoder that can be read; expected model.safetensors and tokenizer.json of model2vec, or "
-        "modules.json and model.safetensors of sentence-transformers; weights in .bin files can run code: not read"
-    )
+        library = "model2vec"
+    elif kinds and any(name.endswith("model.safetensors") for name in files):
+        library = "sentence_transformers"
+    if library is None:
+        raise FewnodeError(
+            f"{folder}: no encoder that can be read; expected model.safetensors and tokenizer.json of model2vec, or "
+            "modules.json and model.safetensors of sentence-transformers; weights in .bin files can run code: not read"
+        )
+    try:
+        module = importlib.import_module(library)
+    except ModuleNotFoundError:
+        raise FewnodeError(f"this encoder needs {library}: pip install 'fewnode[text]'") from None
+    try:
+        if library == "model2vec":
+            model = module.StaticModel.from_pretrained(str(folder), force_download=False)
+        else:
+            safe = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+            model = module.SentenceTransformer(str(folder), device="cpu", **safe)
+    except BaseException as error:  # at files that are not theirs; tokenizers' panics are no `Exception`
+        if not (isinstance(error, Exception) or "Panic" in type(error).__name__):
+            raise
+        raise FewnodeError(f"{folder}: cannot be read as an encoder ({one_line(error)})") from None
+    return lambda texts: model.encode(texts, show_progress_bar=False)
 
 
-def _modules(folder: Path) -> list[Any]:
-    path = folder / "modules.json"
+def _module_kinds(path: Path) -> list[str]:
+    """The types of a folder's modules; only those of the library itself are let in, and files of this folder."""
     try:
         modules = json.loads(read_text(path, 1 << 20))
     except (ValueError, RecursionError) as error:
         raise FewnodeError(f"{path}: not JSON ({one_line(error)})") from None
     if not isinstance(modules, list):
         raise FewnodeError(f"{path}: expected a list of modules")
-    return modules
-
-
-def _module_kind(folder: Path, module: Any) -> str:
-    """The last word of a module's type; only those of the library itself are let in, and files of this folder."""
-    kind, place = (str(module.get(key, "")) for key in ("type", "path")) if isinstance(module, dict) else ("", "")
-    if ".." in place or os.path.isabs(place):
-        raise FewnodeError(f"{folder / 'modules.json'}: a module in {place[:60]!r}, which is outside of the folder")
-    if not _MODULE.fullmatch(kind):
-        raise FewnodeError(
-            f"{folder / 'modules.json'}: a module of type {kind[:60]!r}; only sentence-transformers' own run"
-        )
-    return kind.rpartition(".")[2]
-
-
-def _need(library: str) -> Any:
-    try:
-        return importlib.import_module(library)
-    except ModuleNotFoundError:
-        raise FewnodeError(f"this encoder needs {library}: pip install 'fewnode[text]'") from None
-
-
-@contextmanager
-def _failing(path: Path) -> Iterator[None]:
-    """What libraries raise at files that are not theirs; tokenizers' panics are no `Exception`."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, FewnodeError) or not (isinstance(error, Exception) or "Panic" in type(error).__name__):
-            raise
-        raise FewnodeError(f"{path}: cannot be read as an encoder ({one_line(error)})") from None
+    kinds = []
+    for module in modules:
+        kind, place = (str(module.get(key, "")) for key in ("type", "path")) if isinstance(module, dict) else ("", "")
+        if ".." in place or os.path.isabs(place):
+            raise FewnodeError(f"{path}: a module in {place[:60]!r}, which is outside of the folder")
+        if not _MODULE.fullmatch(kind):
+            raise FewnodeError(f"{path}: a module of type {kind[:60]!r}; only sentence-transformers' own run")
+        kinds.append(kind.rpartition(".")[2])
+    return kinds
 
 
 # --- vectors of texts, kept between commands ----------------------------------------------------------------------
 
 
 @contextmanager
-def _cache(sha256: str | None) -> Iterator[sqlite3.Connection | None]:
+def _cache(sha256: str | None) -> Iterator[sqlite3.Connection]:
     """One SQLite file for each encoder. Where it cannot be read or written, texts are encoded anew."""
-    file = None
+    file = sqlite3.connect(":memory:")
     if sha256 is not None:
         with suppress(sqlite3.Error, OSError):
             folder = cache_directory("vectors")
@@ -275,32 +249,25 @@ def _cache(sha256: str | None) -> Iterator[sqlite3.Connection | None]:
     try:
         yield file
     finally:
-        if file is not None:
-            file.close()
+        file.close()
 
 
-def _kept(cache: sqlite3.Connection | None, texts: Sequence[str]) -> dict[str, Vectors]:
+def _kept(cache: sqlite3.Connection, texts: Sequence[str]) -> dict[str, Vectors]:
     """The vectors of those texts that are there, without those that are not what was written."""
-    by_key = {_key(text): text for text in texts} if cache is not None else {}
-    keys, blobs = list(by_key), dict[bytes, object]()
+    found = {}
     with suppress(sqlite3.Error):
-        for start in range(0, len(keys), ASKED):
-            some = keys[start : start + ASKED]
-            asked = f"SELECT text, vector FROM vectors WHERE text IN ({','.join('?' * len(some))})"
-            blobs |= dict(cache.execute(asked, some)) if cache is not None else {}
-    return {
-        by_key[key]: np.frombuffer(blob[32:], "<f4").astype(np.float32)
-        for key, blob in blobs.items()
-        if isinstance(blob, bytes) and len(blob) % 4 == 0 and hashlib.sha256(blob[32:]).digest() == blob[:32]
-    }
+        for text in texts:
+            [blob] = cache.execute("SELECT vector FROM vectors WHERE text = ?", [_key(text)]).fetchone() or [b""]
+            if isinstance(blob, bytes) and len(blob) % 4 == 0 and hashlib.sha256(blob[32:]).digest() == blob[:32]:
+                found[text] = np.frombuffer(blob[32:], "<f4").astype(np.float32)
+    return found
 
 
-def _keep(cache: sqlite3.Connection | None, texts: Sequence[str], vectors: Vectors) -> None:
-    if cache is not None:
-        numbers = [vector.astype("<f4").tobytes() for vector in vectors]
-        rows = [(_key(t), hashlib.sha256(n).digest() + n) for t, n in zip(texts, numbers, strict=True)]
-        with suppress(sqlite3.Error), cache:
-            cache.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+def _keep(cache: sqlite3.Connection, texts: Sequence[str], vectors: Vectors) -> None:
+    numbers = [vector.astype("<f4").tobytes() for vector in vectors]
+    rows = [(_key(t), hashlib.sha256(n).digest() + n) for t, n in zip(texts, numbers, strict=True)]
+    with suppress(sqlite3.Error), cache:
+        cache.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
 
 def _key(text: str) -> bytes:

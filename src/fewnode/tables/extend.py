@@ -22,7 +22,7 @@ from fewnode.tables.encode import documents
 from fewnode.tables.encoder import COLUMN, Encoder, EncoderSource, Progress
 from fewnode.tables.files import Database, need_columns
 from fewnode.tables.plain import TEXT
-from fewnode.tables.read import Imported, about_rows, class_warnings, table_warnings
+from fewnode.tables.read import Imported, about_rows, class_warnings, table_warnings, texts_of
 from fewnode.tables.roles import NOT_USED
 from fewnode.tables.rows import NodeRows, NodeSources, named_tables, read_nodes
 from fewnode.tables.vectors import read_vectors, with_vectors
@@ -102,6 +102,7 @@ def extend(
             y=np.concatenate([data.y, classes.y]),
             class_names=classes.names,
             node_names=tuple(ids.to_pylist()),
+            texts=None if data.texts is None else (*data.texts, *(texts_of(rows, encoding) or ())),
             info={**data.info, "extended": [*data.info.get("extended", []), added]},
             **_memberships(data, classes),
             **_node_kinds(data, rows),
@@ -141,7 +142,8 @@ def _emptied(data: Dataset) -> Dataset:
     relations = tuple(Relation(each.name, none, each.directed) for each in data.graph.relations)
     graph = Graph(none, data.graph.x[:0], relations=relations, blocks=data.graph.blocks)
     labels, kind = (None if each is None else each[:0] for each in (data.labels, data.kind))
-    return replace(data, graph=graph, y=data.y[:0], node_names=(), labels=labels, kind=kind)
+    texts = None if data.texts is None else ()
+    return replace(data, graph=graph, y=data.y[:0], node_names=(), labels=labels, kind=kind, texts=texts)
 
 
 def _stack(above: Attributes, below: Attributes) -> Attributes:

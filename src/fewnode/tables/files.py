@@ -21,9 +21,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewnode.errors import FewnodeError, closest
-from fewnode.machine.files import one_line, readable
-from fewnode.machine.sheets import (
+from fewnode._system.files import one_line, readable
+from fewnode._system.sheets import (
     LOST_QUOTE,
     MAX_COLUMNS,
     TOO_WIDE,
@@ -32,6 +31,8 @@ from fewnode.machine.sheets import (
     recognise_separator,
     rows,
 )
+from fewnode.errors import FewnodeError, closest
+from fewnode.tables.columns import Column, as_cells
 from fewnode.tables.plain import FREE_BYTES, MAX_INFLATION, MAX_LINE, TEXT, PlainText, read_json_lines
 from fewnode.tables.spec import ImportSpec
 
@@ -131,6 +132,10 @@ class Database:
     def cells(self, relation: str, column: str) -> pa.ChunkedArray:
         """A column of a table, in the order of its rows."""
         return self.arrow(f"SELECT {self.key(column)} FROM {relation}").column(0)
+
+    def column(self, table: Table, name: str, spec: ImportSpec) -> Column:
+        """A column of a table that stands alone."""
+        return Column(as_cells(self.cells(table.relation, name)), lambda row, what: table.fault(row, name, what), spec)
 
     def register(self, data: pa.Table) -> str:
         """A name for a table that DuckDB reads where it is."""

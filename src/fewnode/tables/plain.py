@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
-from fewnode.machine.files import one_line, readable
 
 TEXT = pa.large_string()
 MAX_INFLATION = 100

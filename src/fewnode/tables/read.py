@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from pydantic import BaseModel, ValidationError
 
+from fewnode._system.files import read_lines
+from fewnode._system.memory import parse_size
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes
-from fewnode.machine.files import read_lines
-from fewnode.machine.memory import parse_size
 from fewnode.naming import two_alike
 from fewnode.relations import Scaling, read_relations
 from fewnode.tables.bag import STOP_WORDS
@@ -34,6 +34,8 @@ from fewnode.tables.vectors import read_vectors, with_vectors
 
 MANY = 0.1
 """Share of the texts without a word from which on it is told."""
+MAX_TEXT = 4_000
+"""Characters of a text that are kept for people."""
 NAME_BYTES = 300
 """Of memory for the name of a node: as text, in a table that finds it, and as a string of Python."""
 
@@ -121,7 +123,7 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         rows, uses[COLUMN] = _encoded(rows, uses, encoder, progress)
     roles = {column: use.role for column, use in uses.items() if use.role != NOT_USED}
     dates = {column: use.order for column, use in uses.items() if use.order is not None}
-    encoding = learn(rows.column, roles, dates, _words(spec))
+    encoding = learn(rows.column, roles, dates, _words(spec), rows.lacking)
     x, missing = encoding.encode(rows.column, len(rows), rows.lacking)
     limited = {"from_edges": compact_graph} if rows.database.limit else {}
     graph, facts = read_relations(linked.rows, len(rows), x, directed=spec.directed, scale=spec.weight_scale, **limited)
@@ -158,6 +160,7 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         name=spec.name or tables[0]["file"].split(".")[0],
         info={
             **about_rows(rows, encoding, tables, classes),
+            **({"link": spec.link} if spec.link else {}),
             "why": {column: use.why for column, use in uses.items() if use.why},
             "attributes": encoding.counts,
             "missing": missing,
@@ -170,7 +173,15 @@ def _dataset(rows: NodeRows, linked: Edges, spec: ImportSpec, progress: Progress
         labels=classes.labels,
         kind=kinds,
         kind_names=kind_names,
+        texts=None if rows.database.limit else texts_of(rows, encoding),
     )
+
+
+def texts_of(rows: NodeRows, encoding: Encoding) -> tuple[str, ...] | None:
+    """What the columns of text say of each node, for people to read; None where there is none."""
+    if not encoding.text:
+        return None
+    return tuple(text[:MAX_TEXT] for text in documents([rows.column(column) for column in encoding.text]))
 
 
 def _check_names(rows: NodeRows) -> None:

@@ -119,7 +119,7 @@ def may_be_the_answer(column: Column, name: str, role: str, y: Ints) -> str | No
         indices = pc.dictionary_encode(column.labels).combine_chunks().indices
         values = np.asarray(pc.fill_null(indices, -1)).astype(np.int64)
     else:
-        numbers = column.numbers()
+        numbers = column.numbers
         values = np.where(np.isnan(numbers), -1, np.unique(numbers, return_inverse=True)[1])
     seen = (y >= 0) & (values >= 0)
     if not seen.any() or seen.sum() < TELLING * (y >= 0).sum():

@@ -83,6 +83,7 @@ class ImportSpec(Options):
     min_count: int = option("Nodes that a word is in at least.", default=2)
     max_share: float = option("Share of nodes that a word is in at most.", default=0.5)
     stop_words: Any = option("english, none, or a file with one a line.", default="english")
+    link: str | None = option("Address of a node, as 'https://…/{id}', for people who judge it.", metavar="URL")
     name: str | None = option("Of the network; in a folder of published files: which one.")
     memory: str | None = option(
         "Stay within this much memory, as 6G; what is larger waits on the disk.", metavar="SIZE"
@@ -122,6 +123,13 @@ class ImportSpec(Options):
             fits = False
         if not fits:
             raise ValueError(f"{str(given)[:40]!r} is not known for text; try latin-1, cp1252, utf-16 or utf-8")
+        return given
+
+    @field_validator("link")
+    @classmethod
+    def _leads_to_a_node(cls, given: str | None) -> str | None:
+        if given is not None and (not given.startswith(("https://", "http://")) or "{id}" not in given):
+            raise ValueError(f"{given[:60]!r}: expected https://, and {{id}} where the name of the node stands")
         return given
 
     @model_validator(mode="after")

@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fewnode._system.files import read_lines
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
-from fewnode.machine.files import read_lines
 
 PARTS = ("train", "valid", "test")
 

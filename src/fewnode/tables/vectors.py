@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fewnode._system.files import one_line, readable
 from fewnode.errors import FewnodeError
 from fewnode.interchange import plain_array
-from fewnode.machine.files import one_line, readable
 from fewnode.tables.columns import Vectors
 from fewnode.tables.rows import NodeRows
 

@@ -1,1 +1,0 @@
-"""From a graph to a vector z for each node: views of GPN+, walks, attributes, blocks on disk."""

@@ -1,1 +1,0 @@
-"""Every node in blocks, and many machines."""

@@ -1,1 +1,0 @@
-"""Datasets, models and weights as files with checksums."""
