@@ -191,7 +191,7 @@ def stop(question: Question, label: str, recall: float = 0.8) -> Stop:
     known = evidence(question, label)
     told = known.trust()
     if told.recall is None or told.members is None:
-        return Stop(False, "nothing can be said yet: answer the questions that `next` asks", None)
+        return Stop(False, "nothing can be said yet: it takes answers about nodes that were asked for", None)
     share, members = told.recall, told.members
     said = f"about {share.value:.0%} of some {members.value:.0f} members are found"
     if share.low >= recall:
