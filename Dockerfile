@@ -8,9 +8,7 @@ RUN groupadd --system fewnode && useradd --system --gid fewnode --create-home fe
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
-# The CPU build of torch: on PyPI an open range pulls gigabytes of CUDA.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -c constraints.txt '.[serve]'
+RUN pip install --no-cache-dir -c constraints.txt '.[serve]'
 
 USER fewnode
 WORKDIR /data

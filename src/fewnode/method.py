@@ -8,7 +8,7 @@ calibrated, learns from nodes that are not in a class, and has a transductive mo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.recognition.space import Head, Space, finite
-from fewnode.train import History, Journal
 from fewnode.vectors import Embedding, Floats, Probabilities
+
+if TYPE_CHECKING:
+    from fewnode.train import History, Journal  # which brings the compiled engine
 
 
 class Fits(Protocol):

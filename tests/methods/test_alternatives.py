@@ -15,6 +15,7 @@ from fewnode.dataset import Dataset
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
+from fewnode.method import predict_tasks
 from fewnode.methods.table import build_method
 from graphs import random_graph
 
@@ -25,7 +26,7 @@ GRAPHS = [random_graph(seed) for seed in (1, 4, 7, 12, 20)]
 def answers(name: str, graph: Graph, task: Task, **options: Any) -> NDArray[np.float32]:
     method = build_method(name, 0, options)
     method.fit(graph, NONE, NONE)
-    found: NDArray[np.float32] = method.predict_proba(graph, task)
+    found: NDArray[np.float32] = predict_tasks(method, graph, [task])[0]
     return found
 
 

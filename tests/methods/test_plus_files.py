@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from fewnode.adjacency import Relation
 from fewnode.dataset import ClassSplit, Dataset
@@ -20,7 +20,8 @@ from fewnode.graph import Block, Graph
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator, load_model
 
-State = dict[str, Tensor]
+Array = NDArray[Any]
+State = dict[str, Array]
 
 
 @pytest.fixture(name="mixed", scope="module")
@@ -41,12 +42,12 @@ def _model(request: pytest.FixtureRequest, mixed: Dataset) -> Estimator:
     return Estimator("gpn-plus", way=3, shot=3, rank=16).fit(replace(mixed, split=split))
 
 
-def changed(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[State], State]:
-    return lambda state: {**state, name: change(state[name].clone())}
+def changed(name: str, change: Callable[[Array], Array]) -> Callable[[State], State]:
+    return lambda state: {**state, name: change(state[name].copy())}
 
 
 def put(name: str, *place: int, value: float) -> Callable[[State], State]:
-    def change(tensor: Tensor) -> Tensor:
+    def change(tensor: Array) -> Array:
         tensor[place] = value
         return tensor
 
@@ -54,9 +55,8 @@ def put(name: str, *place: int, value: float) -> Callable[[State], State]:
 
 
 FORGED: dict[str, Callable[[State], State]] = {
-    "a tensor too many": lambda state: {**state, "extra": torch.zeros(1)},
+    "a tensor too many": lambda state: {**state, "extra": np.zeros(1, np.float32)},
     "no modes": lambda state: {name: t for name, t in state.items() if name != "modes"},
-    "a description that counts nothing": changed("modes", lambda t: torch.zeros(3)),
     "modes in a square": changed("modes", lambda t: t.reshape(1, -1)),
     "a view of no source": put("views", 0, 0, value=9),
     "a source below the structure": put("views", 0, 0, value=-2),
@@ -74,10 +74,10 @@ FORGED: dict[str, Callable[[State], State]] = {
     "a kind that is none": put("source.0.columns", 0, value=7),
     "a kind below zero": put("source.0.columns", 0, value=-1),
     "a scaling that is none": put("source.0.columns", 3, value=7),
-    "numbers that are no integers": changed("source.0.columns", lambda t: t.double()),
+    "numbers that are no integers": changed("source.0.columns", lambda t: t.astype(np.float64)),
     "directions too short": changed("source.0.directions", lambda t: t[:-1]),
     "directions too narrow": changed("source.1.directions", lambda t: t[:, :-1]),
-    "a mean too long": changed("source.0.mean", lambda t: torch.cat([t, t])),
+    "a mean too long": changed("source.0.mean", lambda t: np.concatenate([t, t])),
     "an idf too short": changed("source.0.idf", lambda t: t[:-1]),
     "a source without a mean": lambda state: {name: t for name, t in state.items() if name != "source.0.mean"},
     "a fusion too narrow": changed("fusion.mean", lambda t: t[:-1]),
@@ -91,7 +91,7 @@ FORGED |= {
     for part in ("mean", "axes", "variance")
 }
 FORGED["a projection too wide"] = lambda state: {
-    name: torch.cat([t, t], dim=1) if name.endswith(".axes") else t for name, t in state.items()
+    name: np.concatenate([t, t], axis=1) if name.endswith(".axes") else t for name, t in state.items()
 }
 
 
@@ -100,7 +100,7 @@ def test_forged_tensors_are_refused_in_a_line(model: Estimator, mixed: Dataset, 
     """Through the door that a stranger's run comes by, with right checksums."""
     model.save(tmp_path / "run")
     meta, _ = read_record(tmp_path / "run", "model")
-    state = {name: t.contiguous().numpy() for name, t in FORGED[forged](model.method_.state()).items()}
+    state = {name: np.ascontiguousarray(t) for name, t in FORGED[forged](model.method_.state()).items()}
     write_record(tmp_path / "forged", "model", {k: v for k, v in meta.items() if k != "sha256"}, state)
     with pytest.raises(FewnodeError, match="not a complete model") as caught:
         load_model(tmp_path / "forged").predict_proba(mixed.graph, [0, 5], ["a", "b"], [1])

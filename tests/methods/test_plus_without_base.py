@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Described, EpisodeSampler, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
+from fewnode.method import space_of
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.estimator import Estimator
 
@@ -78,13 +78,13 @@ def test_a_task_may_have_descriptions_alone(worded: Dataset) -> None:
     x = sp.csr_array(np.stack([worded.graph.x[worded.y == c].sum(axis=0) for c in range(4)]).astype(np.float32))
     nodes = np.arange(worded.graph.n)
     task = Task(np.zeros(0, np.int64), np.zeros(0, np.int64), nodes, Described(x, np.arange(4)))
+    space = space_of(method, worded.graph)
     for transductive in (False, True):
-        p = method.predict_tasks(worded.graph, [task], transductive)[0]
+        p = space.predict_tasks([task], transductive)[0]
         assert p.shape == (worded.graph.n, 4)
         assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
         assert np.mean(p.argmax(axis=1) == worded.y) > 0.9
-    beta = method.prepare(worded.graph, task.support, task.support_y, task.described).beta
-    assert torch.allclose(beta, torch.ones(4))
+    assert np.allclose(space.prepare(task).beta, 1)
 
 
 @pytest.mark.parametrize("x", [None, np.ones((80, 3)), np.zeros((80, 3)), sp.csr_array((80, 3))])

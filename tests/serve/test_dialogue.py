@@ -365,7 +365,7 @@ def test_any_dataset_can_be_asked_about(tmp_path: Path, kind: str) -> None:
     assert [each["name"] for each in service.ask("/api/classes").json["classes"]] == ["ü/?#&%", "'\"<b>"]
     assert say(service, ("1", "ü/?#&%", "yes"), ("11", "ü/?#&%", "no")).status == 200
     assert claims(service, threshold=0.0)["total"] == 40
-    for path in ("/api/search?near=3", "/api/nodes?search=3&in=all", "/api/attributes", "/api/columns",
+    for path in ("/api/search?near=3", "/api/search?search=3&in=all", "/api/attributes", "/api/columns",
                  "/api/map.bin", "/api/export/claims.parquet"):  # fmt: skip
         assert service.ask(path).status == 200, path
     told = service.ask("/api/search?search=x&in=text")

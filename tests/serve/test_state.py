@@ -6,15 +6,12 @@ import resource
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.engine.compiled import Compiled
 from fewnode.errors import FewnodeError
-from fewnode.methods.gpn import GPN
 from fewnode.model.estimator import Estimator
 from fewnode.service import network
 from service import InProcess, Local, save_run
@@ -243,26 +240,3 @@ def test_a_file_of_something_else_is_set_aside(
     assert put(start(), "a", "node-1")[0] == 200
     assert (tmp_path / "state.sqlite.unusable-1").read_bytes() == blob
     assert "the service starts without it" in caplog.text
-
-
-def test_an_embedding_that_takes_long_is_computed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    embed = Compiled.embed
-
-    def counted(self: Compiled, *asked: Any) -> Any:
-        found = embed(self, *asked)
-        sizes.append(found[0].shape[0])
-        return found
-
-    monkeypatch.setattr(GPN, "kept", True)
-    monkeypatch.setattr(Compiled, "embed", counted)
-    asked = {"nodes": ["node-9", "node-10"], "support": {"a": ["node-1"], "b": ["node-3"]}}
-    answer = start().ask("/api/classify", asked).json
-    local = start()
-    assert local.ask("/api/classify", asked).json == answer
-    assert len(sizes) == 1
-    new = {"node": "new", "attributes": {}, "edges": ["node-1"]}
-    assert local.ask("/api/nodes", {"nodes": [new]}).status == 200
-    grown = local.ask("/api/classify", asked).json
-    assert start().ask("/api/classify", asked).json == grown
-    assert sizes == [sizes[0], sizes[0] + 1], "with the attached node there is another one, and that is kept, too"

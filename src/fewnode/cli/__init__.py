@@ -6,13 +6,14 @@ import gc
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from fewnode import __version__
-from fewnode.cli import data, demo, evaluate, experiment, predict, serve, suggest, train, tune
 from fewnode.cli.options import Command
 from fewnode.errors import FewnodeError, UnusedInput, visible
 
@@ -23,23 +24,46 @@ by Python's own 700, a seventh of a short command is spent on searching."""
 INTERRUPTED, UNREAD = 130, 141
 """As shells have it: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
-app = typer.Typer(
-    name="fewnode",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-app.command(cls=Command, short_help="See the whole of it work, on an embedded network.")(demo.demo)
-app.add_typer(data.app, name="data")
-app.command(cls=Command, short_help="Learn from the well-labelled classes of a network.")(train.train)
-app.command(cls=Command, short_help="Score a model, or a method on a graph and a few labels.")(evaluate.evaluate)
-app.command(cls=Command, short_help="Classify nodes into new classes, from a few of each.")(predict.predict)
-app.command(cls=Command, short_help="Say which nodes to label next.")(suggest.suggest)
-app.command(cls=Command, short_help="Serve a model over HTTP, with a page to use it on.")(serve.serve)
-app.command(cls=Command, short_help="Search a method's options on validation classes.")(tune.tune)
-app.command(cls=Command, short_help="Run a grid of trainings; stop and continue it.")(experiment.experiment)
-app.command(cls=Command, short_help="Make tables and figures of a grid.")(experiment.report)
+COMMANDS = {
+    "demo": "See the whole of it work, on an embedded network.",
+    "data": "",
+    "train": "Learn from the well-labelled classes of a network.",
+    "evaluate": "Score a model, or a method on a graph and a few labels.",
+    "predict": "Classify nodes into new classes, from a few of each.",
+    "suggest": "Say which nodes to label next.",
+    "serve": "Serve a model over HTTP, with a page to use it on.",
+    "tune": "Search a method's options on validation classes.",
+    "experiment": "Run a grid of trainings; stop and continue it.",
+    "report": "Make tables and figures of a grid.",
+}
+"""Each is a function in a module of its name, but for these."""
+HOMES = {"report": "experiment"}
+
+
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands. Each is imported here: some take a while, and one is enough to run it."""
+    made = typer.Typer(
+        name="fewnode",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    made.callback()(_fewnode)
+    for name in names:
+        module = import_module(f"fewnode.cli.{HOMES.get(name, name)}")
+        if name == "data":
+            made.add_typer(module.app, name=name)
+        else:
+            made.command(cls=Command, short_help=COMMANDS[name])(getattr(module, name))
+    return made
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app` has all commands (PEP 562)."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return application()
 
 
 def _version(wanted: bool) -> None:
@@ -48,7 +72,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _fewnode(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
@@ -110,7 +133,8 @@ _usual_format = warnings.formatwarning
 
 def _run() -> int:
     try:
-        return app(standalone_mode=False) or 0
+        one = [name for name in sys.argv[1:2] if name in COMMANDS]
+        return application(one or COMMANDS)(standalone_mode=False) or 0
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # which typer turns into an exit by 1, a bug to us
             raise end.__context__ from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show, spare_inputs
 from fewnode.cli.scale import (
     Address,
@@ -37,7 +38,9 @@ Support = typer.Option(
     None, "--support", help="Table `node,class`: a few nodes of each class. A column `answer` may say no: not in it."
 )
 Classes = typer.Option(None, "--classes", help="Table `class,description`; an empty description: the name speaks.")
-OwnMethod = typer.Option(None, "--method", help="For a run of a method of your own: FILE.py:CLASS, which is run.")
+OwnMethod = typer.Option(
+    None, "--method", help="For a run of a method of your own: FILE.py:CLASS, which is run.", rich_help_panel=MORE
+)
 OtherData = typer.Option(None, "--data", help="A dataset, without any run; with --run, another one than the run's own.")
 
 
@@ -58,9 +61,16 @@ def predict(
         "--proportions",
         metavar="CLASS=SHARE,…",
         help="Known shares of the classes among the nodes asked about that are in any; or a table `class,share`.",
+        rich_help_panel=MORE,
     ),
     with_base: bool = typer.Option(
-        False, "--with-base", help="A node may also be in one of the dataset's training and validation classes."
+        False,
+        "--with-base",
+        help="A node may also be in one of the dataset's training and validation classes.",
+        rich_help_panel=MORE,
+    ),
+    expected: float = typer.Option(
+        None, "--expected", help="How many nodes of the network are in the classes, if known."
     ),
     multi_label: bool = typer.Option(
         False, "--multi-label", help="A node may be in several classes: each has a probability of its own."
@@ -82,6 +92,18 @@ def predict(
 
     Other nodes are "none of these". No run is needed: with --data, GPN+ answers from what it learned on other networks
     and from the dataset's base classes, if it has some. The first answer takes seconds; it is kept for the next ones.
+
+    \b
+    Example:
+      printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
+      fewnode predict --data debian --support support.csv --all --out p.csv
+      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
+      fewnode predict --data debian --classes classes.csv --all --out p.csv
+      fewnode predict --run run --support support.csv --all --out p.csv
+
+    Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
+    same by HTTP and on a page: `fewnode serve`.
+    \f
 
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
@@ -115,27 +137,18 @@ def predict(
     support node in its class goes to a second table, OUT.support.csv.
 
     \b
-    Example:
-      printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
+    Examples:
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
-      fewnode predict --data debian --support support.csv --all --out p.csv
-      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
-      fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
-      fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
       printf 'class,share\\nmail,0.3\\nvpn,0.7\\n' > mix.csv
       fewnode predict --run run --support support.csv --all --proportions mix.csv
       fewnode predict --run run --support support.csv --all --with-base
       printf 'node,class\\ntinc,vpn\\ntinc,server\\nexim4,server\\n' > s.csv
       fewnode predict --data debian --support s.csv --multi-label --all
-
-    Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
-    same by HTTP and on a page: `fewnode serve`.
     """
     import numpy as np
 
-    from fewnode.model.bulk import Bulk
     from fewnode.recognition.classes import Given, read_proportions, read_query, unused_columns
     from fewnode.recognition.population import blank, claimable, left_out
 
@@ -169,6 +182,8 @@ def predict(
             raise FewnodeError("--all in blocks needs a dataset directory; make one with fewnode data import")
         name_unused(backend, address, quiet)
         there = (backend, address, workers)
+        from fewnode.model.bulk import Bulk
+
         bulk = Bulk(
             run.resolve(),
             dataset.graph.home,
@@ -186,10 +201,11 @@ def predict(
     tell([unused_columns(query) if query else "", blank(dataset, asked)], quiet)
     question = model.question(dataset, given, multi_label)
     tell(question.remarks[len(given.remarks) :], quiet)
-    answer = question.judge(asked, **mode, transductive=transductive, explain=explain)
+    answer = question.judge(asked, **mode, transductive=transductive, explain=explain, expected=expected)
     if shares is not None:
         answer = answer.in_proportion(shares)
     _warn(answer, transductive, quiet or as_json)
+    note(answer.check, quiet or as_json or not answer.check)
     if out:
         answer.write(out)
         note(f"{_summary(answer)}: {out}", quiet or as_json)
@@ -265,7 +281,6 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
     if not is_kept(dataset):
         note(f"{dataset.name}: {dataset.graph}; reading it once, which is kept for the next time", quiet)
     model = untrained(dataset)
-    tell([f"not used: {what}" for what in model.unused_edges(dataset)], quiet)
     return model, dataset
 
 

@@ -22,9 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
 import fewnode
 from fewnode._system import memory
 from fewnode._system.files import missing, remove_empty
@@ -75,6 +72,8 @@ class Workers:
 
     def _here(self, function: Callable[..., Any], pieces: Mapping[Key, tuple[Any, ...]]) -> Iterator[tuple[Key, Any]]:
         """When a process dies, joblib ends all: those pieces that may have been at work are then tried one by one."""
+        from joblib.externals.loky.process_executor import TerminatedWorkerError  # a quarter of a second to import
+
         left = dict(pieces)
         while left:
             try:
@@ -91,6 +90,8 @@ class Workers:
     def _in_processes(
         self, function: Callable[..., Any], pieces: Mapping[Key, tuple[Any, ...]]
     ) -> Iterator[tuple[Key, Any]]:
+        import joblib
+
         work = [joblib.delayed(_work)(key, self.limit, function, arguments) for key, arguments in pieces.items()]
         with joblib.parallel_config("loky", n_jobs=self.count, inner_max_num_threads=1):
             pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=self.count)

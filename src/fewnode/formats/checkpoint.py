@@ -1,4 +1,4 @@
-"""Checkpoints that a training continues from with the same bits, and whether arrays of a file have the right shapes."""
+"""Checkpoints that a training continues from with the same bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from fewnode._system.files import atomic_write, one_line
 from fewnode.errors import FewnodeError
-from fewnode.formats.directory import read_safetensors
+from fewnode.formats.directory import need_shapes, read_safetensors
 from fewnode.train import Adam, History, Journal, Point, Weights, copied, overwrite
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -85,12 +85,3 @@ def digest(state: str, arrays: Mapping[str, NDArray[Any]]) -> str:
         found.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
         found.update(arrays[name].tobytes())
     return found.hexdigest()
-
-
-def need_shapes(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse arrays of a file that are not exactly those, of these shapes."""
-    if odd := sorted(state.keys() ^ shapes.keys()):
-        raise ValueError(f"tensor {odd[0]!r} is {'missing' if odd[0] in shapes else 'not one of the method'}")
-    for name, shape in shapes.items():
-        if tuple(state[name].shape) != shape:
-            raise ValueError(f"tensor {name!r} is {tuple(state[name].shape)}, expected {shape}")

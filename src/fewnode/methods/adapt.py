@@ -24,7 +24,7 @@ from fewnode.engine.fields import Nodes, ReceptiveFields
 from fewnode.engine.sparse import CSR
 from fewnode.episodes import Episode, EpisodeSampler, Task
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, is_sparse
 from fewnode.methods.gpn import ENCODERS, check_widths
 from fewnode.methods.inner import (

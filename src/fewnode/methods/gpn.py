@@ -18,8 +18,9 @@ from fewnode.engine.compiled import LAYERS, Compiled, first_weights, weight_shap
 from fewnode.engine.fields import ReceptiveFields
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph, Ints
+from fewnode.methods.table import NEEDS_TORCH
 from fewnode.recognition.space import Head
 from fewnode.seeds import seeded, stream
 from fewnode.train import QUIET, VALID_TASKS, Gradients, History, Journal, Schedule, Weights, meta_train
@@ -30,7 +31,6 @@ ENCODERS = ("gcn", "mlp", "sage", "gat", "gin")
 ENGINES = ("auto", "compiled", "reference")
 FORMULATIONS = ("paper", "authors")
 MAX_LAYERS = 64
-NEEDS_TORCH = "needs torch: pip install 'fewnode[torch]'"
 
 
 class Engine(Protocol):

@@ -18,7 +18,7 @@ from fewnode.embedding.attributes import inverse_document_frequency, need_attrib
 from fewnode.engine.sparse import normalised
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.vectors import Probabilities
 

@@ -15,7 +15,7 @@ from fewnode.embedding.mixture import MixedViews
 from fewnode.embedding.projection import ViewFusion, ViewProjection
 from fewnode.embedding.sources import STRUCTURE, AttributeSource, source_names
 from fewnode.embedding.views import RANKS, View, diffusions
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import KINDS as BLOCK_KINDS
 
 KINDS = ("", *BLOCK_KINDS)

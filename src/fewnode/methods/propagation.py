@@ -21,7 +21,7 @@ from fewnode.embedding.directions import Axes
 from fewnode.embedding.projection import centred, mean_direction
 from fewnode.episodes import Batch, EpisodeSampler
 from fewnode.errors import FewnodeError
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph
 from fewnode.methods.gpn import DISTANCES
 from fewnode.recognition.space import Head

@@ -10,9 +10,9 @@ from importlib import import_module, resources
 from typing import Any
 
 from fewnode.errors import FewnodeError, closest
-from fewnode.methods.gpn import NEEDS_TORCH
 from fewnode.methods.plugins import is_plugin, load_plugin
 
+NEEDS_TORCH = "needs torch: pip install 'fewnode[torch]'"
 DEFAULTS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("fewnode.methods").joinpath("defaults.toml").read_text(encoding="utf-8")
 )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fewnode.episodes import EpisodeSampler, Task
 from fewnode.errors import FewnodeError
-from fewnode.formats.checkpoint import need_shapes
+from fewnode.formats.directory import need_shapes
 from fewnode.graph import Graph, Ints
 from fewnode.methods.linear import logistic_heads
 from fewnode.methods.skipgram import Vectors, walk_vectors

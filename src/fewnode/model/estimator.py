@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
-from fewnode.formats.checkpoint import Checkpoints
 from fewnode.formats.directory import write_record
 from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
 from fewnode.graph import Graph, Ints
@@ -47,11 +46,15 @@ from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
-from fewnode.train import History, Journal, OnStep
 from fewnode.vectors import Embedding, Probabilities
+
+if TYPE_CHECKING:
+    from fewnode.train import History, OnStep
 
 OWN_PARTS = ("encoder", "valuator")
 """Options that may be code of a user's own, which no file can hold."""
+WAY = 5
+"""Of tasks to train on, unless told otherwise: as in the paper, or as many as there are training classes."""
 GRAPHS = 3
 """Networks of which a model keeps z in memory."""
 
@@ -83,7 +86,7 @@ class Estimator:
     def __init__(
         self,
         method: str | type = "gpn-plus",
-        way: int = 5,
+        way: int | None = None,
         shot: int = 5,
         query: int | None = None,
         seed: int = 0,
@@ -95,7 +98,8 @@ class Estimator:
         self.method_: Any = build_method(self._made_by, seed, options)
         self.method = name_of(self._made_by) if isinstance(self._made_by, type) else self._made_by
         self.features = features
-        self.way, self.shot, self.seed, self.options, self._asked = way, shot, seed, options, query
+        self.shot, self.seed, self.options, self._asked = shot, seed, options, {"way": way, "query": query}
+        self.way = WAY if way is None else way
         own = self.method_.queries if isinstance(self.method_, HasQueries) else None
         self.query = own or shot if query is None else query
         self.trained_: dict[str, Any] = {}
@@ -117,6 +121,9 @@ class Estimator:
         shows how far it is. Deviation D14: with fewer than N validation classes, validation tasks have as many ways as
         there are.
         """
+        from fewnode.formats.checkpoint import Checkpoints  # which brings the compiled engine
+        from fewnode.train import Journal
+
         data = as_labelled(data)
         episodes = self.method_.episodes if isinstance(self.method_, Stepwise) else 0
         with training_bar(episodes) if verbose else nullcontext() as draw:
@@ -129,6 +136,8 @@ class Estimator:
             if checkpoints is not None:
                 agreed = {**self.all_settings(), "data": data.sha256, "threads": threads()}
                 journal = Checkpoints(Path(checkpoints), agreed, on_step=follow)
+            if self._asked["way"] is None:
+                self.way = max(2, min(WAY, len(data.split.train))) if data.split.train else WAY
             shape, self._kept = TaskShape(self.way, self.shot, self.query, self.seed), Kept(GRAPHS)
             self.trained_, space = fit_method(self.method_, data, self._read(data.graph), shape, journal)
         self.needs_fit = False
@@ -165,7 +174,7 @@ class Estimator:
         """
         network = as_dataset(data)
         question = self.question(network, Given.of(network, classes, multi_label), multi_label, with_base)
-        if remarks := [*question.remarks, *self.unused_edges(network)]:
+        if remarks := question.remarks:
             warn_unused(remarks, stacklevel=3)
         return question
 
@@ -231,15 +240,6 @@ class Estimator:
     def has_space(self, graph: Network) -> bool:
         """Whether `space` need not compute anything."""
         return as_graph(graph).fingerprint in self._kept
-
-    def unused_edges(self, data: Dataset) -> list[str]:
-        """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
-        graph = data.graph
-        if not (isinstance(self.method_, Embeds) and self.method_.head().adapts) or not graph.relations:
-            return []
-        said = ["kinds"] if len(graph.relations) > 1 else []
-        said += ["directions"] if any(relation.directed for relation in graph.relations) else []
-        return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> NDArray[np.float64]:
         """P(a query node is in one of the given classes); under 0.5 means none of these.
@@ -362,7 +362,7 @@ class Estimator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments that make an unfitted estimator like this one."""
-        given = {"method": self._made_by, "query": self._asked}
+        given = {"method": self._made_by, **self._asked}
         return {**{name: given.get(name, getattr(self, name)) for name in self._defaults()}, **self.options}
 
     def set_params(self, **changes: Any) -> Self:

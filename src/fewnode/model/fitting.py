@@ -6,13 +6,13 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import fewnode
 from fewnode._system.locks import threads
-from fewnode.dataset import Dataset
+from fewnode.dataset import ClassSplit, Dataset
 from fewnode.episodes import Episode, EpisodeSampler
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph
@@ -33,7 +33,9 @@ from fewnode.recognition.labelled import WORTHS
 from fewnode.recognition.membership import MembershipModel
 from fewnode.recognition.space import Head, Space
 from fewnode.tasks import named_tasks
-from fewnode.train import Journal
+
+if TYPE_CHECKING:
+    from fewnode.train import Journal
 
 
 class TaskShape(NamedTuple):
@@ -93,11 +95,9 @@ def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSa
     """
     way, shot, query, seed = shape
     try:
-        for part, classes in (("training", data.split.train), ("validation", data.split.valid)):
-            if len(classes) < 2:
-                raise FewnodeError(f"{len(classes)} {part} classes; two are needed: split the classes again")
-        ways = min(way, len(data.split.train)) if needed else way
-        train = EpisodeSampler(data, "train", ways, shot, query, seed)
+        if min(len(data.split.train), len(data.split.valid)) < 2:
+            raise FewnodeError(_split_again(data.split))
+        train = EpisodeSampler(data, "train", way, shot, query, seed)
         return train, EpisodeSampler(data, "valid", min(way, len(data.split.valid)), shot, shot)
     except FewnodeError:
         if needed or min(way, shot, query) < 1:
@@ -106,6 +106,16 @@ def base_tasks(data: Dataset, shape: TaskShape, needed: bool) -> tuple[EpisodeSa
     large = [[nodes for nodes in members if nodes.size > 1] for members in parts]
     samplers = [EpisodeSampler.among(members, len(members), 1, 1) for members in large]
     return samplers[0], samplers[1]
+
+
+def _split_again(split: ClassSplit) -> str:
+    """What is too few, and a split of the same classes that is not, if there is one."""
+    base = sorted((*split.train, *split.valid))
+    told = f"{len(split.train)} training and {len(split.valid)} validation classes; two of each are needed"
+    if len(base) < 4:
+        return f"{told} to learn from and to choose by; gpn-plus needs none"
+    better = ClassSplit(tuple(base[:-2]), tuple(base[-2:]), split.test)
+    return f"{told}: split the {len(base) + len(split.test)} classes again, such as split=fewnode.{better}"
 
 
 def training_record(method: object, data: Dataset, graph: Graph) -> dict[str, Any]:

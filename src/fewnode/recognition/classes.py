@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from fewnode._system.sheets import bare, other_columns, read_table
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task, choose, uniform
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.naming import alike, two_alike
 from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
@@ -194,6 +194,25 @@ class Given:
         parts = () if x is None else (x.indptr, x.indices, x.data) if is_sparse(x) else (x,)
         said = () if self.described is None else (self.described.y, *parts)
         return tuple(part.tobytes() for part in (self.support, self.y, *said))
+
+    def answered(self, data: Dataset, answers: Mapping[tuple[str, str | int], bool], several: bool) -> Given:
+        """With more answers: is that node in that class?"""
+        pairs, names = list(zip(self.support.tolist(), self.y.tolist(), strict=True)), self.names
+        no, known = {c: set(rows.tolist()) for c, rows in self.no.items()}, [str(name) for name in names]
+        for (name, node), yes in answers.items():
+            if name not in known:
+                raise FewnodeError(f"{name!r} is none of the classes{closest(str(name), known)}")
+            row, c = int(node_rows(data, [node], "answers")[0]), known.index(name)
+            pairs = [pair for pair in pairs if pair != (row, c)] + [(row, c)] * yes
+            no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
+        described, labels = self.described, [names[c] for _, c in pairs]
+        said = {} if described is None else {names[c]: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        rejected = {names[c]: sorted(nodes) for c, nodes in no.items()}
+        given = Given.of_support(data, [row for row, _ in pairs], labels, said, rejected, several)
+        if given.names != names:
+            gone = next(name for name in names if name not in given.names)
+            raise FewnodeError(f"class {gone!r} would have no node and no description; give one of them")
+        return replace(given, descriptions=self.descriptions, remarks=self.remarks)
 
     def beside_base(self, data: Dataset, seed: int) -> Given:
         """These classes and the base classes of the dataset: a node may be in one of either.

@@ -43,13 +43,14 @@ class Picture:
     """Where the nodes of a dataset lie, in the square from 0 to 1."""
 
     xy: Floats
-    unit: Floats
-    """z of the same nodes, each of length 1."""
+    z: Floats
+    lengths: Floats
+    """Of z; a second copy of z, each of length 1, would be as large as z."""
     how: Literal["axes", "neighbours"]
 
     def beside(self, z: Floats) -> Floats:
         """Where whatever has an embedding lies, a new node or a prototype: amid the nodes that it is most like."""
-        return _within(_beside(_unit(z), self.unit, self.xy))
+        return _within(_beside(_unit(z), self.z, self.lengths, self.xy))
 
 
 def by_axes(z: Floats) -> Picture:
@@ -59,7 +60,7 @@ def by_axes(z: Floats) -> Picture:
     t = (flat - low) / np.maximum(high - low, 1e-12)
     inner = 1 - 2 * MARGIN
     beyond = MARGIN * (1 - np.exp(-np.abs(t - t.clip(0, 1)) * inner / MARGIN))
-    return Picture(_within(MARGIN + t.clip(0, 1) * inner + np.sign(t - 0.5) * beyond), _unit(z), "axes")
+    return _picture(MARGIN + t.clip(0, 1) * inner + np.sign(t - 0.5) * beyond, z, "axes")
 
 
 def by_neighbours(z: Floats, seed: int = 0) -> Picture:
@@ -75,8 +76,12 @@ def by_neighbours(z: Floats, seed: int = 0) -> Picture:
     low, high = np.quantile(xy, [0.001, 0.999], axis=0)
     xy = MARGIN + (1 - 2 * MARGIN) * (xy - low) / np.maximum(high - low, 1e-12)
     if len(chosen) < len(z):
-        xy = _beside(unit, unit[chosen], xy)
-    return Picture(_within(xy), unit, "neighbours")
+        xy = _beside(unit, unit[chosen], np.ones(len(chosen), np.float32), xy)
+    return _picture(xy, z, "neighbours")
+
+
+def _picture(xy: Floats, z: Floats, how: Literal["axes", "neighbours"]) -> Picture:
+    return Picture(_within(xy), z, np.maximum(np.linalg.norm(z, axis=1), 1e-12).astype(np.float32), how)
 
 
 def kept_layout(model: Estimator, data: Dataset, z: Floats) -> Picture:
@@ -85,7 +90,7 @@ def kept_layout(model: Estimator, data: Dataset, z: Floats) -> Picture:
     try:
         xy = read_record(place, KIND)[1]["xy"]
         if xy.shape == (len(z), 2) and np.isfinite(xy).all():
-            return Picture(_within(xy), _unit(z), "neighbours")
+            return _picture(xy, z, "neighbours")
     except (FewnodeError, OSError, KeyError):
         pass
     picture = by_neighbours(z)
@@ -105,11 +110,11 @@ def _within(xy: Floats) -> Floats:
     return found
 
 
-def _beside(unit: Floats, others: Floats, xy: Floats) -> Floats:
+def _beside(unit: Floats, others: Floats, lengths: Floats, xy: Floats) -> Floats:
     """The middle of the places of the nodes that each is most like."""
     found, count = np.zeros((len(unit), 2), np.float32), min(BESIDE, len(others))
     for start in range(0, len(unit), 256):
-        part = unit[start : start + 256] @ others.T
+        part = unit[start : start + 256] @ others.T / lengths
         top = np.argpartition(-part, count - 1, axis=1)[:, :count]
         found[start : start + 256] = np.median(xy[top], axis=1)
     return found

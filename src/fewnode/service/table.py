@@ -23,9 +23,9 @@ from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
 from fewnode.review.trust import trust
 from fewnode.scores import wilson
+from fewnode.service.asked import Asked as Classes
+from fewnode.service.asked import Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
-from fewnode.service.network import Asked as Classes
-from fewnode.service.network import Judged
 from fewnode.service.search import Search
 from fewnode.service.state import State
 

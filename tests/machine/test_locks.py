@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode._system import system
+from fewnode._system import locks as system
 from fewnode._system.files import exclusive, write_text
 from fewnode.dataset import Dataset
 from fewnode.formats.directory import load_dataset, save_dataset
