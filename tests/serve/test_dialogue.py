@@ -270,7 +270,7 @@ def test_a_list_of_thousands_is_a_class(tmp_path: Path) -> None:
 def test_the_likeliest_are_asked_about_if_that_is_wanted(service: InProcess) -> None:
     found = service.ask("/api/next", {"class": "mail", "count": 4, "order": "likeliest"}).json["questions"]
     listed = claims(service, **{"class": "mail"}, threshold=0.0, unanswered=True)["rows"]
-    assert [each["node"] for each in found if each["purpose"] == "learn"] == [
+    assert [each["node"] for each in found if each["purpose"] == "find"] == [
         row["node"] for row in listed[: len(found)]
     ]
 
@@ -365,17 +365,26 @@ def test_any_dataset_can_be_asked_about(tmp_path: Path, kind: str) -> None:
 # --- doors that must agree ---
 
 
-def test_a_check_that_is_answered_again_stays_in_the_sample(service: InProcess) -> None:
-    """Else accepting a list would leave only the noes in the sample, and precision would seem to be 0."""
-    drawn = [f"mail-{i}" for i in range(1, 11)]
-    say(service, *((node, "mail", "yes") for node in drawn), ("font-1", "mail", "no"), check=True)
-    before = service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"]
-    assert before["n"] == 11
-    assert say(service, *((node, "mail", "yes") for node in drawn)).status == 200
-    assert service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"] == before
-    say(service, ("mail-1", "mail", "no"))
-    corrected = service.ask("/api/trust?class=mail").json["classes"]["mail"]["precision_by_answers"]
-    assert (corrected["n"], round(corrected["value"] * 11)) == (11, 9)
+def test_answers_that_were_asked_for_tell_how_many_members_there_are(service: InProcess) -> None:
+    """Accepting a list tells nothing of nodes that nobody chose, and takes nothing of what was asked away."""
+    drawn = service.ask("/api/next", {"class": "mail", "count": 9}).json["questions"]
+    assert {each["purpose"] for each in drawn} == {"find", "check"}
+    right = {each["node"]: "yes" if each["node"].startswith("mail") else "no" for each in drawn}
+    say(service, *((node, "mail", said) for node, said in right.items()))
+    before = service.ask("/api/trust?class=mail").json["classes"]["mail"]
+    assert (before["members"], before["asked"], before["enough"]) == (None, 0, False)
+    say(service, *((node, "mail", None) for node in right))
+    answers = [
+        {**{k: each[k] for k in ("node", "class", "probability")}, "verdict": right[each["node"]]} for each in drawn
+    ]
+    assert service.ask("/api/answers", {"answers": answers}).status == 200
+    told = service.ask("/api/trust?class=mail").json["classes"]["mail"]
+    assert told["asked"] == 9
+    for what in ("members", "precision", "recall"):
+        assert told[what]["low"] <= told[what]["value"] <= told[what]["high"]
+    assert told["members"]["low"] <= 12 <= told["members"]["high"]
+    assert say(service, *((node, "mail", said) for node, said in right.items())).status == 200
+    assert service.ask("/api/trust?class=mail").json["classes"]["mail"] == told
 
 
 @pytest.mark.parametrize(
