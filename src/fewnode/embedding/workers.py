@@ -84,7 +84,7 @@ class Workers:
             except TerminatedWorkerError:
                 for key in list(left)[: self.count]:
                     try:
-                        yield next(self._in_processes(function, {key: left.pop(key)}))
+                        yield from self._in_processes(function, {key: left.pop(key)})
                     except TerminatedWorkerError:
                         yield key, LOST
 
