@@ -29,8 +29,9 @@ from fewnode.model.estimator import Estimator, load_model
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
+from fewnode.recognition.openness import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
-from fewnode.recognition.question import Question, cannot_tell, closed_because
+from fewnode.recognition.question import Question
 from fewnode.vectors import as_arrays, from_arrays
 
 ROWS = 1 << 16
