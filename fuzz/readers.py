@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.adam import Adam
 
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
@@ -42,7 +41,7 @@ from fewnode.service.log import Log, time_of
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
 from fewnode.tasks import read_pool, save_pool
-from fewnode.train import History, Point
+from fewnode.train import Adam, History, Point
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,9 @@ class InProcess:
         self.log, self.loop = Log(state), asyncio.Runner()
         self.service = service or Service(replace(rules(TOKEN, "127.0.0.1", PORT), **settings))
         try:
-            self.service.open(Desk(lambda: (self.model, self.data, True), self.log))
+            desk = Desk(lambda: (self.model, self.data, True), self.log)
+            desk.laying_out.join()  # or places on the map would be others a moment later
+            self.service.open(desk)
         except BaseException:
             self.close()
             raise

@@ -50,9 +50,9 @@ def test_a_text_is_encoded_as_that_of_a_node(data: Dataset) -> None:
     assert names_of(data, found.x) == {"driver": 1, "email": 2, "filter": 1, "wi": 1, "fi": 1}
 
 
-def test_name_and_text_count_and_what_is_not_used_is_told(data: Dataset) -> None:
+def test_text_counts_and_what_is_not_used_is_told(data: Dataset) -> None:
     found = describe(data, "Printing e-mails, wifi drivers and 2 faxes", "e-mail")
-    read = [("e-mail", "email"), ("e-mails", "email"), ("wifi", "wi"), ("wifi", "fi"), ("drivers", "driver")]
+    read = [("e-mails", "email"), ("wifi", "wi"), ("wifi", "fi"), ("drivers", "driver")]
     assert [tuple(match) for match in found.known] == read
     assert (found.unknown, found.numbers) == (("printing", "faxes"), ("2",))
     assert found.nearest == {"printing": ("printer",), "faxes": ()}
@@ -61,7 +61,7 @@ def test_name_and_text_count_and_what_is_not_used_is_told(data: Dataset) -> None
         "'faxes' is not a word of this network",
         "numbers in a description are not used: 2",
     ]
-    assert names_of(data, found.x) == {"email": 2, "wi": 1, "fi": 1, "driver": 1}
+    assert names_of(data, found.x) == {"email": 1, "wi": 1, "fi": 1, "driver": 1}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_debian() -> None:
     found = describe(data, "Fonts: typefaces, e-mail and howtos", "fonts")
     assert [tuple(match) for match in found.known if match.given != match.matched] == [("typefaces", "typeface")]
     assert found.unknown == ("howtos",)
-    assert names_of(data, found.x) == {"fonts": 2, "typeface": 1, "mail": 1}
+    assert names_of(data, found.x) == {"fonts": 1, "typeface": 1, "mail": 1}
     assert [name for name in data.class_names if opaque(data, name)] == [
         "comm", "libdevel", "misc", "oldlibs", "otherosfs"
     ]  # fmt: skip

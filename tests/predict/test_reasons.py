@@ -70,7 +70,7 @@ def test_no_two_rows_have_the_same_sentence_and_an_example_does_not_explain_itse
 
 
 def test_answers_explain_themselves(worded: Dataset) -> None:
-    asked = untrained(worded).ask(worded, {"mail": Class([0, 1], no=[80]), "vpn": [30]})
+    asked = untrained(worded).ask(worded, {"mail": Class([0, 1], no=[80]), "vpn": [30, 33]})
     found = asked.judge(["n2", "n31", "n90"], explain=True)
     assert found.because is not None
     assert [bool(text) for text in found.because] == [label != "none of these" for label in found.labels]

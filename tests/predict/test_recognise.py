@@ -77,7 +77,7 @@ def test_why_names_descriptions_too(worded: Dataset) -> None:
 
 
 def test_a_graph_alone_and_a_model_of_ones_own(worded: Dataset, planted: Dataset) -> None:
-    assert recognise(worded.graph, {"a": [0, 1], "b": [30]}, [5, 40]).labels == ["a", "b"]
+    assert recognise(worded.graph, {"a": [0, 1], "b": [30]}, [5, 40], closed_set=True).labels == ["a", "b"]
     own = fewnode.Estimator("propagation", way=3, shot=3).fit(planted)
     members = [np.flatnonzero(planted.y == c) for c in (10, 11)]
     found = recognise(planted, {"a": members[0][:2], "b": members[1][:2]}, members[0][5:7], model=own)

@@ -31,7 +31,7 @@ LEAST_LIMIT = 1 << 29
 CHUNK_BYTES = 1 << 26
 PAUSE, TRIM_PAUSE = 0.01, 1.0
 """Seconds between two looks at the limit, and between two times that freed memory is given back to the system."""
-FULL, LITTLE = 0.75, 1 / 16
+FULL, LITTLE = 0.7, 1 / 16
 """Shares of the limit: from which on files are let go; and where no more than that could be let go, what the process
 has is its own, and the next look can wait."""
 SCATTERED = 512

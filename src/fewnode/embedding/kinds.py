@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from fewnode.adjacency import Relation, total
 from fewnode.embedding.diffusion import Diffusion, Operators, random_walk
+from fewnode.engine import loops
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError
 from fewnode.graph import Graph, Ints
@@ -200,20 +201,14 @@ def meetings(adj: sp.csr_array, members: Sequence[Ints]) -> tuple[int, int]:
     y = np.full(adj.shape[0], -1)
     for c, nodes in enumerate(members):
         y[nodes] = c
-    one, other = np.repeat(y, np.diff(adj.indptr)), y[adj.indices]
-    known = (one >= 0) & (other >= 0)
-    return int(((one == other) & known).sum()), int(known.sum())
+    same, known = loops.same_label(adj.indptr, adj.indices, y)
+    return int(same), int(known)
 
 
 def same_class_odds(same: int, known: int, members: Sequence[Ints]) -> float:
-    """Capped; 1 if unknown."""
-    chance = _chance(members)
+    """Capped; 1 if unknown. Chance is how often two known nodes are of one class."""
+    sizes = np.array([nodes.size for nodes in members], np.float64)
+    chance = float(np.clip(((sizes / max(1, sizes.sum())) ** 2).sum(), 1e-6, 0.5))
     share = (same + IMAGINED * chance) / (known + IMAGINED)
     odds = share / (1 - min(share, 0.999)) / (chance / (1 - chance))
     return float(np.float32(np.clip(odds, 1 / MOST_ODDS, MOST_ODDS)))
-
-
-def _chance(members: Sequence[Ints]) -> float:
-    """How often two known nodes are of one class."""
-    sizes = np.array([nodes.size for nodes in members], np.float64)
-    return float(np.clip(((sizes / max(1, sizes.sum())) ** 2).sum(), 1e-6, 0.5))

@@ -169,7 +169,7 @@ class Estimator:
         """
         network = as_dataset(data)
         question = self.question(network, Given.of(network, classes, multi_label), multi_label, with_base)
-        if remarks := [*question.remarks, *self.unused_edges(network)]:
+        if remarks := question.remarks:
             warn_unused(remarks, stacklevel=3)
         return question
 
@@ -235,15 +235,6 @@ class Estimator:
     def has_space(self, graph: Network) -> bool:
         """Whether `space` need not compute anything."""
         return as_graph(graph).fingerprint in self._kept
-
-    def unused_edges(self, data: Dataset) -> list[str]:
-        """What the edges say that the model does not use: nobody knows which kinds matter before classes are known."""
-        graph = data.graph
-        if not (isinstance(self.method_, Embeds) and self.method_.head().adapts) or not graph.relations:
-            return []
-        said = ["kinds"] if len(graph.relations) > 1 else []
-        said += ["directions"] if any(relation.directed for relation in graph.relations) else []
-        return [f"{' and '.join(said)} of edges: without base classes nobody knows which matter"] if said else []
 
     def member(self, graph: Network, support: Nodes, support_y: Labels, query: Nodes) -> NDArray[np.float64]:
         """P(a query node is in one of the given classes); under 0.5 means none of these.

@@ -43,6 +43,7 @@ def recognise(
     proportions: Mapping[str, float] | None = None,
     with_base: bool = False,
     multi_label: bool = False,
+    expected: float | None = None,
 ) -> Answers:
     """Judge every node, or those of `query`, by classes that are given as nodes, as a sentence, or both.
 
@@ -51,9 +52,9 @@ def recognise(
 
     No training is needed: without a `model`, GPN+ answers from what base classes the dataset has and from its prior.
     What it could not use of a description, and a description that the nodes of its class disagree with, is named by an
-    `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is
-    known. `with_base`: nodes may also be in one of the base classes of the dataset, each by as many of its labelled
-    nodes as the largest new class has.
+    `UnusedInput` warning. `proportions`: the share of each class among those nodes that are in any, if that is known.
+    `expected`: how many nodes are in the classes, if that is known. `with_base`: nodes may also be in one of the base
+    classes of the dataset, each by as many of its labelled nodes as the largest new class has.
 
     >>> import fewnode
     >>> y = np.repeat(range(4), 20)
@@ -69,11 +70,11 @@ def recognise(
     question = model.question(network, Given.of(network, classes, multi_label), multi_label, with_base)
     rows = np.flatnonzero(claimable(network, question.given.support)) if query is None else question.rows(query)
     others = left_out(network, question.given.support) if query is None else ""
-    remarks = [*question.remarks, *model.unused_edges(network), others, blank(network, rows)]
+    remarks = [*question.remarks, others, blank(network, rows)]
     if told := [*filter(None, remarks)]:
         warn_unused(told, stacklevel=3)
     mode: dict[str, Any] = {"closed_set": closed_set, "threshold": threshold}
-    found = question.judge(rows, **mode, transductive=transductive, explain=explain)
+    found = question.judge(rows, **mode, transductive=transductive, explain=explain, expected=expected)
     return found if proportions is None else found.in_proportion(proportions)
 
 

@@ -118,6 +118,8 @@ def as_object(found: Answers) -> dict[str, Any]:
     ]
     mode: dict[str, Any] = {"why": found.reason} if found.closed_set else {"threshold": found.threshold}
     mode |= {"multi_label": True} if found.multi_label else {}
+    ranks = {name: rank for name, rank in found.left_out.items() if rank == rank}
+    mode |= {"left_out": ranks} if ranks else {}
     told = {"classes": found.classes, "closed_set": found.closed_set, **mode}
     return {**told, "support": support, "predictions": rows}
 

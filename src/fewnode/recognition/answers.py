@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,9 @@ class Answers(Shown):
 
     `probabilities` has a row a node and a column a class: P(the node is in that class). A row's sum is `member`, the
     probability of being in any of them. Where `closed_set` is true, every node is taken to be in one of them: then the
-    sum is 1, `reason` says why it is so, and `member` is None where it cannot be told. If `multi_label`, each
-    class is judged on its own: a row need not sum to anything, and `member` is the probability of at least one.
+    sum is 1, `reason` says why it is so, and `member` is None where it cannot be told. If it is None and the set is not
+    closed, nothing tells how many nodes are in a class: columns only rank nodes. If `multi_label`, each class is judged
+    on its own: a row need not sum to anything, and `member` is the probability of at least one.
 
     >>> found = Answers(["a", "b"], ["mail", "vpn"], np.array([[0.7, 0.2], [0.1, 0.1]]), np.array([0.9, 0.2]), [])
     >>> found.labels, found.probability.tolist()
@@ -54,6 +55,8 @@ class Answers(Shown):
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    left_out: Mapping[str, float] = field(default_factory=dict)
+    """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
     """Of each node, the words that it shares with the description of its class, if there is one."""
     because: list[str] | None = None
@@ -89,10 +92,19 @@ class Answers(Shown):
     def places(self) -> Ints:
         """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
         best: Ints = self.probabilities.argmax(axis=1)
-        if self.closed_set or self.member is None:
+        if self.closed_set:
             return best
+        if self.member is None:  # only ranked: the given nodes alone are known
+            return np.where(self.probabilities.max(axis=1) == 1, best, -1)
         refused = reduce(np.maximum, self.probabilities.T) <= 0  # said by somebody; holds at a threshold of 0
         return np.where((self.member < self.threshold) | refused, -1, best)
+
+    @property
+    def check(self) -> str:
+        """How well examples are found again, in a sentence; nothing where none was left out."""
+        ranks = [f"{rank:,.0f} ({name})" for name, rank in self.left_out.items() if rank == rank]
+        some = f"left out, an example ranks {', '.join(ranks[:SHOWN])} among all nodes (median)" if ranks else ""
+        return "; ".join(filter(None, [some, "" if self.closed_set or self.member is not None else self.reason]))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ import scipy.sparse as sp
 from fewnode._system.sheets import bare, other_columns, read_table
 from fewnode.dataset import Dataset
 from fewnode.episodes import Described, Task, choose, uniform
-from fewnode.errors import FewnodeError
+from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.naming import alike, two_alike
 from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, refuse_twice, support_rows
@@ -40,6 +41,17 @@ class Class:
     yes: Nodes = ()
     no: Nodes = ()
     text: str | None = None
+
+
+class Asked(NamedTuple):
+    """An answer that was asked for: the node's probability then, what for, and how many of the class came before."""
+
+    label: str
+    row: int
+    probability: float
+    yes: bool
+    purpose: str
+    at: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +195,25 @@ class Given:
         said = () if self.described is None else (self.described.y, *parts)
         return tuple(part.tobytes() for part in (self.support, self.y, *said))
 
+    def answered(self, data: Dataset, answers: Mapping[tuple[str, str | int], bool], several: bool) -> Given:
+        """With more answers: is that node in that class?"""
+        pairs, names = list(zip(self.support.tolist(), self.y.tolist(), strict=True)), self.names
+        no, known = {c: set(rows.tolist()) for c, rows in self.no.items()}, [str(name) for name in names]
+        for (name, node), yes in answers.items():
+            if name not in known:
+                raise FewnodeError(f"{name!r} is none of the classes{closest(str(name), known)}")
+            row, c = int(node_rows(data, [node], "answers")[0]), known.index(name)
+            pairs = [pair for pair in pairs if pair != (row, c)] + [(row, c)] * yes
+            no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
+        described, labels = self.described, [names[c] for _, c in pairs]
+        said = {} if described is None else {names[c]: described.x[[i]] for i, c in enumerate(described.y.tolist())}
+        rejected = {names[c]: sorted(nodes) for c, nodes in no.items()}
+        given = Given.of_support(data, [row for row, _ in pairs], labels, said, rejected, several)
+        if given.names != names:
+            gone = next(name for name in names if name not in given.names)
+            raise FewnodeError(f"class {gone!r} would have no node and no description; give one of them")
+        return replace(given, descriptions=self.descriptions, remarks=self.remarks)
+
     def beside_base(self, data: Dataset, seed: int) -> Given:
         """These classes and the base classes of the dataset: a node may be in one of either.
 
@@ -284,6 +315,15 @@ def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list
     if not seen and not no:
         raise FewnodeError(f"{path}: no support node in it")
     return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def read_answers(path: Path, data: Dataset) -> list[tuple[str, int, bool]]:
+    """Class, node and answer of each row of a table `node,class,answer` that has an answer, in order."""
+    if ANSWER not in other_columns(path, []):
+        return []
+    rows = read_table(path, ["node", "class", ANSWER], exact="node")
+    said = [(bare(text), _node(path, line, name, data), answer, line) for line, (name, text, answer) in rows]
+    return [(label, node, _is_yes(yes, f"{path}: line {line}")) for label, node, yes, line in said if yes]
 
 
 def _is_yes(answer: str, place: str) -> bool:

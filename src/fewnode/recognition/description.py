@@ -95,7 +95,8 @@ def describe(data: Dataset, text: str, name: str = "", encoder: EncoderSource | 
     who = _checked(text, name)
     stored = (data.encoding or {}).get("encoder")
     reader = None if stored is not None and not has_words(data) else _Reader(data)
-    said, about = (_NOTHING, _NOTHING) if reader is None else (reader.read_name(name), reader.read(text))
+    said = _NOTHING if reader is None or text.strip() else reader.read_name(name)
+    about = _NOTHING if reader is None else reader.read(text)
     matches, unknown = [*said.matches, *about.matches], tuple(dict.fromkeys((*said.unknown, *about.unknown)))
     values: dict[int, float] = {}
     if reader is not None:

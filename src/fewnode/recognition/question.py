@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 
 from fewnode.dataset import Dataset
 from fewnode.episodes import Task
-from fewnode.errors import FewnodeError, closest
+from fewnode.errors import FewnodeError
+from fewnode.evidence import Evidence
 from fewnode.graph import Ints
 from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.answers import DESCRIPTION, Answers
 from fewnode.recognition.class_bias import biased
-from fewnode.recognition.classes import Given
+from fewnode.recognition.classes import Asked, Given
 from fewnode.recognition.labelled import DOUBTED
-from fewnode.recognition.open_set import cannot_tell, closed_because
+from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
+from fewnode.recognition.openness import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
+from fewnode.recognition.prevalence import KNOWN
 from fewnode.recognition.rejection import (
     BACKGROUND,
     IMPOSSIBLE,
@@ -35,6 +38,7 @@ from fewnode.recognition.space import Explanation, Prepared, Rows, Space
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
+    from fewnode.review.finding import Stop
     from fewnode.review.reasons import Reasons
     from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
@@ -64,12 +68,19 @@ class Question:
     """A node may be in several of the classes: each is judged on its own."""
     shares: tuple[float, ...] | None = None
     """What share of the nodes that are asked about is in each of several classes, where that is known."""
+    asked: tuple[Asked, ...] = ()
+    """Answers that `next` asked for: what is known of all nodes is estimated from these."""
+    expected: float | None = None
+    """How many nodes are in the classes, where that is known."""
 
     def __post_init__(self) -> None:
         if self.space is None and self.given.no:
             raise FewnodeError(f"{self.model} cannot learn from rejected nodes; gpn-plus can")
         if self.given.described is not None and not (self.space and self.space.reads_descriptions):
             raise FewnodeError(f"{self.model} cannot read descriptions of classes; gpn-plus can")
+        if self.expected is not None and (self.several or not 0 < self.expected <= self.data.graph.n):
+            each = ": each class of several a node has a number of its own" if self.several else ""
+            raise FewnodeError(f"{self.expected:,g} nodes cannot be expected in the classes{each}")
         if self.several:
             refuse_names(self.classes)
             if self.cannot_tell:
@@ -117,6 +128,29 @@ class Question:
         space = self.embedded
         return space.kept(("prepared", *self.given.key), lambda: space.prepare(self.given.task(_NO_ROWS)))
 
+    @property
+    def mixed(self) -> Mixture | None:
+        """What plain evidence says beside the embedding; None where base classes taught what counts."""
+        space = self.space
+        if space is None or self.several or not space.head.adapts or space.embedding.n > MIXED_NODES:
+            return None
+        return None if self.cannot_tell else space.kept(("mixed", *self._key), self._mixture)
+
+    def _mixture(self) -> Mixture:
+        given, space = self.given, self.embedded
+        evidence = space.kept("evidence", lambda: Evidence.of(self.data.graph))
+        said = {} if given.described is None else evidence.sentences(given.described.x, given.described.y)
+        return mixture(evidence, space.embedding.z, given.support, given.y, len(given.names), said, self.expected)
+
+    @property
+    def _key(self) -> tuple[Hashable, ...]:
+        return (*self.given.key, self.expected)
+
+    @property
+    def ranks_only(self) -> str:
+        """Why answers rank nodes and do not say how many are in a class; nothing if they do."""
+        return "" if self.mixed is None or self.expected is not None else self.mixed.ranks_only(self.classes)
+
     def rows(self, nodes: Nodes) -> Ints:
         return node_rows(self.data, nodes, "query")
 
@@ -157,15 +191,16 @@ class Question:
             return space.predict(self.given.task(rows), True), self._member(looked)
         if not looked.whole:
             return self._alone(looked), self._member(looked)
-        everyone = space.kept(("all", *self.given.key), lambda: (self._alone(looked), self._member(looked)))
+        everyone = space.kept(("all", *self._key), lambda: (self._alone(looked), self._member(looked)))
         return everyone[0], None if everyone[1] is None else everyone[1].copy()
 
     def _alone(self, rows: Rows) -> Probabilities:
         """P(class) among the classes of nodes that are judged one by one: each expert, mixed, then tempered."""
         if len(self.given.names) == 1:
             return np.ones((rows.nodes.size, 1), np.float32)
-        found = self.embedded.answer(self.prepared, rows.z)
-        return self.embedded.tempered(found, self.given.task(rows.nodes), rows, self.prepared)
+        answer = self.embedded.answer(self.prepared, rows.z)
+        found = self.embedded.tempered(answer, self.given.task(rows.nodes), rows, self.prepared)
+        return found if self.mixed is None else self.mixed.among(found, rows.nodes)
 
     def among(self, rows: Ints, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""
@@ -177,17 +212,23 @@ class Question:
         if self.cannot_tell:
             raise FewnodeError(self.cannot_tell)
         looked = self.embedded.look(rows)
-        found = self.embedded.member(self.prepared, looked, self.share if share is None else share)
+        found = self._member(looked) if share is None else self.embedded.member(self.prepared, looked, share)
+        assert found is not None, "it can be told"  # noqa: S101 # nosec B101
         return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
 
     def _member(self, rows: Rows) -> Doubles | None:
-        return None if self.cannot_tell else self.embedded.member(self.prepared, rows, self.share)
+        if self.cannot_tell:
+            return None
+        mixed = self.mixed
+        return self.embedded.member(self.prepared, rows, self.share) if mixed is None else mixed.member(rows.nodes)
 
     @property
     def share(self) -> float:
         """What share of the network is in the classes."""
         space = self.embedded
-        return space.kept(("share", *self.given.key), lambda: space.share_of_members(self.prepared))
+        if self.expected is not None:
+            return min(self.expected / self.data.graph.n, 0.999)
+        return space.kept(("share", *self._key), lambda: space.share_of_members(self.prepared))
 
     def _independent(self, rows: Ints) -> tuple[Doubles, Doubles]:
         """P(a node is in a class), as if classes were independent, and P(it is in at least one)."""
@@ -224,12 +265,12 @@ class Question:
 
     def _direction(self, c: int, no: Ints) -> NDArray[np.float32]:
         """Along which nodes become more likely in that class. What is rejected for another class does not change it."""
-        return self.embedded.kept(("direction", *self.given.key, c, no.tobytes()), lambda: self._learned(c, no))
+        return self.embedded.kept(("direction", *self._key, c, no.tobytes()), lambda: self._learned(c, no))
 
     def _learned(self, c: int, no: Ints) -> NDArray[np.float32]:
         space = self.embedded
         some = space.stand_for_all(BACKGROUND)
-        usual = space.kept(("usual", *self.given.key), lambda: self._prior(some))[:, c]
+        usual = space.kept(("usual", *self._key), lambda: self._prior(some))[:, c]
         yes, rejected = space.look(self.given.support[self.given.y == c]), space.look(no)
         near = left_out_nearness(self.prepared, c, space.head.distance)[: yes.nodes.size]
         prior = np.concatenate([self._prior(yes, near)[:, c], self._prior(rejected)[:, c], usual])
@@ -241,6 +282,9 @@ class Question:
         space, found = self.embedded, self._alone(rows).astype(np.float64)
         if self.cannot_tell:
             return found
+        if (mixed := self.mixed) is not None:
+            member = mixed.member(rows.nodes) if near is None else np.full(rows.nodes.size, KNOWN)
+            return np.asarray(found * member[:, None])
         near = space.near(self.prepared, rows.z) if near is None else near
         member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
         return np.asarray(found * member[:, None])
@@ -255,14 +299,20 @@ class Question:
         threshold: float | None = None,
         transductive: bool = False,
         explain: bool = False,
+        expected: float | None = None,
     ) -> Answers:
         """What these nodes are taken for, or all that may have a class.
 
         A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
+        `expected`: how many nodes of the network are in the classes, where that is known.
         """
-        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold)
+        if expected is not None:
+            more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
+            return replace(self, expected=expected).judge(nodes, **more)  # type: ignore[arg-type]
+        ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
+        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -272,11 +322,12 @@ class Question:
             nodes=[str(row) if names is None else names[row] for row in rows.tolist()],
             classes=self.classes,
             probabilities=probabilities,
-            member=member,
+            member=None if self.ranks_only else member,
             support=self.support,
             why=self.explain(rows) if explain else None,
             closed_set=bool(reason),
-            reason=reason,
+            reason=reason or self.ranks_only,
+            left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
             embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
@@ -297,24 +348,12 @@ class Question:
 
     def answered(self, answers: Mapping[tuple[str, str | int], bool]) -> Question:
         """The question with more answers: is that node in that class?"""
-        pairs = list(zip(self.given.support.tolist(), self.given.y.tolist(), strict=True))
-        no = {c: set(rows.tolist()) for c, rows in self.given.no.items()}
-        for (name, node), yes in answers.items():
-            if name not in self.classes:
-                raise FewnodeError(f"{name!r} is none of the classes{closest(str(name), self.classes)}")
-            row, c = int(node_rows(self.data, [node], "answers")[0]), self.classes.index(name)
-            pairs = [pair for pair in pairs if pair != (row, c)] + [(row, c)] * yes
-            no[c] = (no.get(c, set()) - {row}) | ({row} if not yes else set())
-        names, described = self.given.names, self.given.described
-        labels = [names[c] for _, c in pairs]
-        said = {} if described is None else {names[c]: described.x[[i]] for i, c in enumerate(described.y.tolist())}
-        rejected = {names[c]: sorted(nodes) for c, nodes in no.items()}
-        given = Given.of_support(self.data, [row for row, _ in pairs], labels, said, rejected, self.several)
-        if given.names != names:
-            gone = next(name for name in names if name not in given.names)
-            raise FewnodeError(f"class {gone!r} would have no node and no description; give one of them")
-        given = replace(given, descriptions=self.given.descriptions, remarks=self.given.remarks)
-        return replace(self, given=given)
+        from fewnode.review.finding import asked_among
+
+        given = self.given.answered(self.data, answers, self.several)
+        told = {(name, int(self.rows([node])[0])): yes for (name, node), yes in answers.items()}
+        before = tuple(each for each in self.asked if (each.label, each.row) not in told)
+        return replace(self, given=given, asked=before + asked_among(self, told))
 
     def why(self, node: str | int, label: str | None = None) -> Reasons:
         """What speaks for and against a node in a class, its likeliest one unless told otherwise.
@@ -328,7 +367,7 @@ class Question:
         name = self.classes[int(self.probabilities(row)[0].argmax())] if label is None else label
         return ClassReasons(self, name).of(row)[0]
 
-    def next(self, count: int = 10, purpose: str = "learn", among: Nodes | None = None) -> list[Suggestion]:
+    def next(self, count: int = 10, purpose: str = "find", among: Nodes | None = None) -> list[Suggestion]:
         """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member."""
         from fewnode.review import finding, labelling
 
@@ -338,10 +377,16 @@ class Question:
         return choose(self, count, None if among is None else node_rows(self.data, among, "among"))
 
     def trust(self) -> dict[str, ClassTrust]:
-        """What to expect of each class, over all nodes that may be in one."""
+        """Of each class how many members there are, which share of claims is right and which share of them is found."""
         from fewnode.review.trust import trust
 
         return trust(self)
+
+    def stop(self, label: str, recall: float = 0.8) -> Stop:
+        """Whether that share of the members of a class is found, so that it is not worth going on; and why."""
+        from fewnode.review.finding import stop
+
+        return stop(self, label, recall)
 
 
 _NO_ROWS = np.zeros(0, np.int64)

@@ -16,10 +16,13 @@ from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recognition.answers import NONE, Answers
 from fewnode.recognition.question import Question
 from fewnode.review.shared_words import shared_words
+from fewnode.review.telling_numbers import Numbers, TellingNumber
 from fewnode.vectors import Floats, unit_rows
 
 WORDS, NEIGHBOURS, AROUND = 6, 5, 300
 """Shared words and neighbours that are named; neighbours that are looked at, those with the fewest edges."""
+COMMON = 1 + np.log(1 / 0.8)
+"""The idf of what four of five nodes have: it is no reason."""
 LIKE = 0.1
 """A vote from which on a view says that a node is like the class."""
 EXAMPLES = 200
@@ -80,6 +83,8 @@ class Reasons:
     nearest_example: Nearest | None
     nearest_counter: Nearest | None
     views: tuple[Vote, ...]
+    numbers: tuple[TellingNumber, ...] = ()
+    """Unusual ones, in which most examples are unusual, too."""
 
     def to_json(self) -> dict[str, Any]:
         """As the service has it, with the sentence."""
@@ -90,7 +95,7 @@ class Reasons:
     @property
     def sentence(self) -> str:
         """The same for people, short."""
-        said = []
+        said = [str(number) for number in self.numbers[:2]]
         if self.words:
             said.append(f"has {', '.join(each.word for each in self.words[:3])} like the examples")
         if self.path is not None and len(self.path) == 1:
@@ -139,7 +144,7 @@ class ClassReasons:
         """The reasons of each node."""
         asked = np.asarray(nodes, np.int64)
         example, counter = self._nearest(asked, self.examples), self._nearest(asked, self.counter)
-        votes = self._votes(asked)
+        votes, numbers = self._votes(asked), Numbers(self.data)
         return [
             Reasons(
                 node=self.data.node_name(node),
@@ -150,6 +155,7 @@ class ClassReasons:
                 nearest_example=example[i],
                 nearest_counter=counter[i],
                 views=votes[i],
+                numbers=numbers.telling(node, self.examples),
             )
             for i, node in enumerate(asked.tolist())
         ]
@@ -177,6 +183,7 @@ class ClassReasons:
         x = self.data.graph.x
         columns = x.indices[x.indptr[node] : x.indptr[node + 1]] if is_sparse(x) else np.flatnonzero(x[node])
         columns = columns[(self._has[columns] > 0) & (node not in self.examples or self._has[columns] > 1)]
+        columns = columns[self.idf[columns] > COMMON]
         weight = np.log1p(self._has[columns]) * np.square(self.idf[columns])
         best = columns[np.argsort(-weight, kind="stable")[:WORDS]]
         names = self.data.feature_names

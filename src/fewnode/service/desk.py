@@ -17,9 +17,10 @@ from fewnode.model.estimator import Estimator
 from fewnode.naming import alike
 from fewnode.service import bodies as b
 from fewnode.service.answers import Reloaded
+from fewnode.service.asked import NothingToAsk
 from fewnode.service.log import Log, time_of
 from fewnode.service.moment import MODES, Json, Moment
-from fewnode.service.network import Network, NothingToAsk
+from fewnode.service.network import Network
 from fewnode.service.state import State, sentence
 
 LOG = logging.getLogger("fewnode.service")
@@ -64,7 +65,8 @@ class Desk:
             LOG.warning("not in %s, and so passed over: %s", first.data.name, ", ".join(gone[:SHOWN]))
         self.reloaded = Reloaded(running=False, gone=gone[:SHOWN], gone_total=len(gone))
         self.now = Moment(log.state, network, log.version, mode)
-        threading.Thread(target=self._lay_out, name="map", daemon=True).start()
+        self.laying_out = threading.Thread(target=self._lay_out, name="map", daemon=True)
+        self.laying_out.start()
 
     def _lay_out(self) -> None:
         """Make the map in the background; the classes are answered for meanwhile."""

@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 import orjson
-from numba import njit
-from numpy.typing import NDArray
 
 from fewnode._system.files import cache_directory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
+from fewnode.engine.layout import settle
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints
@@ -31,9 +30,8 @@ MARGIN = 0.06
 FAR, NOT_KNOWN, KIND = 65_535, 255, "map"
 NEAR, BESIDE = 15, 5
 """Nearest nodes in z that attract a node, and those that a node is placed beside that came later."""
-MAX_LAID_OUT, EPOCHS, REPELLED, CLOSE = 100_000, 150, 4, 0.6
-"""Nodes that are laid out themselves, others lie beside these; rounds; strangers that repel a node each time that a
-neighbour attracts it; and how soon neighbours are near enough."""
+MAX_LAID_OUT, EPOCHS = 100_000, 150
+"""Nodes that are laid out themselves, others lie beside these; and rounds."""
 PLACES_A_CLUSTER, PROBED = 400, 6
 """Nodes of a cluster, and clusters in which the nearest ones of a node are looked for."""
 
@@ -43,13 +41,14 @@ class Picture:
     """Where the nodes of a dataset lie, in the square from 0 to 1."""
 
     xy: Floats
-    unit: Floats
-    """z of the same nodes, each of length 1."""
+    z: Floats
+    lengths: Floats
+    """Of z; a second copy of z, each of length 1, would be as large as z."""
     how: Literal["axes", "neighbours"]
 
     def beside(self, z: Floats) -> Floats:
         """Where whatever has an embedding lies, a new node or a prototype: amid the nodes that it is most like."""
-        return _within(_beside(_unit(z), self.unit, self.xy))
+        return _within(_beside(_unit(z), self.z, self.lengths, self.xy))
 
 
 def by_axes(z: Floats) -> Picture:
@@ -59,7 +58,7 @@ def by_axes(z: Floats) -> Picture:
     t = (flat - low) / np.maximum(high - low, 1e-12)
     inner = 1 - 2 * MARGIN
     beyond = MARGIN * (1 - np.exp(-np.abs(t - t.clip(0, 1)) * inner / MARGIN))
-    return Picture(_within(MARGIN + t.clip(0, 1) * inner + np.sign(t - 0.5) * beyond), _unit(z), "axes")
+    return _picture(MARGIN + t.clip(0, 1) * inner + np.sign(t - 0.5) * beyond, z, "axes")
 
 
 def by_neighbours(z: Floats, seed: int = 0) -> Picture:
@@ -71,12 +70,16 @@ def by_neighbours(z: Floats, seed: int = 0) -> Picture:
     flat = Plane.of(z[chosen]).place(z[chosen])
     near, like = nearest(unit[chosen], min(NEAR, len(chosen) - 1), rng)
     xy = (10 * flat / max(float(flat.std()), 1e-12) + rng.normal(0, 1e-3, flat.shape)).astype(np.float32)
-    _settle(xy, near, _strength(like), EPOCHS, seed)
+    settle(xy, near, _strength(like), EPOCHS, seed)
     low, high = np.quantile(xy, [0.001, 0.999], axis=0)
     xy = MARGIN + (1 - 2 * MARGIN) * (xy - low) / np.maximum(high - low, 1e-12)
     if len(chosen) < len(z):
-        xy = _beside(unit, unit[chosen], xy)
-    return Picture(_within(xy), unit, "neighbours")
+        xy = _beside(unit, unit[chosen], np.ones(len(chosen), np.float32), xy)
+    return _picture(xy, z, "neighbours")
+
+
+def _picture(xy: Floats, z: Floats, how: Literal["axes", "neighbours"]) -> Picture:
+    return Picture(_within(xy), z, np.maximum(np.linalg.norm(z, axis=1), 1e-12).astype(np.float32), how)
 
 
 def kept_layout(model: Estimator, data: Dataset, z: Floats) -> Picture:
@@ -85,7 +88,7 @@ def kept_layout(model: Estimator, data: Dataset, z: Floats) -> Picture:
     try:
         xy = read_record(place, KIND)[1]["xy"]
         if xy.shape == (len(z), 2) and np.isfinite(xy).all():
-            return Picture(_within(xy), _unit(z), "neighbours")
+            return _picture(xy, z, "neighbours")
     except (FewnodeError, OSError, KeyError):
         pass
     picture = by_neighbours(z)
@@ -105,11 +108,11 @@ def _within(xy: Floats) -> Floats:
     return found
 
 
-def _beside(unit: Floats, others: Floats, xy: Floats) -> Floats:
+def _beside(unit: Floats, others: Floats, lengths: Floats, xy: Floats) -> Floats:
     """The middle of the places of the nodes that each is most like."""
     found, count = np.zeros((len(unit), 2), np.float32), min(BESIDE, len(others))
     for start in range(0, len(unit), 256):
-        part = unit[start : start + 256] @ others.T
+        part = unit[start : start + 256] @ others.T / lengths
         top = np.argpartition(-part, count - 1, axis=1)[:, :count]
         found[start : start + 256] = np.median(xy[top], axis=1)
     return found
@@ -153,37 +156,6 @@ def _strength(like: Floats) -> Floats:
     beyond = distance - distance.min(axis=1, keepdims=True)
     found: Floats = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-6)).astype(np.float32)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _settle(
-    xy: NDArray[np.float32], near: NDArray[np.int64], strength: NDArray[np.float32], epochs: int, seed: int
-) -> None:
-    """Stochastic gradient descent on UMAP's cross-entropy, with its 1 / (1 + a d^2b) for a = 1.6, b = 0.9 nearly."""
-    np.random.seed(seed)
-    n, count = near.shape
-    for epoch in range(epochs):
-        rate = 1.0 - epoch / epochs
-        for i in range(n):
-            for k in range(count):
-                if np.random.random() > strength[i, k]:
-                    continue
-                j = near[i, k]
-                dx, dy = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
-                d2 = dx * dx + dy * dy
-                pull = -2 * d2 / (d2 + 1e-3) / (CLOSE + d2)
-                move_x, move_y = min(4.0, max(-4.0, pull * dx)) * rate, min(4.0, max(-4.0, pull * dy)) * rate
-                xy[i, 0] += move_x
-                xy[i, 1] += move_y
-                xy[j, 0] -= move_x
-                xy[j, 1] -= move_y
-                for _ in range(REPELLED):
-                    other = np.random.randint(n)
-                    dx, dy = xy[i, 0] - xy[other, 0], xy[i, 1] - xy[other, 1]
-                    d2 = dx * dx + dy * dy
-                    push = 2 * CLOSE / ((0.001 + d2) * (CLOSE + d2))
-                    xy[i, 0] += min(4.0, max(-4.0, push * dx)) * rate
-                    xy[i, 1] += min(4.0, max(-4.0, push * dy)) * rate
 
 
 def map_file(data: Dataset, xy: Floats, version: str) -> bytes:

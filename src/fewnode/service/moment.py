@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from fewnode.experiment.names import written
 from fewnode.graph import Ints
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
+from fewnode.service.asked import MAX_USED, Asked, Judged, NothingToAsk
 from fewnode.service.lists import read_list
 from fewnode.service.map import claims_file, map_file
-from fewnode.service.network import MAX_USED, Asked, Judged, Network, NotFound, NothingToAsk
+from fewnode.service.network import Network, NotFound
 from fewnode.service.search import Search
 from fewnode.service.state import GivenClass, State
 from fewnode.service.table import Table
@@ -28,8 +30,8 @@ from fewnode.service.table import Table
 MODES: list[b.Mode] = ["inductive", "transductive"]
 FORM, TRY, SHARE = 20, 3, 0.01
 """Attributes of a form for new nodes; classes to try the page with, and the least share of nodes that each has."""
-TABLES = 2
-"""Ways of judging all nodes that are kept of a state."""
+TABLES, SETS = 2, 8
+"""Ways of judging all nodes, and sets of classes, that are kept of a state."""
 Json = dict[str, Any]
 
 
@@ -51,10 +53,15 @@ class Moment:
             return Search(self.network)
 
     @cached_property
+    def ask(self) -> Callable[[tuple[GivenClass, ...]], Asked]:
+        """Makes classes ready; a few sets of them are kept."""
+        return lru_cache(maxsize=SETS)(partial(Asked, self.network))
+
+    @cached_property
     def asked(self) -> Asked:
         """The registered classes, made ready."""
         with self._making:
-            return self.network.ask(self.state.given)
+            return self.ask(self.state.given)
 
     def table(self, how: b.Judging) -> Table:
         """All nodes as they are judged that way; made once, whoever asks meanwhile."""
@@ -132,7 +139,7 @@ class Moment:
 
     def classify(self, body: b.Classify) -> Json:
         given = _given(body, self)
-        asked = self.network.ask(given) if given else self.asked
+        asked = self.ask(given) if given else self.asked
         counts: dict[str, int] = {}
         if body.nodes is None:
             if body.limit * len(asked.classes) > b.MAX_NODES:
@@ -204,7 +211,7 @@ class Moment:
         table = self.table(body)
         kept = [] if body.keep is None or not network.has(body.keep) else [body.keep]
         skipped = [node for node in [*kept, *body.exclude] if network.has(node)]
-        first = [{**table.question(label, network.row(node)), "purpose": "learn", "why": ""} for node in kept]
+        first = [{**table.question(label, network.row(node)), "purpose": "find", "why": ""} for node in kept]
         asked = table.questions([label], body.model_copy(update={"exclude": skipped}))
         found["questions"] = [*first, *asked]
         return {**found, "evidence": self._evidence(found["questions"][:2])}

@@ -122,11 +122,10 @@ export function show(view) {
   paint();
 }
 
-const parts = []; // what views have in the address
-export const inAddress = (write, read) => {
-  parts.push(write);
-  read(new URLSearchParams(location.hash.slice(1)));
-};
+const opened = new URLSearchParams(location.hash.slice(1));
+const ofList = [...opened].filter(([key]) => key.startsWith("list-"));
+let writeList = (said) => ofList.forEach(([key, value]) => said.append(key, value)); // until the list is there
+export const inAddress = (write, read) => (read(opened), (writeList = write));
 
 export function address(view = state.view) {
   const { active, node, options, version, order } = state;
@@ -137,7 +136,7 @@ export function address(view = state.view) {
   said.set("threshold", options.threshold);
   said.set("open", Number(options.openSet));
   said.set("together", Number(options.transductive));
-  parts.forEach((write) => write(said));
+  writeList(said);
   if (version) said.set("state", version);
   return `#${said}`;
 }
@@ -227,7 +226,7 @@ const AHEAD = 5; // questions that are asked for at once
 
 // Everything the page starts with.
 export async function open() {
-  const said = new URLSearchParams(location.hash.slice(1));
+  const said = opened;
   if (VIEWS.includes(said.get("view"))) state.view = said.get("view");
   if (said.get("order") === "likeliest") state.order = "likeliest";
   const found = await service.now({ class: said.get("class"), order: state.order, count: AHEAD });
@@ -419,7 +418,8 @@ function comeBack(error, { answers, question }) {
 }
 
 // One node, one class; a class that only has a name begins with its first node.
-export async function decide(node, name, verdict, check = false) {
+// `asked`: the question that it answers; what was said of the node then tells how many members there are.
+export async function decide(node, name, verdict, asked = null) {
   if (saidOf(node, name) === verdict) return;
   const words = { yes: `${node} is in ${name}.`, no: `${node} is not in ${name}.` };
   say(words[verdict] ?? `What was said of ${node} is taken back.`);
@@ -428,7 +428,8 @@ export async function decide(node, name, verdict, check = false) {
   if (verdict === null && last) return erase(name);
   const before = verdict === "yes" ? classOf(node) : null; // a node is in one class at most
   const moved = before === null ? [] : [{ node, class: before, verdict: null }];
-  await answer([...moved, { node, class: name, verdict }], check);
+  const said = { node, class: name, verdict, probability: asked?.probability ?? null };
+  await answer([...moved, said], asked?.purpose === "check");
 }
 
 // Many nodes at once. A new class begins with those that are in it.

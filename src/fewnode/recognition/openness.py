@@ -1,4 +1,4 @@
-"""Whether a node may be in none of the classes: what a model can tell, and what is asked for."""
+"""Whether a node may be in none of the classes, or must be in one: what cannot be told, and what was asked for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def cannot_tell(model: str, ways: int, head: Head | None) -> str:
 
 
 def closed_because(
-    classes: Sequence[str], several: bool, cannot: str, closed_set: bool, threshold: float | None
+    classes: Sequence[str], several: bool, cannot: str, closed_set: bool, threshold: float | None, ordinary: str = ""
 ) -> str:
     """Why every node is taken to be in one of the classes, or nothing; what makes no sense is refused.
 
-    `cannot`: why it cannot be told whether a node is in any of them, if that is so.
+    `cannot`: why it cannot be told whether a node is in any of them, if that is so. `ordinary`: a class whose examples
+    are like any nodes.
     """
     if threshold is not None and not 0 <= threshold <= 1:
         raise FewnodeError(f"the threshold is {threshold}; a probability from 0 to 1 is expected")
@@ -41,6 +42,8 @@ def closed_because(
         raise FewnodeError(f"one class alone asks which nodes are like {classes[0]!r}: {cause}")
     if closed_set or cannot:
         return cannot or "asked for"
+    if ordinary:
+        return f"examples of class {ordinary!r} are like any nodes: it has all that is in no other class"
     if NONE in classes:
         raise FewnodeError(f"a class is called {NONE!r}, as is what is in no class: rename it, or close the set")
     return ""
