@@ -1,4 +1,4 @@
-"""`fewnode predict` and `fewnode suggest`: what a model is asked about nodes."""
+"""`fewnode predict`: what nodes are taken for."""
 
 from __future__ import annotations
 
@@ -258,94 +258,6 @@ def _classify_all(
     none = "" if answer.closed_set else ", or into none of these"
     none = ", several of them or none of these" if answer.multi_label else none
     note(f"every node classified into {_classes(answer)}{none}: {out}", quiet)
-
-
-def suggest(
-    run: Path = Run,
-    support: Path = Support,
-    classes: Path = Classes,
-    count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
-    query: Path = typer.Option(
-        None, "--query", help="Table `node`: choose among these; default: all of no known class."
-    ),
-    rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
-    to_find: bool = typer.Option(
-        False, "--find", help="Ask about nodes in doubt, so that all members are found; default: nodes that teach most."
-    ),
-    out: Path = OutTable,
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
-
-    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
-    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
-    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
-    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
-    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
-    column, `answer`, that says yes or no for that class.
-
-    With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
-    many others. So few questions find most of its members. `likely` is then the class it is asked about, each class in
-    turn, and `covers` is 0.
-
-    Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
-    nodes of kinds of which none has a label.
-
-    \b
-    Example:
-      printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
-      fewnode suggest --data debian --support support.csv --count 10
-      fewnode suggest --run run --support support.csv --count 10
-      printf 'node,class,answer\\ntinc,vpn,yes\\ncurl,vpn,no\\n' > answers.csv
-      fewnode suggest --data debian --support answers.csv --find
-      fewnode predict --run run --support support.csv --all --out p.csv
-
-    It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
-    """
-    import numpy as np
-
-    from fewnode._system.files import write_text
-    from fewnode._system.sheets import csv_text
-    from fewnode.recognition.classes import Given, read_query, read_rejected, unused_columns
-
-    inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
-    spare_inputs([out], inputs)
-    set_threads(threads)
-    model, dataset = open_model(run, data, method, quiet)
-    given = Given.read(dataset, support, classes)
-    among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_rejected(rejected, dataset, given.support.tolist())
-    tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
-    if none:
-        no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
-        given = given.without(no, dataset)
-    found = model.question(dataset, given).next(count, "find" if to_find else "learn", among)
-    rows = [
-        {
-            "node": each.node,
-            "likely": each.label,
-            "probability": each.probability,
-            "member": each.member,
-            "covers": round(each.covers, 6),
-        }
-        for each in found
-    ]
-    if as_json:
-        emit({"suggestions": rows, "method": model.method, "run": None if run is None else str(run)})
-    text = csv_text([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
-    if out:
-        write_text(out, text)
-        note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
-    elif not as_json:
-        show(text)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def tell(remarks: Sequence[str], quiet: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +41,17 @@ class Class:
     yes: Nodes = ()
     no: Nodes = ()
     text: str | None = None
+
+
+class Asked(NamedTuple):
+    """An answer that was asked for: the node's probability then, what for, and how many of the class came before."""
+
+    label: str
+    row: int
+    probability: float
+    yes: bool
+    purpose: str
+    at: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +307,15 @@ def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list
     if not seen and not no:
         raise FewnodeError(f"{path}: no support node in it")
     return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def read_answers(path: Path, data: Dataset) -> list[tuple[str, int, bool]]:
+    """Class, node and answer of each row of a table `node,class,answer` that has an answer, in order."""
+    if ANSWER not in other_columns(path, []):
+        return []
+    rows = read_table(path, ["node", "class", ANSWER], exact="node")
+    said = [(bare(text), _node(path, line, name, data), answer, line) for line, (name, text, answer) in rows]
+    return [(label, node, _is_yes(yes, f"{path}: line {line}")) for label, node, yes, line in said if yes]
 
 
 def _is_yes(answer: str, place: str) -> bool:

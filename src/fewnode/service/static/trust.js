@@ -21,14 +21,11 @@ export function Trust() {
       ${option("Nodes help each other: judged together", "transductive", state.model.modes.length > 1)}</${More}></section>`;
 }
 
-function Headline({ own: { claimed, members, precision_by_answers: measured, sampled } }) {
-  const right = measured
-    ? [html`<strong>${whole(measured.value)}</strong>`, ` right by your answers (${between(measured)}; ${plural(measured.n, "check")})`]
-    : sampled ? `${plural(sampled, "check")} so far: too few to say how many are right` : "no check answered yet";
-  return html`<p class="headline">${mark(state.active)}<strong>${number(claimed)}</strong> claimed${members && [
-    ", about ", html`<strong>${number(Math.round(members.value))}</strong>`, " estimated",
-    html`<span class="soft small"> (${number(Math.round(members.low))}–${number(Math.round(members.high))})</span>`]}</p>
-    <p class="small">${right}</p>`;
+function Headline({ own: { claimed, precision, enough, reason } }) {
+  return html`<p class="headline">${mark(state.active)}<strong>${number(claimed)}</strong> claimed${precision && [
+    ", ", html`<strong>${whole(precision.value)}</strong>`, " right ",
+    html`<span class="soft small">(${between(precision)})</span>`]}</p>
+    <p class="small">${enough && html`<strong>You can stop: </strong>`}${reason}.</p>`;
 }
 
 function Figures({ own: { known } }) {
