@@ -49,7 +49,7 @@ def suggest(question: Question, count: int = 10, among: Ints | None = None) -> S
     >>> y = np.repeat(range(12), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
     >>> model = fewnode.Estimator("propagation", way=3, shot=2, steps=1).fit(data)
-    >>> [s.label for s in model.ask(data, {"mail": [0], "vpn": [25]}).next(1, among=[30])]
+    >>> [s.label for s in model.ask(data, {"mail": [0], "vpn": [25]}).next(1, "learn", among=[30])]
     ['vpn']
     """
     space, data, own = question.embedded, question.data, question.given.support
