@@ -216,10 +216,6 @@ class Question:
         assert found is not None, "it can be told"  # noqa: S101 # nosec B101
         return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
 
-    def alone(self, rows: Ints) -> Probabilities:
-        """P(class) of nodes that are in one of the classes, each judged on its own, whatever was rejected."""
-        return self._alone(self.embedded.look(rows))
-
     def _member(self, rows: Rows) -> Doubles | None:
         if self.cannot_tell:
             return None
