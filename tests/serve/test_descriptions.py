@@ -175,7 +175,7 @@ def test_put_says_all_of_a_class(start: Start) -> None:
 def test_answers_are_those_of_predict(texts_service: InProcess, model: Estimator, data: Dataset) -> None:
     given = {"mail": Class(["mail-1"], text="filter spam"), "vpn": "encrypted tunnel", "game": ["game-2"]}
     defined = Given.of(data, given)
-    expected = model.question(data, defined).judge(range(data.graph.n))
+    expected = model.question(data, defined).judge(range(data.graph.n), threshold=0.5)
     put(texts_service, "mail", support=["mail-1"], description="filter spam")
     put(texts_service, "vpn", description="encrypted tunnel")
     put(texts_service, "game", support=["game-2"])
