@@ -97,7 +97,7 @@ versions:
 	@for version in $(VERSIONS); do python$$version -c pass 2>/dev/null || { echo "python$$version is not here"; continue; }; \
 	  python$$version -m venv .venv-$$version && .venv-$$version/bin/pip install -q -c constraints.txt -e '.[serve,pyg]' beartype hypothesis pandas networkx pytest \
 	  && .venv-$$version/bin/python -W error::DeprecationWarning -m pytest -p no:cacheprovider $(CORE_TESTS) || exit 1; done
-CORE_TESTS := tests/test_graph.py tests/test_gpn.py tests/test_train.py tests/test_estimator.py tests/storage/test_io.py tests/predict/test_recognise.py tests/test_scikit.py tests/machine/test_system.py tests/datasets/test_tables.py
+CORE_TESTS := tests/test_graph.py tests/test_gpn.py tests/test_train.py tests/test_estimator.py tests/storage/test_io.py tests/predict/test_recognise.py tests/test_scikit.py tests/machine/test_locks.py tests/datasets/test_tables.py
 
 # What each part of the house holds; figures that have become smaller are written down, and may not grow again.
 budget: $(VENV)/.dev

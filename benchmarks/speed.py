@@ -205,9 +205,6 @@ def gpn_plus_alone(way: str, nodes: int, attributes: int) -> dict[str, float]:
     return {"ready": ready, "answer": spent / ANSWERS, "peak_mb": max(1.0, peak)}
 
 
-# --- both -----------------------------------------------------------------------------------------------------------
-
-
 def apart(way: str) -> dict[str, float]:
     """What `--way` prints: this command again, in a process of its own."""
     print(f"{way}, in a process of its own", file=sys.stderr, flush=True)

@@ -172,7 +172,7 @@ def leaves(command, path=("fewnode",)):
 def _command(name, command):
     params = [param for param in command.params if param.name != "help"]
     takes = [param.metavar for param in params if param.param_type_name == "argument"]
-    lines = [f"## {name}", *map(_paragraph, inspect.cleandoc(command.help).split("\n\n"))]
+    lines = [f"## {name}", *map(_paragraph, inspect.cleandoc(command.help.replace("\f\n", "")).split("\n\n"))]
     lines += ["**Usage:** `" + " ".join([name, "[OPTIONS]", *takes]) + "`"]
     return "\n\n".join([*lines, *map(_param, params)])
 

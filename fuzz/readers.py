@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fewnode.adam import Adam
 
 from fewnode.cli.train import read_tuned
 from fewnode.dataset import ClassSplit, Dataset
@@ -30,7 +29,8 @@ from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.formats.directory import canonical, load_dataset, save_dataset
 from fewnode.formats.sources import load
 from fewnode.graph import Graph
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.paper import BUILDERS
 from fewnode.paper.linked_texts import DUMPS
 from fewnode.paper.records import BadRecordError
@@ -41,7 +41,7 @@ from fewnode.service.log import Log, time_of
 from fewnode.tables.read import read_tables
 from fewnode.tables.splits import choose_split
 from fewnode.tasks import read_pool, save_pool
-from fewnode.train import History, Point
+from fewnode.train import Adam, History, Point
 
 
 @dataclass(frozen=True)

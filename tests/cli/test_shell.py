@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_a_reader_that_has_gone_is_told_nothing(argument: str, both: bool, code:
     assert not found.stderr
 
 
-@pytest.mark.parametrize(("seen", "times"), [("typer", 1), ("fewnode.cli.predict", 1), ("numpy", 2)])
+@pytest.mark.parametrize(("seen", "times"), [("typer", 1), ("fewnode.cli.options", 1), ("numpy", 2)])
 def test_an_interrupt_during_imports_is_quiet(seen: str, times: int) -> None:
     """Not after a time, which says nothing on a busy machine, but as soon as Python says that it has imported this."""
     command = [sys.executable, "-X", "importtime", *COMMAND[1:], "data", "info", "debian"]
@@ -66,3 +67,22 @@ def test_an_interrupt_during_imports_is_quiet(seen: str, times: int) -> None:
     assert process.returncode == 130
     assert out == ""
     assert all(line.startswith("import time:") for line in err.splitlines()), err[-2000:]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("demo", "train", "evaluate", "predict", "suggest", "serve", "experiment", "report", "tune"),
+        *("data import", "data extend", "data build"),
+    ],
+)
+def test_help_is_a_screen_and_more_is_all(fewnode, words: str) -> None:
+    """Of 60 lines with an example; an option that is only named there is explained by `--more`."""
+    shown = fewnode(*words.split(), "--help").out
+    assert shown.count("\n") <= 60
+    assert "Example:" in shown
+    _, named, rare = shown.partition(f"`fewnode {words} --more`")
+    if named:
+        whole = fewnode(*words.split(), "--more").out
+        for option in re.findall(r"--[a-z-]+", rare):
+            assert re.search(rf"^  {option}\b.*\S", whole, re.MULTILINE), option

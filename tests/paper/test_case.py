@@ -36,7 +36,7 @@ def test_a_task_as_a_method_sees_it(planted: Dataset, method: str) -> None:
 def test_weighed_by_beta_the_mean_is_the_prototype(planted: Dataset) -> None:
     model = Estimator("gpn", 4, 3, episodes=10).fit(planted)
     task = EpisodeSampler(planted, "test", 4, 3, 3)[0]
-    z = model.method_.embedding(planted.graph)[0].numpy()
+    z = model.embedding(planted)
     beta = model.explain(planted.graph, task.support, task.support_y, task.query).beta
     prototype = (beta[:3, None] * z[task.support[:3]]).sum(axis=0)
     found = look(model, planted, *TASK)["map"]

@@ -8,7 +8,7 @@ import pytest
 from fewnode import FewnodeError
 from fewnode.dataset import Dataset
 from fewnode.model.recognise import untrained
-from fewnode.review.finding import in_doubt
+from fewnode.review.finding import in_doubt, replayed
 
 
 def test_nodes_at_the_threshold_come_before_sure_ones() -> None:
@@ -22,6 +22,21 @@ def test_copies_are_not_asked_about_twice() -> None:
     z = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], np.float32)
     first = in_doubt(np.full(4, 0.5), z, z[:0], 2)
     assert len({tuple(row) for row in z[first].tolist()}) == 2
+
+
+def test_a_table_of_answers_says_what_the_answers_said(worded: Dataset) -> None:
+    """Answers that are given back at once are those that were given one batch after the other."""
+    model, members = untrained(worded), worded.y == worded.y[3]
+    start = question = model.ask(worded, {"mail": [3]})
+    told: list[tuple[str, int, bool]] = []
+    for _ in range(3):
+        rows = [worded.node(each.node) for each in question.next(10)]
+        told += [("mail", row, bool(members[row])) for row in rows]
+        question = question.answered({("mail", row): bool(members[row]) for row in rows})
+    again = replayed(start.answered({(label, row): yes for label, row, yes in told}), told)
+    assert again.asked == question.asked
+    assert {(each.label, each.row, each.yes) for each in again.asked} == {*told}
+    assert again.trust() == question.trust()
 
 
 def test_classes_take_turns(worded: Dataset) -> None:
@@ -42,4 +57,3 @@ def test_a_truthful_labeller_finds_a_class_by_few_questions(worded: Dataset) -> 
     claimed = question.judge(range(100)).probabilities[:, 0] >= 0.5
     assert (claimed & members).sum() >= 0.8 * members.sum()
     assert (claimed & members).sum() >= 0.8 * claimed.sum()
-    assert question.trust()["mail"].members.low <= members.sum() <= question.trust()["mail"].members.high

@@ -9,12 +9,6 @@ from pydantic import ValidationError
 
 from fewnode.naming import plain
 from fewnode.service.bodies import Attach, Body, Classify, GivenAnswers, NewNode, NextQuestion, PutClass
-from service import Local
-
-
-@pytest.mark.parametrize("name", ["a", "a b", "Ω’\U0001f600", "...", ".a", "a/b"])
-def test_a_name_may_be_nearly_anything(name: str) -> None:
-    assert plain(name) == name
 
 
 @pytest.mark.parametrize(
@@ -33,16 +27,6 @@ def test_a_name_survives_a_table_and_an_address(names: list[str], said: str) -> 
         with pytest.raises(ValueError, match="name") as error:
             plain(name)
         assert str(error.value) == said
-
-
-def test_the_limits_are_told(local: Local) -> None:
-    assert local.ask("/api/model").json["limits"] == {
-        "classes": 200,
-        "examples": 10_000,
-        "nodes": 10_000,
-        "description": 10_000,
-        "compared": 1_000,
-    }
 
 
 def many(count: int) -> list[str]:
@@ -80,29 +64,6 @@ def test_so_much_and_no_more(body: Any, most: int, least: int) -> None:
             body(beyond)
 
 
-def test_what_is_not_said_has_its_usual_value() -> None:
-    judging = {"mode": None, "closed_set": False, "threshold": None}
-    usual = {"all": False, "support": None, "descriptions": None, "limit": 50, **judging}
-    assert Classify(nodes=["x"]).model_dump() == {"nodes": ["x"], **usual}
-    assert NextQuestion().model_dump() == {"label": None, "count": 5, "exclude": [], "order": "doubt", **judging}
-    assert PutClass(support=["x"]).model_dump() == {"support": ["x"], "description": None, "by": None}
-    assert PutClass(description="").model_dump() == {"support": [], "description": "", "by": None}
-    assert Attach(nodes=[NewNode(node="x")]).model_dump() == {
-        "nodes": [{"node": "x", "row": None, "attributes": None, "edges": []}],
-        "classify": True,
-        "by": None,
-        **judging,
-    }
-
-
-@pytest.mark.parametrize("given", [{}, {"nodes": ["x"], "all": True}])
-def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError) as error:
-        Classify(**given)
-    assert [each["msg"] for each in error.value.errors()] == ['Value error, give either "nodes" or "all": true']
-    assert Classify(all=True).nodes is None
-
-
 @pytest.mark.parametrize(
     ("kind", "given"),
     [
@@ -132,8 +93,3 @@ def test_either_some_nodes_or_all(given: dict[str, Any]) -> None:
 def test_nothing_is_guessed(kind: type[Body], given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         kind(**given)
-
-
-@pytest.mark.parametrize("kind", [PutClass, Classify, NextQuestion, Attach, GivenAnswers])
-def test_the_example_in_the_documentation_is_a_good_one(kind: type[Body]) -> None:
-    assert kind.model_validate(kind.model_json_schema()["example"])

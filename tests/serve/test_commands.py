@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +21,6 @@ from fewnode.service.client import Client, ServiceError
 from service import TOKEN, Local, Running, anew, opened, save_run, serving, started
 
 PACKAGES = ["openvpn", "wireguard-tools", "postfix", "exim4", "strongswan", "dovecot-core", "libc6", "openssl", "0ad"]
-GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
 
 
 @pytest.fixture(scope="module")
@@ -145,22 +141,6 @@ def test_the_client_outlives_a_connection(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(fewnode.FewnodeError, match="link that fewnode serve printed"):
         fewnode.Client("ftp://x")
     assert not fewnode.Client("http://127.0.0.1:1").ready()
-
-
-def test_the_lines_of_the_guide_run(server: Running, client: Client, tmp_path: Path) -> None:
-    blocks = re.findall(r"```bash\n(curl.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) > 5
-    assert shutil.which("curl"), "curl is not installed"
-    for block in blocks:
-        lines = block.replace("http://127.0.0.1:8000", server.url).replace("curl ", "curl --fail-with-body -sS ")
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", lines],
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin", "TOKEN": TOKEN},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, (block, done.stdout, done.stderr)
 
 
 def test_the_examples_of_the_api_are_what_it_takes(server: Running, client: Client) -> None:

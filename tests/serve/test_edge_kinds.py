@@ -49,10 +49,6 @@ def test_neighbours_come_with_kinds_ways_and_weights(typed: Local, kinds: Datase
     assert len(about["neighbours"]) == np.count_nonzero(kinds.graph.adj[[node]].toarray())
 
 
-def test_a_plain_network_has_no_kinds(local: Local) -> None:
-    assert all(near["edges"] == [] for near in local.ask("/api/nodes/node-7").json["neighbours"])
-
-
 def edges_of(local: Local, node: str) -> dict[str, list[tuple[str, str | None, float | None]]]:
     found = local.ask(f"/api/nodes/{node}").json["neighbours"]
     return {near["node"]: [(e["kind"], e["way"], e["weight"]) for e in near["edges"]] for near in found}

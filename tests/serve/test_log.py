@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import resource
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -123,16 +121,6 @@ def test_only_so_many_changes_can_be_undone(log: Log, monkeypatch: pytest.Monkey
         assert log.undoable == n
         log.mark(n, True, log.without(n))
     assert (log.undoable, log.redoable) == (None, 4)
-
-
-def test_any_tool_can_read_it_and_a_copy_of_the_one_file_is_a_backup(log: Log, path: Path, tmp_path: Path) -> None:
-    add(log, CHANGES[0])
-    shutil.copyfile(path, tmp_path / "backup")  # while the service runs
-    with closing(sqlite3.connect(tmp_path / "backup")) as database:
-        [(n, when, who, change, undone)] = database.execute("SELECT n, time, who, change, undone FROM change")
-        assert (n, when, who, undone) == (1, WHEN, "Ann", 0)
-        assert json.loads(change)["support"] == ["x", "y"]
-    assert content(reread(tmp_path / "backup").state) == content(log.state)
 
 
 def test_a_file_is_its_owners_and_has_one_service(log: Log) -> None:

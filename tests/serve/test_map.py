@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fewnode.storage.io import load_dataset, save_dataset
 
 from fewnode import FewnodeError, read_tables
+from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Ints
 from fewnode.service.map import Picture, by_axes, by_neighbours
 from fewnode.vectors import Floats

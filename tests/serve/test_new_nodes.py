@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from fewnode.dataset import Dataset
-from fewnode.graph import Graph
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
 from service import Local, save_run
@@ -190,17 +188,6 @@ def test_each_dataset_takes_nodes_in_its_own_way(start: Start) -> None:
     assert (answer.status, answer.json["unused"]) == (200, ["no such"]), "what is not used is named"
 
 
-def test_edges_of_a_directed_network_have_a_direction(planted: Dataset, tmp_path: Path) -> None:
-    index = planted.graph.edge_index()[:, ::2]
-    graph = Graph.from_edges(index, planted.graph.n, planted.graph.x, directed=True)
-    local = Local(save_run(replace(planted, graph=graph), tmp_path, "propagation", steps=1), tmp_path / "state.sqlite")
-    local.ask("/api/nodes", {"nodes": [{"node": "new", "edges": ["node-1"]}, {"node": "newer", "edges": ["new"]}]})
-    data = data_of(local)
-    one, new, newer = data.node("node-1"), data.node("new"), data.node("newer")
-    assert (data.graph.adj[new, one], data.graph.adj[one, new], data.graph.adj[newer, new]) == (1, 0, 1)
-    local.close()
-
-
 def test_new_nodes_come_one_after_the_other(start: Start) -> None:
     """Each may name those that came before; a class that the data does not have is one for all later ones."""
     local = start()
@@ -226,16 +213,3 @@ def test_what_cannot_be_answered_is_not_attached(planted: Dataset, tmp_path: Pat
     assert local.ask("/api/nodes", {"nodes": [{"node": "new"}], "threshold": 0.7}).status == 422
     assert local.ask("/api/nodes/new").status == 404
     local.close()
-
-
-def test_a_stranger_among_attached_nodes_is_told(start: Start) -> None:
-    local = start()
-    local.ask("/api/classes/port", {"support": ["A3", "A13", "A23"]}, "PUT")
-    local.ask("/api/classes/bank", {"support": ["A0", "A10", "A20"]}, "PUT")
-    body = {"nodes": [{"node": "new", "row": ROW, "edges": ["A3", "A13"]}]}
-    answer = local.ask("/api/nodes", body).json
-    again = local.ask("/api/classify", {"nodes": ["new"]}).json
-    assert answer["results"] == again["results"]
-    assert 0 <= answer["results"][0]["member"] <= 1
-    forced = local.ask("/api/classify", {"nodes": ["new"], "closed_set": True}).json
-    assert forced["results"][0]["class"] == "port"

@@ -17,6 +17,7 @@ from fewnode.embedding.mixture import MixedViews
 from fewnode.graph import Graph
 from fewnode.model.estimator import Estimator
 from fewnode.relations import EdgeRows, read_relations
+from fewnode.service.asked import Asked
 from fewnode.service.bodies import Attach, Classify
 from fewnode.service.network import Network
 from service import InProcess
@@ -78,28 +79,8 @@ def test_attached_nodes_are_close_to_embedding_everything_again(local: InProcess
     assert ((ours * theirs).sum(axis=1) / length).min() > 0.95
     labels = [local.ask("/api/classify", {"nodes": [name]}).json["results"][0]["class"] for name in names]
     asked = np.array([again.row(name) for name in names])
-    expected = again.ask(now.state.given).judge(Classify(all=True), "inductive", asked).labels()
+    expected = Asked(again, now.state.given).judge(Classify(all=True), "inductive", asked).labels()
     assert np.mean([a == b for a, b in zip(labels, expected, strict=True)]) >= 0.9
-
-
-def test_the_answer_with_a_new_node_is_that_of_every_other_door(local: InProcess, planted: Dataset) -> None:
-    with_classes(local, planted)
-    attached = local.ask("/api/nodes", {"nodes": [like(planted, 7, "new")]}).json
-    asked = local.ask("/api/classify", {"nodes": ["new"]}).json
-    assert attached["results"] == asked["results"]
-    line = next(
-        line for line in local.ask("/api/export/labels.csv").body.decode().splitlines() if line.startswith("new,")
-    )
-    assert float(line.split(",")[2]) == pytest.approx(asked["results"][0]["probability"], abs=2e-6)
-
-
-def test_new_nodes_can_stand_for_classes(local: InProcess, planted: Dataset) -> None:
-    with_classes(local, planted)
-    local.ask("/api/nodes", {"nodes": [like(planted, 7, "one"), like(planted, 8, "two")]})
-    assert local.ask("/api/classes/fresh", {"support": ["one", "two"]}, "PUT").status == 200
-    answer = local.ask("/api/classify", {"nodes": ["one", planted.node_name(9)]}).json
-    assert answer["results"][0]["class"] == "fresh"
-    assert local.ask("/api/classify", {"nodes": ["nobody"]}).status == 422
 
 
 def test_a_restart_loses_nothing(

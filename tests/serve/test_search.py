@@ -51,24 +51,11 @@ def test_words_are_found_in_any_form_and_all_of_them(service: InProcess) -> None
     assert {each["node"] for each in found} == {node for node in every if has(service, node, "filter", "spam")}
 
 
-def test_names_come_before_words(service: InProcess) -> None:
-    found = search(service, search="mail", **{"in": "all"})
-    kinds = [each["matched"] for each in found]
-    assert kinds[:12] == ["name"] * 12
-    assert kinds == sorted(kinds)
-    assert [each["node"] for each in search(service, search="mail")] == [each["node"] for each in found[:12]]
-
-
 def test_a_word_that_is_begun_is_found(service: InProcess) -> None:
     found = search(service, search="typef", **{"in": "text"})
     assert found
     assert all(has(service, each["node"], "typeface") for each in found)
     assert search(service, search="zzz", **{"in": "all"}) == []
-
-
-def test_some_of_the_words_if_no_node_has_all(service: InProcess) -> None:
-    found = search(service, search="chess glyph", **{"in": "text"})
-    assert {each["node"].split("-")[0] for each in found} == {"game", "font"}
 
 
 def test_the_nearest_nodes_are_of_the_same_topic(service: InProcess) -> None:

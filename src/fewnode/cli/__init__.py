@@ -37,7 +37,7 @@ COMMANDS = {
     "report": "Make tables and figures of a grid.",
 }
 """Each is a function in a module of its name, but for these."""
-HOMES = {"suggest": "predict", "report": "experiment"}
+HOMES = {"report": "experiment"}
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from fewnode.cli import make_dataset
-from fewnode.cli.output import Json, Quiet, emit, note, table
+from fewnode.cli.output import Json, Quiet, counting, emit, note, table
 from fewnode.cli.table_options import ImportCommand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Read tables and files into datasets; look at them."
@@ -100,34 +95,13 @@ def download(
     from fewnode.paper.download import DEFAULT_BASE
     from fewnode.paper.download import download as fetch
 
-    with _download_bars(quiet or as_json) as report:
-        paths = fetch(name, out, base or DEFAULT_BASE, report)
+    tell: Any = defaultdict(lambda: counting("bytes", quiet or as_json))  # one for each file
+    paths = fetch(name, out, base or DEFAULT_BASE, lambda file, done, total: tell[file](done, total))
     if as_json:
         emit({"name": name, "files": [str(path) for path in paths]})
     else:
         note("\n".join(str(path) for path in paths), quiet)
         note(f"all as published; next: fewnode data import {out} --name {name} --out {name}", quiet)
-
-
-@contextmanager
-def _download_bars(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar a file on a terminal; nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda name, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars: dict[str, Any] = {}
-
-        def report(name: str, done: int, total: int) -> None:
-            if name not in bars:
-                bars[name] = progress.add_task(name, total=total or None)
-            progress.update(bars[name], completed=done)
-
-        yield report
 
 
 @app.command()

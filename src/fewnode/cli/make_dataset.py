@@ -49,22 +49,21 @@ def import_(
 ) -> None:
     """Read a network from a file, or from tables of nodes and of edges, and write it as a dataset directory.
 
-    What became of every column is printed before anything is written. Columns that no --text, --numeric, --category
-    or --vector names are used as what they look like, unless --only says so. The label never becomes an attribute.
-    What may be the answer becomes one only if you name it. Numbers that are missing count as the mean, and a flag says
-    so; new nodes are encoded the same way when `fewnode data extend` adds them later.
+    What became of every column is printed before anything is written.
 
     \b
     Example:
       fewnode data import network.npz --out mydata
       fewnode data import --nodes nodes.csv --edges edges.csv --id package \\
           --label section --text summary --numeric size --out mydata
-      fewnode data import --nodes n.csv --edges e.csv --no-label --out mydata
       fewnode data import --nodes person:people.csv --nodes phone:phones.csv \\
           --edges pays:transfers.csv:payer,payee \\
           --edges uses:logins.csv:person,phone --label fraud --out mydata
-      fewnode data info mydata
-      fewnode train --data mydata --method gpn-plus --out run
+    \f
+
+    Columns that no --text, --numeric, --category or --vector names are used as what they look like, unless --only says
+    so. The label never becomes an attribute. What may be the answer becomes one only if you name it. Numbers that are
+    missing count as the mean, and a flag says so; `fewnode data extend` encodes new nodes the same way later.
 
     The classes are dealt into training, validation and test classes, 50/20/30 by --seed; those that --test-classes
     lists are for test, and the rest is dealt. Classes to be found later need not be in the tables at all.
@@ -199,14 +198,15 @@ def extend(
 ) -> None:
     """Add new nodes and their edges to a dataset, encoded as its own were. A model trained on D works on the result.
 
-    Edges may join new nodes with each other and with those of D. They must be of the kinds that D has, and weights are
-    brought to the scale of D. The class split stays: a class that D does not have is in no part of it. The decimal
-    mark and the words for missing values are those of the import unless given.
-
     \b
     Example:
       fewnode data extend mydata --nodes new.csv --edges links.csv --out mydata2
       fewnode predict --run run --data mydata2 --support support.csv --all
+    \f
+
+    Edges may join new nodes with each other and with those of D. They must be of the kinds that D has, and weights are
+    brought to the scale of D. The class split stays: a class that D does not have is in no part of it. The decimal
+    mark and the words for missing values are those of the import unless given.
     """
     from fewnode.formats.sources import load
     from fewnode.tables.extend import extend as extend_tables

@@ -79,11 +79,14 @@ def _parameter(name: str, flag: str, field: FieldInfo, words: str | None) -> ins
 
 
 class Command(TyperCommand):
-    """A command whose help is a screen: common options are explained, rare ones named, and `--more` explains them."""
+    """A command whose help is a screen: common options are explained, rare ones named, and `--more` explains them.
+
+    What stands behind a form feed in its docstring is shown by `--more` alone.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--more" in args and any(map(self._is_rare, self.params)):
-            ctx.meta[MORE] = True
+            ctx.meta[MORE], self.help = True, (self.help or "").replace("\f\n", "")
             typer.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""`fewnode predict` and `fewnode suggest`: what a model is asked about nodes."""
+"""`fewnode predict`: what nodes are taken for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fewnode.cli.options import MORE
 from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show, spare_inputs
 from fewnode.cli.scale import (
     Address,
@@ -37,7 +38,9 @@ Support = typer.Option(
     None, "--support", help="Table `node,class`: a few nodes of each class. A column `answer` may say no: not in it."
 )
 Classes = typer.Option(None, "--classes", help="Table `class,description`; an empty description: the name speaks.")
-OwnMethod = typer.Option(None, "--method", help="For a run of a method of your own: FILE.py:CLASS, which is run.")
+OwnMethod = typer.Option(
+    None, "--method", help="For a run of a method of your own: FILE.py:CLASS, which is run.", rich_help_panel=MORE
+)
 OtherData = typer.Option(None, "--data", help="A dataset, without any run; with --run, another one than the run's own.")
 
 
@@ -58,9 +61,13 @@ def predict(
         "--proportions",
         metavar="CLASS=SHARE,…",
         help="Known shares of the classes among the nodes asked about that are in any; or a table `class,share`.",
+        rich_help_panel=MORE,
     ),
     with_base: bool = typer.Option(
-        False, "--with-base", help="A node may also be in one of the dataset's training and validation classes."
+        False,
+        "--with-base",
+        help="A node may also be in one of the dataset's training and validation classes.",
+        rich_help_panel=MORE,
     ),
     expected: float = typer.Option(
         None, "--expected", help="How many nodes of the network are in the classes, if known."
@@ -85,6 +92,18 @@ def predict(
 
     Other nodes are "none of these". No run is needed: with --data, GPN+ answers from what it learned on other networks
     and from the dataset's base classes, if it has some. The first answer takes seconds; it is kept for the next ones.
+
+    \b
+    Example:
+      printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
+      fewnode predict --data debian --support support.csv --all --out p.csv
+      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
+      fewnode predict --data debian --classes classes.csv --all --out p.csv
+      fewnode predict --run run --support support.csv --all --out p.csv
+
+    Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
+    same by HTTP and on a page: `fewnode serve`.
+    \f
 
     The output has one row a node: `node,label,probability`, then P(the node is in it) for each class, and `member`,
     the sum of those: P(it is in any of them). A node whose `member` is below --threshold is "none of these", with
@@ -118,23 +137,15 @@ def predict(
     support node in its class goes to a second table, OUT.support.csv.
 
     \b
-    Example:
-      printf 'node,class\\nopenvpn,vpn\\ntinc,vpn\\nexim4,mail\\n' > support.csv
+    Examples:
       printf 'node\\nstrongswan\\ndovecot-core\\n' > nodes.csv
-      fewnode predict --data debian --support support.csv --all --out p.csv
-      printf 'class,description\\nmail,send and filter mail\\nvpn,\\n' > classes.csv
-      fewnode predict --data debian --classes classes.csv --all --out p.csv
       fewnode predict --run run --support support.csv --query nodes.csv --explain
-      fewnode predict --run run --support support.csv --all --out p.csv
       fewnode predict --run run --support support.csv --all --threshold 0.9
       printf 'class,share\\nmail,0.3\\nvpn,0.7\\n' > mix.csv
       fewnode predict --run run --support support.csv --all --proportions mix.csv
       fewnode predict --run run --support support.csv --all --with-base
       printf 'node,class\\ntinc,vpn\\ntinc,server\\nexim4,server\\n' > s.csv
       fewnode predict --data debian --support s.csv --multi-label --all
-
-    Which nodes to label next: `fewnode suggest`. Nodes that are not in the network yet: `fewnode data extend`. The
-    same by HTTP and on a page: `fewnode serve`.
     """
     import numpy as np
 
@@ -249,94 +260,6 @@ def _classify_all(
     note(f"every node classified into {_classes(answer)}{none}: {out}", quiet)
 
 
-def suggest(
-    run: Path = Run,
-    support: Path = Support,
-    classes: Path = Classes,
-    count: int = typer.Option(10, "--count", min=1, help="How many nodes to suggest."),
-    query: Path = typer.Option(
-        None, "--query", help="Table `node`: choose among these; default: all of no known class."
-    ),
-    rejected: Path = typer.Option(None, "--rejected", help="Table `node`: looked at, and in none of the classes."),
-    to_find: bool = typer.Option(
-        False, "--find", help="Ask about nodes in doubt, so that all members are found; default: nodes that teach most."
-    ),
-    out: Path = OutTable,
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
-
-    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
-    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
-    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
-    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
-    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
-    column, `answer`, that says yes or no for that class.
-
-    With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
-    many others. So few questions find most of its members. `likely` is then the class it is asked about, each class in
-    turn, and `covers` is 0.
-
-    Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
-    nodes of kinds of which none has a label.
-
-    \b
-    Example:
-      printf 'node,class\\nopenvpn,vpn\\npostfix,mail\\n' > support.csv
-      fewnode suggest --data debian --support support.csv --count 10
-      fewnode suggest --run run --support support.csv --count 10
-      printf 'node,class,answer\\ntinc,vpn,yes\\ncurl,vpn,no\\n' > answers.csv
-      fewnode suggest --data debian --support answers.csv --find
-      fewnode predict --run run --support support.csv --all --out p.csv
-
-    It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
-    """
-    import numpy as np
-
-    from fewnode._system.files import write_text
-    from fewnode._system.sheets import csv_text
-    from fewnode.recognition.classes import Given, read_query, read_rejected, unused_columns
-
-    inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
-    spare_inputs([out], inputs)
-    set_threads(threads)
-    model, dataset = open_model(run, data, method, quiet)
-    given = Given.read(dataset, support, classes)
-    among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_rejected(rejected, dataset, given.support.tolist())
-    tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
-    if none:
-        no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
-        given = given.without(no, dataset)
-    found = model.question(dataset, given).next(count, "find" if to_find else "learn", among)
-    rows = [
-        {
-            "node": each.node,
-            "likely": each.label,
-            "probability": each.probability,
-            "member": each.member,
-            "covers": round(each.covers, 6),
-        }
-        for each in found
-    ]
-    if as_json:
-        emit({"suggestions": rows, "method": model.method, "run": None if run is None else str(run)})
-    text = csv_text([list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)])
-    if out:
-        write_text(out, text)
-        note(f"{len(rows)} nodes to label next: {out}", quiet or as_json)
-    elif not as_json:
-        show(text)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
 def tell(remarks: Sequence[str], quiet: bool) -> None:
     """What was given and not used, a line each."""
     for remark in filter(None, remarks):
@@ -364,7 +287,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
     from fewnode.model.embedding_cache import recall
-    from fewnode.model.estimator import load_model
+    from fewnode.model.model_files import load_model
 
     model = load_model(run, method=method)
     dataset = _dataset_of(model, run, data)

@@ -24,7 +24,12 @@ class Backend(StrEnum):
     ray = "ray"
 
 
-Memory = typer.Option(None, "--memory", help="Stay within so much, such as 6G: everything is read from disk in blocks.")
+Memory = typer.Option(
+    None,
+    "--memory",
+    help="Stay within so much, such as 6G: everything is read from disk in blocks.",
+    rich_help_panel=MORE,
+)
 BackendOption = typer.Option(
     Backend.local, "--backend", help="Where the work is done: local, or ray (a cluster).", rich_help_panel=MORE
 )
@@ -34,8 +39,10 @@ Address = typer.Option(
     help="Of the Ray cluster: HOST:PORT; default: RAY_ADDRESS, one running here, or a new one.",
     rich_help_panel=MORE,
 )
-Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.")
-Resume = typer.Option(False, "--resume", help="Go on with the blocks that an unfinished run has left.")
+Workers = typer.Option(1, "--workers", min=1, help="Processes that work at the same time.", rich_help_panel=MORE)
+Resume = typer.Option(
+    False, "--resume", help="Go on with the blocks that an unfinished run has left.", rich_help_panel=MORE
+)
 
 
 def keep_memory(memory: str | None) -> int | None:

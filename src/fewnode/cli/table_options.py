@@ -24,8 +24,8 @@ Out = typer.Option(..., "--out", help="Directory for the dataset; it must not ho
 Edges = typer.Option(
     [],
     "--edges",
-    metavar="[NAME:]FILE[:SOURCE,TARGET]",
-    help="Table of edges. NAME: their kind. SOURCE,TARGET: its own columns of node ids. Repeatable.",
+    metavar="[NAME:]FILE",
+    help="Table of edges, or FILE:SOURCE,TARGET with its columns of node ids. NAME: their kind. Repeatable.",
 )
 
 

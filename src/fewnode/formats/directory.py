@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +39,6 @@ TYPES = {"F64": "f8", "I64": "i8", "U64": "u8", "F32": "f4", "I32": "i4", "U32":
 """The types of safetensors that are written here; wider ones first, so that each lies at a multiple of its width."""
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """An array that is written piece by piece, because it is larger than memory may hold."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    pieces: Iterable[NDArray[Any]]
-
-    @property
-    def nbytes(self) -> int:
-        return self.dtype.itemsize * math.prod(self.shape)
-
-
 # --- a directory of manifest and tensors --------------------------------------------------------------------------
 
 
@@ -60,7 +46,7 @@ def write_record(
     directory: Path,
     kind: str,
     meta: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any] | Stream],
+    arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write `kind`.safetensors, and then `kind`.json: with it the record is whole."""
     digest = write_safetensors(directory / f"{kind}.safetensors", arrays)
@@ -70,7 +56,7 @@ def write_record(
     write_text(directory / f"{kind}.json", canonical(manifest))
 
 
-def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any] | Stream]) -> str:
+def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
     """Arrays as a safetensors file, never all of it in memory, and the SHA-256 of the file."""
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     names = {np.dtype(code): name for name, code in TYPES.items()}
@@ -87,14 +73,10 @@ def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any] | Stream]) -
             digest.update(blob)
             file.write(blob)
         for name in order:
-            array, written = arrays[name], 0
-            for piece in array.pieces if isinstance(array, Stream) else memory.chunks(np.atleast_1d(array)):
-                rows = np.ascontiguousarray(piece, dtype=array.dtype).reshape(-1).view(np.uint8)
+            for piece in memory.chunks(np.atleast_1d(arrays[name])):
+                rows = np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
                 digest.update(rows.data)
                 file.write(rows.data)
-                written += rows.nbytes
-            if written != array.nbytes:
-                raise FewnodeError(f"{path}: {name} has {written} bytes, {array.nbytes} were announced")
     return digest.hexdigest()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +19,7 @@ from fewnode.episodes import Described, Task, choose, uniform
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.naming import alike, two_alike
-from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
+from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, refuse_twice, support_rows
 from fewnode.nodes import classes as in_order
 from fewnode.recognition.description import Description, describe, opaque, read_classes
 from fewnode.seeds import stream
@@ -40,6 +41,17 @@ class Class:
     yes: Nodes = ()
     no: Nodes = ()
     text: str | None = None
+
+
+class Asked(NamedTuple):
+    """An answer that was asked for: the node's probability then, what for, and how many of the class came before."""
+
+    label: str
+    row: int
+    probability: float
+    yes: bool
+    purpose: str
+    at: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +263,14 @@ def _base_members(data: Dataset) -> dict[str, Ints]:
     return members
 
 
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support = node_rows(network, task.support, "support")
+    support_y: Ints = task.support_y[task.support] if task.support.dtype == bool else task.support_y
+    refuse_twice(network, support, support_y.tolist())
+    return replace(task, support=support, support_y=support_y, query=node_rows(network, task.query, "query"))
+
+
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +315,15 @@ def read_support(path: Path, data: Dataset, several: bool = False) -> tuple[list
     if not seen and not no:
         raise FewnodeError(f"{path}: no support node in it")
     return [node for node, _ in seen], [label for _, label in seen.values()], no
+
+
+def read_answers(path: Path, data: Dataset) -> list[tuple[str, int, bool]]:
+    """Class, node and answer of each row of a table `node,class,answer` that has an answer, in order."""
+    if ANSWER not in other_columns(path, []):
+        return []
+    rows = read_table(path, ["node", "class", ANSWER], exact="node")
+    said = [(bare(text), _node(path, line, name, data), answer, line) for line, (name, text, answer) in rows]
+    return [(label, node, _is_yes(yes, f"{path}: line {line}")) for label, node, yes, line in said if yes]
 
 
 def _is_yes(answer: str, place: str) -> bool:

@@ -19,7 +19,7 @@ from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.answers import DESCRIPTION, Answers
 from fewnode.recognition.class_bias import biased
-from fewnode.recognition.classes import Given
+from fewnode.recognition.classes import Asked, Given
 from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
 from fewnode.recognition.openness import cannot_tell, closed_because
@@ -38,6 +38,7 @@ from fewnode.recognition.space import Explanation, Prepared, Rows, Space
 from fewnode.vectors import Probabilities
 
 if TYPE_CHECKING:
+    from fewnode.review.finding import Stop
     from fewnode.review.reasons import Reasons
     from fewnode.review.suggestions import Suggestion
     from fewnode.review.trust import ClassTrust
@@ -67,7 +68,8 @@ class Question:
     """A node may be in several of the classes: each is judged on its own."""
     shares: tuple[float, ...] | None = None
     """What share of the nodes that are asked about is in each of several classes, where that is known."""
-
+    asked: tuple[Asked, ...] = ()
+    """Answers that `next` asked for: what is known of all nodes is estimated from these."""
     expected: float | None = None
     """How many nodes are in the classes, where that is known."""
 
@@ -214,10 +216,6 @@ class Question:
         assert found is not None, "it can be told"  # noqa: S101 # nosec B101
         return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
 
-    def alone(self, rows: Ints) -> Probabilities:
-        """P(class) of nodes that are in one of the classes, each judged on its own, whatever was rejected."""
-        return self._alone(self.embedded.look(rows))
-
     def _member(self, rows: Rows) -> Doubles | None:
         if self.cannot_tell:
             return None
@@ -351,7 +349,12 @@ class Question:
 
     def answered(self, answers: Mapping[tuple[str, str | int], bool]) -> Question:
         """The question with more answers: is that node in that class?"""
-        return replace(self, given=self.given.answered(self.data, answers, self.several))
+        from fewnode.review.finding import asked_among
+
+        given = self.given.answered(self.data, answers, self.several)
+        told = {(name, int(self.rows([node])[0])): yes for (name, node), yes in answers.items()}
+        before = tuple(each for each in self.asked if (each.label, each.row) not in told)
+        return replace(self, given=given, asked=before + asked_among(self, told))
 
     def why(self, node: str | int, label: str | None = None) -> Reasons:
         """What speaks for and against a node in a class, its likeliest one unless told otherwise.
@@ -365,20 +368,30 @@ class Question:
         name = self.classes[int(self.probabilities(row)[0].argmax())] if label is None else label
         return ClassReasons(self, name).of(row)[0]
 
-    def next(self, count: int = 10, purpose: str = "learn", among: Nodes | None = None) -> list[Suggestion]:
-        """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member."""
+    def next(self, count: int = 10, purpose: str | None = None, among: Nodes | None = None) -> list[Suggestion]:
+        """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member.
+
+        Unless told otherwise it is to find, if it can be told at all what is in none of the classes.
+        """
         from fewnode.review import finding, labelling
 
+        purpose = purpose or ("learn" if self.cannot_tell else "find")
         if purpose not in ("learn", "find"):
             raise FewnodeError(f"the purpose of a question is {purpose!r}, expected learn or find")
         choose = finding.find if purpose == "find" else labelling.suggest
         return choose(self, count, None if among is None else node_rows(self.data, among, "among"))
 
     def trust(self) -> dict[str, ClassTrust]:
-        """What to expect of each class, over all nodes that may be in one."""
+        """Of each class how many members there are, which share of claims is right and which share of them is found."""
         from fewnode.review.trust import trust
 
         return trust(self)
+
+    def stop(self, label: str, recall: float = 0.8) -> Stop:
+        """Whether that share of the members of a class is found, so that it is not worth going on; and why."""
+        from fewnode.review.finding import stop
+
+        return stop(self, label, recall)
 
 
 _NO_ROWS = np.zeros(0, np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from fewnode.recognition.nearness import nearness, softmax
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
+
+Real = TypeVar("Real", bound=np.floating[Any])
 
 NEAREST = 3
 """Support nodes that an explanation names."""
@@ -228,7 +230,7 @@ class Space:
     def member(self, prepared: Prepared, rows: Rows, share: float) -> NDArray[np.float64]:
         """P(a node is in one of the classes), if that share of the network is."""
         near, crowd = self.near(prepared, rows.z), self.crowd(rows)
-        return np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64)
+        return finite(np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64))
 
     def share_of_members(self, prepared: Prepared) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
@@ -347,7 +349,7 @@ class Space:
         return alone * familiarity(query, given.means, given.shots, *told)
 
 
-def finite(probability: Probabilities) -> Probabilities:
+def finite(probability: NDArray[Real]) -> NDArray[Real]:
     """Probabilities as they leave: one that is no number is never shown as an answer."""
     if not np.isfinite(probability).all():
         row = int(np.argmin(np.isfinite(probability).reshape(len(probability), -1).all(axis=1)))

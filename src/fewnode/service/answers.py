@@ -207,7 +207,7 @@ class NodeDetails(Told):
 
 
 class Question(Told):
-    """A node to ask somebody about: to `learn` from the answer, or as a `check` of what the class claims."""
+    """A node to ask somebody about: to `find` members, or as a `check` that tells how many there are."""
 
     node: str
     label: Claimed
@@ -274,7 +274,7 @@ class ClaimPage(Told):
 
 
 class Estimate(Told):
-    """A number with its 95 % interval."""
+    """A number with its interval."""
 
     value: float
     low: float
@@ -302,10 +302,16 @@ class ClassTrust(Told):
     """What to trust of a class."""
 
     claimed: int
-    members: Estimate
-    precision_by_answers: Estimate | None
-    """By the answers to a fair sample of claims; None if nobody was asked."""
-    sampled: int
+    members: Estimate | None
+    precision: Estimate | None
+    recall: Estimate | None
+    """Estimates by the answers that were asked for, with 90 % intervals; None while nothing can be said."""
+    asked: int
+    """Answers that were asked for."""
+    enough: bool
+    """Whether 80 % of the members are found."""
+    reason: str
+    """Why it is worth going on, or not; in a sentence."""
     curve: list[CurvePoint]
     known: Known | None
     """None if the data has no name for the class."""
@@ -316,6 +322,8 @@ class Trust(Told):
     classes: dict[str, ClassTrust]
     none: int
     """Nodes that no class claims."""
+    note: str | None = None
+    """Why nothing is claimed, or every node is, where the model cannot tell who is in none of the classes."""
 
 
 class Entry(Told):

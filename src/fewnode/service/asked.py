@@ -16,13 +16,12 @@ from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
 from fewnode.recognition.description import Description
 from fewnode.recognition.population import may_have_class
-from fewnode.review.finding import ask_next
 from fewnode.review.reasons import ClassReasons
 from fewnode.review.shared_words import shared_words
-from fewnode.review.trust import fair_sample
 from fewnode.service.bodies import Judging
 from fewnode.service.network import Network, NotFound
 from fewnode.service.state import GivenClass
+from fewnode.vectors import drawn
 
 MAX_USED = 1_000
 """Examples, and counter-examples, of a class that are compared with nodes; of more, a random sample."""
@@ -197,12 +196,8 @@ class Asked:
         """Nodes that may be in a class at all."""
         return np.flatnonzero(may_have_class(self.network.data, self.question.given.support))
 
-    def in_doubt(self, label: str, pool: Ints, count: int, threshold: float) -> tuple[Ints, NDArray[np.float64]]:
-        """Nodes of which an answer teaches most, and how likely each is in the class."""
-        return ask_next(self.question, label, pool, count, threshold)
-
 
 def _sample(rows: Ints) -> list[int]:
     """So many of them at random, always the same."""
-    found: list[int] = (rows if rows.size <= MAX_USED else np.sort(fair_sample(rows, MAX_USED))).tolist()
+    found: list[int] = rows[drawn(rows.size, MAX_USED)].tolist()
     return found

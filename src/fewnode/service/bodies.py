@@ -86,6 +86,8 @@ class OneAnswer(Body):
     node: NodeName
     label: ClassName = Field(alias="class")
     verdict: Literal["yes", "no"] | None
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """As `/api/next` gave it: only answers that were asked for tell how many members there are."""
 
 
 class GivenAnswers(Signed):

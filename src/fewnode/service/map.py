@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 import orjson
-from numba import njit
-from numpy.typing import NDArray
 
 from fewnode._system.files import cache_directory
 from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import Dataset
 from fewnode.embedding.projection import Plane
+from fewnode.engine.layout import settle
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints
@@ -31,9 +30,8 @@ MARGIN = 0.06
 FAR, NOT_KNOWN, KIND = 65_535, 255, "map"
 NEAR, BESIDE = 15, 5
 """Nearest nodes in z that attract a node, and those that a node is placed beside that came later."""
-MAX_LAID_OUT, EPOCHS, REPELLED, CLOSE = 100_000, 150, 4, 0.6
-"""Nodes that are laid out themselves, others lie beside these; rounds; strangers that repel a node each time that a
-neighbour attracts it; and how soon neighbours are near enough."""
+MAX_LAID_OUT, EPOCHS = 100_000, 150
+"""Nodes that are laid out themselves, others lie beside these; and rounds."""
 PLACES_A_CLUSTER, PROBED = 400, 6
 """Nodes of a cluster, and clusters in which the nearest ones of a node are looked for."""
 
@@ -72,7 +70,7 @@ def by_neighbours(z: Floats, seed: int = 0) -> Picture:
     flat = Plane.of(z[chosen]).place(z[chosen])
     near, like = nearest(unit[chosen], min(NEAR, len(chosen) - 1), rng)
     xy = (10 * flat / max(float(flat.std()), 1e-12) + rng.normal(0, 1e-3, flat.shape)).astype(np.float32)
-    _settle(xy, near, _strength(like), EPOCHS, seed)
+    settle(xy, near, _strength(like), EPOCHS, seed)
     low, high = np.quantile(xy, [0.001, 0.999], axis=0)
     xy = MARGIN + (1 - 2 * MARGIN) * (xy - low) / np.maximum(high - low, 1e-12)
     if len(chosen) < len(z):
@@ -158,37 +156,6 @@ def _strength(like: Floats) -> Floats:
     beyond = distance - distance.min(axis=1, keepdims=True)
     found: Floats = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-6)).astype(np.float32)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _settle(
-    xy: NDArray[np.float32], near: NDArray[np.int64], strength: NDArray[np.float32], epochs: int, seed: int
-) -> None:
-    """Stochastic gradient descent on UMAP's cross-entropy, with its 1 / (1 + a d^2b) for a = 1.6, b = 0.9 nearly."""
-    np.random.seed(seed)
-    n, count = near.shape
-    for epoch in range(epochs):
-        rate = 1.0 - epoch / epochs
-        for i in range(n):
-            for k in range(count):
-                if np.random.random() > strength[i, k]:
-                    continue
-                j = near[i, k]
-                dx, dy = xy[i, 0] - xy[j, 0], xy[i, 1] - xy[j, 1]
-                d2 = dx * dx + dy * dy
-                pull = -2 * d2 / (d2 + 1e-3) / (CLOSE + d2)
-                move_x, move_y = min(4.0, max(-4.0, pull * dx)) * rate, min(4.0, max(-4.0, pull * dy)) * rate
-                xy[i, 0] += move_x
-                xy[i, 1] += move_y
-                xy[j, 0] -= move_x
-                xy[j, 1] -= move_y
-                for _ in range(REPELLED):
-                    other = np.random.randint(n)
-                    dx, dy = xy[i, 0] - xy[other, 0], xy[i, 1] - xy[other, 1]
-                    d2 = dx * dx + dy * dy
-                    push = 2 * CLOSE / ((0.001 + d2) * (CLOSE + d2))
-                    xy[i, 0] += min(4.0, max(-4.0, push * dx)) * rate
-                    xy[i, 1] += min(4.0, max(-4.0, push * dy)) * rate
 
 
 def map_file(data: Dataset, xy: Floats, version: str) -> bytes:

@@ -179,7 +179,8 @@ class Moment:
         table = self.table(body)
         names = table.classes if body.label is None else [body.label]
         none = int((table.place < 0).sum())
-        return {"version": self.version, "classes": {name: table.trust(name) for name in names}, "none": none}
+        found = {"version": self.version, "classes": {name: table.trust(name) for name in names}, "none": none}
+        return {**found, "note": table.judged.note or None}
 
     def why(self, node: str, label: str | None) -> Json:
         self.refuse_unknown(label)
@@ -211,7 +212,7 @@ class Moment:
         table = self.table(body)
         kept = [] if body.keep is None or not network.has(body.keep) else [body.keep]
         skipped = [node for node in [*kept, *body.exclude] if network.has(node)]
-        first = [{**table.question(label, network.row(node)), "purpose": "learn", "why": ""} for node in kept]
+        first = [{**table.question(label, network.row(node)), "purpose": "find", "why": ""} for node in kept]
         asked = table.questions([label], body.model_copy(update={"exclude": skipped}))
         found["questions"] = [*first, *asked]
         return {**found, "evidence": self._evidence(found["questions"][:2])}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from fewnode.service.bodies import AnswerChange, AttachChange, Change, ClassChange, Forget, NewNode
+from fewnode.service.bodies import AnswerChange, AttachChange, Change, ClassChange, Forget, NewNode, OneAnswer
 
 SHOWN = 3
 """Names that a sentence lists."""
@@ -31,6 +31,8 @@ class Verdict(NamedTuple):
     """Whether it was asked as one of a sample of what the class claims, and not to learn from it."""
     who: str | None
     when: str
+    probability: float | None = None
+    """Of the node when it was asked about; None if nobody asked."""
 
 
 @dataclass(eq=False)
@@ -67,7 +69,7 @@ class State:
                     table.pop(change.name, None)
             case AnswerChange():
                 for each in change.answers:
-                    self._answer(each.label, each.node, each.verdict, change.check, who, when)
+                    self._answer(each, change.check, who, when)
             case AttachChange():
                 self.nodes |= {node.node: node for node in change.nodes}
                 self.arrivals |= dict.fromkeys((node.node for node in change.nodes), when)
@@ -82,9 +84,10 @@ class State:
         for node in [node for node, verdict in own.items() if verdict.yes != (node in self.support[change.name])]:
             del own[node]
 
-    def _answer(self, name: str, node: str, verdict: str | None, check: bool, who: str | None, when: str) -> None:
+    def _answer(self, answer: OneAnswer, check: bool, who: str | None, when: str) -> None:
         """A node that was drawn by chance stays in the sample if it is answered again: else only its noes would."""
-        own, support = self.verdicts[name], self.support[name]
+        node, verdict = answer.node, answer.verdict
+        own, support = self.verdicts[answer.label], self.support[answer.label]
         before = own.get(node)
         check = check or (before is not None and before.check)
         if verdict is not None and before is not None and (before.yes, before.check) == (verdict == "yes", check):
@@ -95,7 +98,8 @@ class State:
         else:
             support.pop(node, None)
         if verdict is not None:
-            own[node] = Verdict(verdict == "yes", check, who, when)
+            asked = answer.probability if before is None else before.probability
+            own[node] = Verdict(verdict == "yes", check, who, when, asked)
 
     # --- what it says ---
 

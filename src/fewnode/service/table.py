@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -18,18 +18,23 @@ from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
-from fewnode.review.trust import curve, estimated_members, fair_sample, measured
+from fewnode.recognition.classes import Asked
+from fewnode.recognition.question import Question
+from fewnode.review.finding import ask_next, stop
+from fewnode.review.trust import trust
 from fewnode.scores import wilson
-from fewnode.service.asked import Asked, Judged
+from fewnode.service.asked import Asked as Classes
+from fewnode.service.asked import Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.search import Search
 from fewnode.service.state import State
 
+Doubles = NDArray[np.float64]
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
 GROUP, COUNTED = 200, 3_000
 """Names of a group that are told, for one answer to all of them, and claims of which all groups are counted."""
-CHECKED, CHECKABLE = 5, 10
-"""Every so many questions are asked to check the claims; of fewer nodes than that, no share is told."""
+CHECKABLE = 10
+"""Of fewer nodes than that, no share is told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,7 @@ class Table:
 
     state: State
     search: Search
-    asked: Asked
+    asked: Classes
     judged: Judged
 
     # --- columns ---
@@ -177,31 +182,36 @@ class Table:
 
     # --- what to trust ---
 
+    @cached_property
+    def _question(self) -> Question:
+        """The classes, and what was answered of nodes that were asked about."""
+        found = []
+        for name, verdicts in self.state.verdicts.items():
+            asked = [(node, said) for node, said in verdicts.items() if said.probability is not None]
+            for at, (node, said) in enumerate(asked):
+                if self.search.network.has(node) and name in self.classes and said.probability is not None:
+                    row = self.search.network.row(node)
+                    found.append(Asked(name, row, said.probability, said.yes, "check" if said.check else "find", at))
+        return replace(self.asked.question, asked=tuple(found))
+
     def trust(self, label: str) -> dict[str, Any]:
-        """By the model, by the answers to a fair sample, and by the labels that the data knows."""
-        place, verdicts = self.asked.place(label), self.state.verdicts[label]
+        """By the answers that were asked for, by the model, and by the labels that the data knows."""
+        place = self.asked.place(label)
         yes, no = self.asked.examples[label], self.asked.rejected[label]
-        checks = [verdict.yes for verdict in verdicts.values() if verdict.check]
-        unanswered = np.ones(self.place.size, bool)
-        unanswered[np.concatenate([yes, no])] = False
-        probability, claimed = self.judged.probabilities[:, place].copy(), self.place == place
-        found = measured(sum(checks), len(checks))
-        members = estimated_members(probability[unanswered], claimed[unanswered], found, yes.size)
-        points = []
+        question, claimed = self._question, self.place == place
+        estimates, enough = trust(question)[label], stop(question, label)
+        probability, points = self.judged.probabilities[:, place].copy(), list[dict[str, Any]]()
         if self.judged.member is not None and not self.judged.closed_set:
             probability[yes], probability[no] = 1.0, 0.0
             own = (self.judged.probabilities.argmax(axis=1) == place) & (probability > 0)
-            points = curve(probability, by=np.where(own, self.judged.member, -1.0))
-        by_answers = None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+            points = _curve(probability, np.where(own, self.judged.member, -1.0))
         return {
             "claimed": int(claimed.sum()),
-            "members": {what: round(value, 1) for what, value in members._asdict().items()},
-            "precision_by_answers": by_answers and {**by_answers, "n": len(checks)},
-            "sampled": len(checks),
-            "curve": [
-                {what: value if value is None else round(value, 4) for what, value in point._asdict().items()}
-                for point in points
-            ],
+            **{what: each and each._asdict() for what, each in estimates._asdict().items()},
+            "asked": sum(each.label == label for each in question.asked),
+            "enough": enough.now,
+            "reason": enough.reason,
+            "curve": points,
             "known": self._by_labels(place),
         }
 
@@ -242,20 +252,11 @@ class Table:
         """Of these classes in turn: nodes that nobody answered for and nobody excludes, each once."""
         skipped = {self.search.network.row(name) for name in body.exclude}
         found: list[dict[str, Any]] = []
-        due = [(self.state.answers + turn) % CHECKED == CHECKED - 1 for turn in range(body.count)]
-        for i, name in enumerate(names):
-            turns = due[i :: len(names)]
-            checks = self._checks(name, skipped, sum(turns))
-            skipped |= {row for row, _ in checks}
-            pick = self._in_doubt if body.order == "doubt" else self._likeliest
-            learn = pick(name, skipped, len(turns) - len(checks), body)
-            skipped |= {row for row, _ in learn}
-            for check in turns:
-                queue = checks if check and checks else learn
-                if queue:
-                    row, why = queue.pop(0)
-                    purpose = "check" if queue is checks else "learn"
-                    found.append({**self.question(name, row), "purpose": purpose, "why": why})
+        for turn, name in enumerate(names):
+            pick = self._to_find if body.order == "doubt" else self._likeliest
+            picked = pick(name, skipped, len(range(turn, body.count, len(names))), body)
+            skipped |= {row for row, _, _ in picked}
+            found += [{**self.question(name, row), "purpose": purpose, "why": why} for row, purpose, why in picked]
         return found
 
     def question(self, name: str, row: int) -> dict[str, Any]:
@@ -263,24 +264,35 @@ class Table:
         known = self.search.network.known(row)
         return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}
 
-    def _checks(self, name: str, skipped: set[int], count: int) -> list[tuple[int, str]]:
-        claimed = np.flatnonzero((self.place == self.asked.place(name)) & ~self.answered(name))
-        why = f"drawn at random from {claimed.size:,} nodes that {name} claims, to measure how many are right"
-        return [(row, why) for row in fair_sample(_without(claimed, skipped), count).tolist()]
-
-    def _in_doubt(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str]]:
+    def _to_find(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
         pool = _without(self.asked.askable, skipped)
         if not count or not pool.size:
             return []
-        rows, probability = self.asked.in_doubt(name, pool, count, 0.5 if body.threshold is None else body.threshold)
-        doubt = ["in doubt, and " if 0.2 <= p <= 0.8 else "" for p in probability.tolist()]
-        return [(row, f"{said}unlike what was answered so far") for row, said in zip(rows.tolist(), doubt, strict=True)]
+        threshold, found = 0.5 if body.threshold is None else body.threshold, list[tuple[int, str, str]]()
+        for row, p, purpose in ask_next(self._question, name, pool, count, threshold):
+            doubt = "in doubt, and " if 0.2 <= p <= 0.8 else ""
+            check = "drawn at random, to tell how many members there are"
+            found.append((row, purpose, check if purpose == "check" else f"{doubt}unlike what was answered so far"))
+        return found
 
-    def _likeliest(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str]]:
+    def _likeliest(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
         pool = _without(np.setdiff1d(self.asked.askable, np.flatnonzero(self.answered(name))), skipped)
         own = self.judged.probabilities[pool, self.asked.place(name)]
         rows = pool[np.argsort(-own, kind="stable")[:count]]
-        return [(row, "the likeliest one that nobody answered for") for row in rows.tolist()]
+        return [(row, "find", "the likeliest one that nobody answered for") for row in rows.tolist()]
+
+
+def _curve(probability: Doubles, compared: Doubles) -> list[dict[str, Any]]:
+    """How many nodes are claimed at each threshold, and precision and recall to expect, if probabilities are right."""
+    place = np.argsort(compared, kind="stable")
+    before = np.concatenate([[0.0], np.cumsum(probability[place])])
+    found, total = [], float(before[-1])
+    for threshold in (round(step / 40, 3) for step in range(41)):
+        first = int(np.searchsorted(compared[place], threshold))
+        claimed, right = place.size - first, total - float(before[first])
+        precision, recall = (min(1.0, round(right / of, 4)) if of > 0 else None for of in (claimed, total))
+        found.append({"threshold": threshold, "claimed": claimed, "precision": precision, "recall": recall})
+    return found
 
 
 def _without(rows: Ints, skipped: set[int]) -> Ints:

@@ -215,18 +215,13 @@ def _unknown_ends(
     table: Table, ends: Sequence[str], nodes: _Nodes, spec: ImportSpec, edge_index: Ints, dropped: NDArray[np.bool_]
 ) -> list[str]:
     """Three names of unknown ends, or as many as there are. Refused unless they are to be dropped, or if most are."""
-    count, row = int(dropped.sum()), int(dropped.argmax())
-    names: dict[str, None] = {}
-    for side in (0, 1):
-        rows = np.flatnonzero(edge_index[side] < 0)[:1000]
-        chosen = ", ".join(map(str, rows)) or "-1"
-        query = (
-            f"SELECT {nodes.database.key(ends[side])} FROM {table.relation} WHERE rowid IN ({chosen}) ORDER BY rowid"
-        )
-        cells = [cell for (cell,) in nodes.database.execute(query).fetchall()]
-        if rows.size and rows[0] == row and not (side and edge_index[0, row] < 0):
-            first, name = side, cells[0]
-        names |= dict.fromkeys(cell for cell in cells if cell is not None and cell.strip())
+    count, some = int(dropped.sum()), np.flatnonzero(dropped)[:1000].tolist()
+    columns = ", ".join(nodes.database.key(end) for end in ends)
+    query = f"SELECT {columns} FROM {table.relation} WHERE rowid IN ({', '.join(map(str, some))}) ORDER BY rowid"
+    cells = zip(some, nodes.database.execute(query).fetchall(), strict=True)
+    unknown = [(row, side, pair[side]) for row, pair in cells for side in (0, 1) if edge_index[side, row] < 0]
+    row, first, name = unknown[0]
+    names = dict.fromkeys(cell for *_, cell in unknown if cell is not None and cell.strip())
     shown = list(names)[:3]
     if 2 * count > table.rows and (table.rows > FEW_EDGES or spec.unknown_ends == "drop"):
         told = f"{count:,} of {table.rows:,} edges have an end that is no node, as {', '.join(map(repr, shown))}"

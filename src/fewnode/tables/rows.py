@@ -307,17 +307,14 @@ def _together(database: Database, parts: Sequence[NodeTable], spec: ImportSpec, 
 
 def _refuse_repeated(rows: NodeRows) -> None:
     """Name the first row whose id another row has too, and that says something else."""
-    query = (
-        f"SELECT {rows.database.key(ID)} FROM (SELECT DISTINCT * FROM {rows.relation}) GROUP BY 1 HAVING count(*) > 1"
-    )
-    odd = {row[0] for row in rows.database.execute(query).fetchall()}
-    codes = pc.dictionary_encode(rows.ids).indices.to_numpy()
-    first = np.unique(codes, return_index=True)[1][codes]
-    for row in np.flatnonzero(np.arange(len(codes)) != first).tolist():
-        if (name := rows.ids[row].as_py()) in odd:
-            part, place = rows.place(int(first[row]))
-            where = "" if rows.place(row)[0] is part else f"{part.table.name}, "
-            raise rows.fault(row, ID, f"node {name!r} is in {where}data row {place + 1} already")
+    name, relation = rows.database.key(ID), rows.relation
+    odd = f"SELECT {name} FROM (SELECT DISTINCT * FROM {relation}) GROUP BY 1 HAVING count(*) > 1"
+    first = f"SELECT {name} AS name, rowid AS row, min(rowid) OVER (PARTITION BY {name}) AS first FROM {relation}"
+    query = f"SELECT name, row, first FROM ({first}) WHERE row > first AND name IN ({odd}) ORDER BY row LIMIT 1"
+    for found, row, before in rows.database.execute(query).fetchall():
+        part, place = rows.place(before)
+        where = "" if rows.place(row)[0] is part else f"{part.table.name}, "
+        raise rows.fault(row, ID, f"node {found!r} is in {where}data row {place + 1} already")
 
 
 def need_exact(database: Database, table: Table, column: str, relation: str, cells: str) -> None:

@@ -36,10 +36,10 @@ class ImportSpec(Options):
     id: str | None = option("Column of node ids; default: id, node, name or the first.", metavar="COLUMN")
     label: str | None = option("Column of classes; default: label or class. Empty cell: unknown.", metavar="COLUMN")
     no_label: bool = option("No column holds classes: they are told later, when you ask.", default=False)
-    label_separator: str | None = option("Between several classes in a cell, as '|'.", metavar="MARK")
-    labels: Any = option("Table node,class with a row for each class of a node.", metavar="FILE")
-    hierarchy: Any = option("'/' if a/b is a part of class a; or a table class,parent.", metavar="MARK|FILE")
-    kind: str | None = option("Of the nodes: what kind of node each is.", metavar="COLUMN")
+    label_separator: str | None = option("Between several classes in a cell, as '|'.", metavar="MARK", rare=True)
+    labels: Any = option("Table node,class with a row for each class of a node.", metavar="FILE", rare=True)
+    hierarchy: Any = option("'/' if a/b is a part of class a; or a table class,parent.", metavar="MARK|FILE", rare=True)
+    kind: str | None = option("Of the nodes: what kind of node each is.", metavar="COLUMN", rare=True)
     text: Columns = option("A column of text: its words are counted. Repeatable.", (), metavar="COLUMN")
     numeric: Columns = option("A column of numbers or dates, standardised. Repeatable.", (), metavar="COLUMN")
     category: Columns = option("A column of categories, one-hot. Repeatable.", (), metavar="COLUMN")
@@ -47,8 +47,10 @@ class ImportSpec(Options):
         "Lists of numbers, scaled as a whole, or a FILE.npy beside the table. Repeatable.", (), metavar="COLUMN"
     )
     vectors: Any = option("Matrices beside the table, a row for each node, by name.", door="python")
-    only: bool = option("Use the columns that are named and no others.", default=False)
-    encoder: Any = option("A text encoder on this machine; its vectors join the words of the text.", metavar="FOLDER")
+    only: bool = option("Use the columns that are named and no others.", default=False, rare=True)
+    encoder: Any = option(
+        "A text encoder on this machine; its vectors join the words of the text.", metavar="FOLDER", rare=True
+    )
     source: str | None = option(
         "Of the edges; default: source, from, src or the first.", flag="--source-column", metavar="COLUMN"
     )
@@ -57,36 +59,42 @@ class ImportSpec(Options):
     )
     weight: str | None = option("Of the edges: numbers from 0 on.", metavar="COLUMN")
     weight_scale: str | None = option(
-        "none or log; default: log if a few are far larger than the rest.", metavar="SCALE"
+        "none or log; default: log if a few are far larger than the rest.", metavar="SCALE", rare=True
     )
-    relation: str | None = option("Of the edges: what kind of edge each is.", metavar="COLUMN")
+    relation: str | None = option("Of the edges: what kind of edge each is.", metavar="COLUMN", rare=True)
     directed: bool | Columns = option(
         "Keep the direction of all edges, or of the relation NAME only. Repeatable.", default=False, metavar="[NAME]"
     )
-    unknown_ends: Literal["refuse", "drop"] = option("Edges to unknown nodes: refuse or drop.", default="refuse")
-    separator: str | None = option("Between cells: one character, tab or space; default: recognised.")
-    decimal: Literal[".", ","] | None = option("Decimal mark of numbers, . or , ; default: recognised.")
-    encoding: str | None = option("Of files of text, as latin-1 or utf-16; default: UTF-8.")
-    missing: Columns | None = option(
-        "One more word for a missing value. Repeatable. '': only empty cells are.", metavar="WORD"
+    unknown_ends: Literal["refuse", "drop"] = option(
+        "Edges to unknown nodes: refuse or drop.", default="refuse", rare=True
     )
-    multiline: bool = option("Quoted cells may have several lines.", default=False)
-    no_header: bool = option("The first line of the edges is an edge, not names of columns.", default=False)
-    no_node_header: bool = option("That of the nodes is a node; columns are `column 1`, `column 2` …", default=False)
-    split: Any = option("Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own.")
-    seed: int = option("Of that split.", default=0)
-    min_nodes: int = option("Smaller classes are in no part of that split.", default=10)
-    train_classes: Path | None = option("File of class names, one a line.", metavar="FILE")
-    valid_classes: Path | None = option("File of class names for validation.", metavar="FILE")
-    test_classes: Path | None = option("File of class names for test.", metavar="FILE")
-    vocabulary: int = option("Words at most.", default=10_000)
-    min_count: int = option("Nodes that a word is in at least.", default=2)
-    max_share: float = option("Share of nodes that a word is in at most.", default=0.5)
-    stop_words: Any = option("english, none, or a file with one a line.", default="english")
-    link: str | None = option("Address of a node, as 'https://…/{id}', for people who judge it.", metavar="URL")
-    name: str | None = option("Of the network; in a folder of published files: which one.")
+    separator: str | None = option("Between cells: one character, tab or space; default: recognised.")
+    decimal: Literal[".", ","] | None = option("Decimal mark of numbers, . or , ; default: recognised.", rare=True)
+    encoding: str | None = option("Of files of text, as latin-1 or utf-16; default: UTF-8.", rare=True)
+    missing: Columns | None = option(
+        "One more word for a missing value. Repeatable. '': only empty cells are.", metavar="WORD", rare=True
+    )
+    multiline: bool = option("Quoted cells may have several lines.", default=False, rare=True)
+    no_header: bool = option("The first line of the edges is an edge, not names of columns.", default=False, rare=True)
+    no_node_header: bool = option(
+        "That of the nodes is a node; columns are `column 1`, `column 2` …", default=False, rare=True
+    )
+    split: Any = option("Shares of classes, 50/20/30, or counts, 40,17,20; replaces the file's own.", rare=True)
+    seed: int = option("Of that split.", default=0, rare=True)
+    min_nodes: int = option("Smaller classes are in no part of that split.", default=10, rare=True)
+    train_classes: Path | None = option("File of class names, one a line.", metavar="FILE", rare=True)
+    valid_classes: Path | None = option("File of class names for validation.", metavar="FILE", rare=True)
+    test_classes: Path | None = option("File of class names for test.", metavar="FILE", rare=True)
+    vocabulary: int = option("Words at most.", default=10_000, rare=True)
+    min_count: int = option("Nodes that a word is in at least.", default=2, rare=True)
+    max_share: float = option("Share of nodes that a word is in at most.", default=0.5, rare=True)
+    stop_words: Any = option("english, none, or a file with one a line.", default="english", rare=True)
+    link: str | None = option(
+        "Address of a node, as 'https://…/{id}', for people who judge it.", metavar="URL", rare=True
+    )
+    name: str | None = option("Of the network; in a folder of published files: which one.", rare=True)
     memory: str | None = option(
-        "Stay within this much memory, as 6G; what is larger waits on the disk.", metavar="SIZE"
+        "Stay within this much memory, as 6G; what is larger waits on the disk.", metavar="SIZE", rare=True
     )
 
     @field_validator("text", "numeric", "category", "vector", "missing", mode="before")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
@@ -13,22 +12,18 @@ from fewnode.class_labels import UNKNOWN
 from fewnode.dataset import ClassSplit
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
+from fewnode.tables.spec import SHARES, Split
 
 PARTS = ("train", "valid", "test")
-
-SHARES = "50/20/30"
-
-Split: TypeAlias = str | Mapping[str, Sequence[str] | Path]
-"""Shares `50/20/30`, class counts `40,17,20`, or class names of some parts: a sequence, or a file with one a line.
-
-Where only some parts are listed, the other classes are dealt among the other parts by the usual shares.
-"""
 
 
 def choose_split(
     y: Ints, class_names: Sequence[str], split: Split = SHARES, seed: int = 0, min_nodes: int = 10
 ) -> ClassSplit:
-    """A class split. Classes under `min_nodes` nodes are never dealt; a user's lists may hold them."""
+    """A class split. Classes under `min_nodes` nodes are never dealt; a user's lists may hold them.
+
+    Where only some parts are listed, the other classes are dealt among the other parts by the usual shares.
+    """
     if not isinstance(split, str):
         listed = _listed(class_names, split)
         taken = [c for classes in listed.values() for c in classes]

@@ -418,7 +418,8 @@ function comeBack(error, { answers, question }) {
 }
 
 // One node, one class; a class that only has a name begins with its first node.
-export async function decide(node, name, verdict, check = false) {
+// `asked`: the question that it answers; what was said of the node then tells how many members there are.
+export async function decide(node, name, verdict, asked = null) {
   if (saidOf(node, name) === verdict) return;
   const words = { yes: `${node} is in ${name}.`, no: `${node} is not in ${name}.` };
   say(words[verdict] ?? `What was said of ${node} is taken back.`);
@@ -427,7 +428,8 @@ export async function decide(node, name, verdict, check = false) {
   if (verdict === null && last) return erase(name);
   const before = verdict === "yes" ? classOf(node) : null; // a node is in one class at most
   const moved = before === null ? [] : [{ node, class: before, verdict: null }];
-  await answer([...moved, { node, class: name, verdict }], check);
+  const said = { node, class: name, verdict, probability: asked?.probability ?? null };
+  await answer([...moved, said], asked?.purpose === "check");
 }
 
 // Many nodes at once. A new class begins with those that are in it.

@@ -33,7 +33,7 @@ const Waiting = () => html`<div class="question">
   ${state.questions && html`<p class="soft">Work on the list, lower the threshold, or start another class.</p>`}</div>`;
 
 const verdict = (text, letter, next, said) =>
-  button(text, () => attempt(() => desk.decide(next.node, next.class, said, next.purpose === "check")), {
+  button(text, () => attempt(() => desk.decide(next.node, next.class, said, next)), {
     class: "solid", "aria-keyshortcuts": letter, "data-letter": letter,
     "aria-label": `${text}, ${next.node} is ${said === "yes" ? "" : "not "}in ${next.class}` });
 
@@ -49,7 +49,7 @@ function Question({ next }) {
         class: "plain", "data-letter": String(i + 1), "aria-label": `No, ${next.node} is in ${name}` }))}</p>
     <p class="soft small">${facts.filter(Boolean).join(" · ")}</p>
     <p class="small ${next.purpose === "check" ? "check" : "soft"}">${next.purpose === "check"
-      ? "A check: drawn by chance from what is claimed, to measure precision" : next.why}</p></div>`;
+      ? "A check: drawn by chance, to tell how many there are" : next.why}</p></div>`;
 }
 
 // The node that is asked about beside the one of its class that it is most like; what both have is marked.
@@ -91,7 +91,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") document.getElementById("search").focus();
   else if (event.key === "u" && state.journal?.undo) attempt(() => desk.step("undo"));
   else if (event.key === "r" && state.journal?.redo) attempt(() => desk.step("redo"));
-  else if (said && next) attempt(() => desk.decide(next.node, next.class, said, next.purpose === "check"));
+  else if (said && next) attempt(() => desk.decide(next.node, next.class, said, next));
   else if (event.key === "s" && next) attempt(() => desk.skip(next));
   else if (other && next) attempt(() => desk.decide(next.node, other, "yes"));
   else if (said && shown() !== "list" && looked && classNamed(state.active)) attempt(() => desk.decide(looked, state.active, said));

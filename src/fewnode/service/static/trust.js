@@ -12,6 +12,7 @@ export function Trust() {
   const own = state.trust?.classes[state.active];
   return html`<section id="trust" aria-labelledby="trust-title">
     <h2 id="trust-title">What to trust</h2>
+    ${state.trust?.note && html`<p class="small">${state.trust.note}</p>`}
     ${own ? html`<${Headline} own=${own} />` : html`<p class="soft small">${state.trust ? "This class claims nothing yet." : "Counting…"}</p>`}
     ${state.model.open_set && own && html`<${Threshold} own=${own} />`}
     <${More}>${own && html`<${Figures} own=${own} />`}
@@ -20,14 +21,11 @@ export function Trust() {
       ${option("Nodes help each other: judged together", "transductive", state.model.modes.length > 1)}</${More}></section>`;
 }
 
-function Headline({ own: { claimed, members, precision_by_answers: measured, sampled } }) {
-  const right = measured
-    ? [html`<strong>${whole(measured.value)}</strong>`, ` right by your answers (${between(measured)}; ${plural(measured.n, "check")})`]
-    : sampled ? `${plural(sampled, "check")} so far: too few to say how many are right` : "no check answered yet";
-  return html`<p class="headline">${mark(state.active)}<strong>${number(claimed)}</strong> claimed${members && [
-    ", about ", html`<strong>${number(Math.round(members.value))}</strong>`, " estimated",
-    html`<span class="soft small"> (${number(Math.round(members.low))}–${number(Math.round(members.high))})</span>`]}</p>
-    <p class="small">${right}</p>`;
+function Headline({ own: { claimed, precision, enough, reason } }) {
+  return html`<p class="headline">${mark(state.active)}<strong>${number(claimed)}</strong> claimed${precision && [
+    ", ", html`<strong>${whole(precision.value)}</strong>`, " right ",
+    html`<span class="soft small">(${between(precision)})</span>`]}</p>
+    <p class="small">${enough && html`<strong>You can stop: </strong>`}${reason}.</p>`;
 }
 
 function Figures({ own: { known } }) {

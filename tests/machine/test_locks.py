@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fewnode._system import system
+from fewnode._system import locks
 from fewnode._system.files import exclusive, write_text
 from fewnode.dataset import Dataset
 from fewnode.formats.directory import load_dataset, save_dataset
@@ -22,7 +22,7 @@ def _away(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ONLY_SOME_HAVE:
         monkeypatch.setitem(sys.modules, name, None)
     for name in ("O_DIRECTORY", "O_NONBLOCK", "O_CLOEXEC"):
-        monkeypatch.delattr(system.os, name, raising=False)
+        monkeypatch.delattr(locks.os, name, raising=False)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
