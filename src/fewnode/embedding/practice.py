@@ -151,10 +151,13 @@ def mix_weights(closeness: Floats, label: Ints, prior: Doubles | None = None, pe
 
 def _ahead(closeness: Floats, label: Ints) -> Doubles:
     """How much closer each rival of the right class is than that: views x rivals x queries."""
-    rank, each = np.arange(closeness.shape[1] - 1), np.arange(len(label))
-    rivals = rank + (rank >= label[:, None])
-    right, others = closeness[each, label], closeness[each[:, None], rivals]
-    return np.ascontiguousarray((others.astype(np.float64) - right[:, None]).transpose(2, 1, 0))
+    by_view = np.ascontiguousarray(closeness.transpose(2, 1, 0))
+    right = by_view[:, label, np.arange(len(label))]
+    ahead = np.empty((closeness.shape[2], closeness.shape[1] - 1, len(label)))
+    for rival in range(ahead.shape[1]):  # the right class is left out
+        other = np.where(rival < label, by_view[:, rival], by_view[:, rival + 1])
+        np.subtract(other, right, out=ahead[:, rival], dtype=np.float64)
+    return ahead
 
 
 def _rivals(ahead: Doubles, tau: Doubles) -> tuple[float, Doubles]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import re
 import socket
 import subprocess  # nosec B404
 import sys
@@ -83,7 +84,7 @@ class Workers:
             except TerminatedWorkerError:
                 for key in list(left)[: self.count]:
                     try:
-                        yield next(self._in_processes(function, {key: left.pop(key)}))
+                        yield from self._in_processes(function, {key: left.pop(key)})
                     except TerminatedWorkerError:
                         yield key, LOST
 
@@ -161,7 +162,10 @@ def connected(address: str | None, folder: Path, say: Callable[[str], None] = la
     source = "--address" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or None
     if address not in (None, "auto", "local"):
-        _need_answer(address, source)
+        if not re.fullmatch(r"[^/]+:[0-9]+", address):
+            raise FewnodeError(f"{source} {address}: expected HOST:PORT, such as 10.0.0.1:6379")
+        if not _answers(address):  # left to itself, Ray would wait for it without an end
+            raise FewnodeError(f"{source} {address}: no Ray cluster answers there; start one with `ray start --head`")
     elif address != "local" and _answers("auto"):
         address, source = "auto", "running on this machine"
     elif address == "auto":
@@ -182,26 +186,15 @@ def connected(address: str | None, folder: Path, say: Callable[[str], None] = la
         ray.shutdown()
 
 
-def _need_answer(address: str, source: str) -> None:
-    """Refuse an address where no cluster answers: left to itself, Ray would wait for it without an end."""
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal():
-        raise FewnodeError(f"{source} {address}: expected HOST:PORT, such as 10.0.0.1:6379")
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-        there = _answers(address)
-    except (OSError, OverflowError):
-        there = False
-    if not there:
-        raise FewnodeError(f"{source} {address}: no Ray cluster answers there; start one with `ray start --head`")
-
-
 def _answers(address: str) -> bool:
     """Whether a cluster is there and well; `auto` is any that runs on this machine."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
+        if address != "auto":  # where nobody listens it is known at once
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=5).close()
         asked = subprocess.run(command, timeout=0.7 * PATIENCE, capture_output=True)  # noqa: S603 # nosec B603
-    except subprocess.TimeoutExpired:
+    except (OSError, OverflowError, subprocess.TimeoutExpired):
         return False
     return asked.returncode == 0
 

@@ -26,6 +26,8 @@ TABLE = "table.csv"
 ALPHA = 0.05
 MARGIN = 0.02
 """A difference in accuracy below which two methods count as equally good."""
+MIN_TASKS = 5
+"""Of a comparison."""
 MAX_LAYOUT_BYTES = 1 << 26
 
 Scores = NDArray[np.float64]
@@ -240,9 +242,9 @@ def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[Resu
 
 
 def comparable(a: ResultRow, b: ResultRow, metric: str) -> bool:
-    """Whether both were asked the same number of tasks, two at least."""
+    """Whether both were asked the same tasks, and enough of them: a few can differ by the same number by chance."""
     x, y = a.scores[metric], b.scores[metric]
-    return bool(x.size and y.size and x.shape[1] == y.shape[1] > 1)
+    return bool(x.size and y.size and x.shape[1] == y.shape[1] >= MIN_TASKS)
 
 
 # --- the table that is the same for everyone ----------------------------------------------------------------------

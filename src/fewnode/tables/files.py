@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -72,6 +73,16 @@ class Table:
         return FewnodeError(f"{self.name}: data row {row + 1}, column {column!r}: {what}")
 
 
+def _runs(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError, OverflowError):
+        pass  # somebody else's, or no number of a process
+    return True
+
+
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -103,7 +114,12 @@ class Database:
 
     @cached_property
     def folder(self) -> Path:
-        return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix=".fewnode-", dir=self.beside)))
+        """Named by this process, so that what a kill left behind is known and cleared away."""
+        for left in self.beside.glob(".fewnode-*-*") if self.beside else ():
+            if not _runs(left.name.split("-")[1]):
+                shutil.rmtree(left, ignore_errors=True)
+        made = tempfile.TemporaryDirectory(prefix=f".fewnode-{os.getpid()}-", dir=self.beside)
+        return Path(self._open.enter_context(made))
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
