@@ -29,7 +29,8 @@ from fewnode.formats.checkpoint import CHECKPOINT, Checkpoints
 from fewnode.formats.directory import canonical, load_dataset, save_dataset
 from fewnode.formats.sources import load
 from fewnode.graph import Graph
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.paper import BUILDERS
 from fewnode.paper.linked_texts import DUMPS
 from fewnode.paper.records import BadRecordError

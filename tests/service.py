@@ -21,7 +21,8 @@ from urllib.parse import unquote
 
 from fewnode.dataset import Dataset
 from fewnode.formats.directory import load_dataset, save_dataset
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.service.access import rules
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service

@@ -17,7 +17,8 @@ from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.method import predict_tasks
 from fewnode.methods.table import METHODS, build_method
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from leaks import MaySee, may_see
 
 RESEARCH = Path(__file__).parents[1] / "research"

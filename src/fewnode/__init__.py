@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fewnode.formats.sources import load
     from fewnode.graph import Graph
     from fewnode.method import Method
-    from fewnode.model.estimator import Estimator, load_model
+    from fewnode.model.estimator import Estimator
+    from fewnode.model.model_files import load_model
     from fewnode.model.recognise import recognise
     from fewnode.recognition.answers import Answers
     from fewnode.recognition.classes import Class
@@ -42,7 +43,8 @@ _HOMES = {
     "fewnode.recognition.classes": ["Class"],
     "fewnode.recognition.description": ["describe"],
     "fewnode.episodes": ["Episode", "EpisodeSampler", "Task"],
-    "fewnode.model.estimator": ["Estimator", "load_model"],
+    "fewnode.model.estimator": ["Estimator"],
+    "fewnode.model.model_files": ["load_model"],
     "fewnode.evaluation": ["Result", "evaluate"],
     "fewnode.method": ["Method"],
     "fewnode.dataset": ["ClassSplit", "Dataset"],

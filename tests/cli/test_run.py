@@ -17,7 +17,8 @@ import pytest
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from sizes import begun, in_child, kill_once
 from sizes import command as forked
 

@@ -46,7 +46,7 @@ def test_a_reader_that_has_gone_is_told_nothing(argument: str, both: bool, code:
     assert not found.stderr
 
 
-@pytest.mark.parametrize(("seen", "times"), [("typer", 1), ("fewnode.cli.data", 1), ("numpy", 2)])
+@pytest.mark.parametrize(("seen", "times"), [("typer", 1), ("fewnode.cli.options", 1), ("numpy", 2)])
 def test_an_interrupt_during_imports_is_quiet(seen: str, times: int) -> None:
     """Not after a time, which says nothing on a busy machine, but as soon as Python says that it has imported this."""
     command = [sys.executable, "-X", "importtime", *COMMAND[1:], "data", "info", "debian"]

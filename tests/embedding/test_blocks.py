@@ -14,7 +14,8 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Graph
 from fewnode.model.bulk import Bulk, classify
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.recognition.answers import NONE
 from graphs import planted, predictions_of
 

@@ -17,7 +17,8 @@ from fewnode.experiment.grid import read_grid
 from fewnode.experiment.plan import plan
 from fewnode.experiment.work import work
 from fewnode.formats.directory import read_record, save_dataset, write_record
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
 

@@ -18,7 +18,8 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Block, Graph
 from fewnode.methods.plus import GPNPlus
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 
 Array = NDArray[Any]
 State = dict[str, Array]

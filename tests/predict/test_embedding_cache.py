@@ -15,7 +15,8 @@ from fewnode.dataset import Dataset
 from fewnode.formats.directory import read_record, write_record
 from fewnode.model import embedding_cache
 from fewnode.model.embedding_cache import KIND, keep, recall
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.vectors import as_arrays
 
 

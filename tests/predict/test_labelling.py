@@ -37,7 +37,7 @@ def test_suggestions_are_mostly_of_the_classes(model: Estimator, planted: Datase
     inside = []
     for own, k in itertools.product(itertools.combinations(planted.split.test, 3), (0, 5)):
         first = [int(np.flatnonzero(planted.y == c)[k]) for c in own]
-        found = asked(model, planted, first, "abc").next(12)
+        found = asked(model, planted, first, "abc").next(12, "learn")
         inside.append(np.isin(planted.y[rows(planted, found)], own).mean())
         chance = np.isin(planted.y[unlabelled(planted, np.array(first))], own).mean()
     assert chance == pytest.approx(0.6)
@@ -51,7 +51,7 @@ def test_without_base_classes_suggestions_are_mostly_of_the_classes(planted: Dat
     inside = []
     for own in itertools.combinations(range(0, 15, 3), 2):
         first = [int(node) for c in own for node in np.flatnonzero(planted.y == c)[:2]]
-        found = asked(model, data, first, "aabb").next(8)
+        found = asked(model, data, first, "aabb").next(8, "learn")
         inside.append(np.isin(planted.y[rows(planted, found)], own).mean())
     assert np.mean(inside) > 0.5
 
@@ -59,22 +59,22 @@ def test_without_base_classes_suggestions_are_mostly_of_the_classes(planted: Dat
 def test_suggestions_are_new_and_distinct(model: Estimator, planted: Dataset) -> None:
     first = [int(np.flatnonzero(planted.y == c)[0]) for c in planted.split.test[:3]]
     question = asked(model, planted, first, "abc")
-    found = question.next(12)
+    found = question.next(12, "learn")
     assert len(set(rows(planted, found)) - set(first)) == 12
     assert {each.label for each in found} == set("abc")
     gains = [each.covers for each in found]
     assert gains == sorted(gains, reverse=True), "each adds less than the one before"
-    assert question.next(12) == found
+    assert question.next(12, "learn") == found
 
 
 def test_a_choice_among_given_nodes(model: Estimator, planted: Dataset) -> None:
     question = asked(model, planted, [0, 1], "ab")
-    assert set(rows(planted, question.next(5, among=[0, 1, 7, 8]))) == {7, 8}
+    assert set(rows(planted, question.next(5, "learn", among=[0, 1, 7, 8]))) == {7, 8}
     with pytest.raises(FewnodeError, match="no node left"):
-        question.next(5, among=[0, 1])
+        question.next(5, "learn", among=[0, 1])
 
 
 def test_a_method_without_embedding_is_refused(planted: Dataset) -> None:
     model = Estimator("deepwalk", 3, 3, dimensions=8, walks=1, length=5).fit(planted)
     with pytest.raises(FewnodeError, match="gpn-plus"):
-        asked(model, planted, [0, 1], "ab").next()
+        asked(model, planted, [0, 1], "ab").next(purpose="learn")

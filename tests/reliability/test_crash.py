@@ -26,7 +26,8 @@ from fewnode.experiment.run import experiment
 from fewnode.formats.checkpoint import Checkpoints
 from fewnode.formats.directory import load_dataset, save_dataset, write_record
 from fewnode.methods.gpn import GPN
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.train import History, Schedule
 from sizes import Figure, in_child, sizes
 

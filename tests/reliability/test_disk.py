@@ -19,7 +19,7 @@ from fewnode._system.files import exclusive
 from fewnode.dataset import Dataset
 from fewnode.formats.checkpoint import CHECKPOINT
 from fewnode.formats.directory import save_dataset
-from fewnode.model.estimator import load_model
+from fewnode.model.model_files import load_model
 from sizes import Figure, command, in_child
 
 TRAIN = ("--method", "gpn", "--way", 3, "--shot", 2, "--episodes", 20, "-q")

@@ -40,7 +40,8 @@ from fewnode.experiment.results import read_results
 from fewnode.formats.directory import canonical, load_dataset, save_dataset
 from fewnode.formats.sources import load
 from fewnode.method import Embeds
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.recognition.classes import read_support
 from fewnode.tables.read import read_tables
 from fewnode.tables.report import report

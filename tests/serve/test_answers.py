@@ -14,7 +14,7 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.graph import Graph
-from fewnode.model.estimator import load_model
+from fewnode.model.model_files import load_model
 from fewnode.recognition.answers import NONE, Answers
 from graphs import predictions_of
 from service import Local, save_run

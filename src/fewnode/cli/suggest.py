@@ -41,13 +41,6 @@ def suggest(
 ) -> None:
     """Say which nodes to label next: those that stand for many nodes of the classes and are like no labelled one.
 
-    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
-    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
-    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
-    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
-    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
-    column, `answer`, that says yes or no for that class.
-
     With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
     many others. So few questions find most of its members. `likely` is then the class it is asked about, each class in
     turn, and `covers` is 0. One question of three is a check (`purpose`), drawn to tell how many members there are.
@@ -56,9 +49,6 @@ def suggest(
 
     With --wrong the nodes are those whose label in the dataset is likeliest to be wrong, each with the likelier class
     and why. It takes no support table.
-
-    Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
-    nodes of kinds of which none has a label.
 
     \b
     Example:
@@ -71,6 +61,17 @@ def suggest(
       fewnode predict --run run --support support.csv --all --out p.csv
 
     It chooses by the embedding, so the run must be of gpn-plus, propagation, gpn, gpn-naive or pn.
+    \f
+
+    The output has one row a node, the most worthwhile first. It has its name, the likeliest class and the
+    probability of that. `member` is that of being in any class, as `fewnode predict` has it (empty where it cannot
+    be told). The last is the share of the classes' nodes that labelling it would cover. Put the right class of each
+    into the support table and predict, or ask again. Nodes that turned out to be in none of the classes go into a
+    table of their own (`--rejected`): what is like them is not asked about again. Or the support table has a third
+    column, `answer`, that says yes or no for that class.
+
+    Without `--query`, nodes that have no attributes are left out where every labelled node has some, and so are
+    nodes of kinds of which none has a label.
     """
     import numpy as np
 

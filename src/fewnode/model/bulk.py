@@ -25,7 +25,8 @@ from fewnode.graph import Ints
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
 from fewnode.model.embedding_cache import fingerprint, recall
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given

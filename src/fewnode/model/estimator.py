@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,14 +18,12 @@ from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.formats.directory import write_record
-from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
-from fewnode.graph import Graph, Ints
+from fewnode.graph import Graph
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
 from fewnode.methods.features import structural_features
 from fewnode.methods.plugins import is_plugin, load_plugin, name_of
-from fewnode.methods.table import METHODS, build_method, class_of
+from fewnode.methods.table import METHODS, build_method
 from fewnode.model.fitting import TaskShape, fit_method, recorded_head, short_facts
-from fewnode.model.model_files import checked_arrays, naming, read_model
 from fewnode.model.progress import training_bar
 from fewnode.nodes import (
     Labels,
@@ -38,12 +35,10 @@ from fewnode.nodes import (
     as_labelled,
     as_network,
     label_list,
-    node_rows,
-    refuse_twice,
 )
 from fewnode.nodes import classes as in_order
 from fewnode.recognition.answers import NONE
-from fewnode.recognition.classes import Class, Given
+from fewnode.recognition.classes import Class, Given, task_rows
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
 from fewnode.vectors import Embedding, Probabilities
@@ -389,53 +384,3 @@ class Estimator:
 
     def _repr_html_(self) -> str:
         return facts_html(repr(self), short_facts(self.trained_))
-
-
-def load_model(
-    directory: str | Path, encoder: Any = None, method: str | type | None = None, valuator: Any = None
-) -> Estimator:
-    """A model that `save` wrote.
-
-    One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
-    with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
-
-    >>> import numpy as np
-    >>> y = np.repeat(range(12), 20)
-    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
-    >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
-    >>> load_model("run").predict(data.graph, [0, 25], ["mail", "vpn"], [3, 30])
-    ['mail', 'vpn']
-    """
-    directory = Path(directory)
-    meta, state = read_model(directory)
-    with naming(directory):
-        check_manifest(ModelManifest, meta)
-        options = dict(meta["options"])
-        for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
-            if isinstance(options.get(part), dict):
-                own = options.pop(part).get("class")
-                if again is None:
-                    raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
-        source = method or meta["method"]
-        if method is None and source not in METHODS:
-            raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
-        if isinstance(source, str) and source in METHODS:
-            check_options(class_of(source)[0], options)
-        options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
-        shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-        model = Estimator(source, *shape, **options)
-        model.trained_ = dict(meta["trained"])
-        if isinstance(model.method_, Stored):
-            model.method_.restore(model.trained_["width"], checked_arrays(state))
-            model.needs_fit = False
-            if isinstance(model.method_, Embeds):
-                recorded_head(model.method_.head(), model.trained_)  # or it is refused
-    return model
-
-
-def task_rows(network: Graph | Dataset, task: Task) -> Task:
-    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
-    support = node_rows(network, task.support, "support")
-    support_y: Ints = task.support_y[task.support] if task.support.dtype == bool else task.support_y
-    refuse_twice(network, support, support_y.tolist())
-    return replace(task, support=support, support_y=support_y, query=node_rows(network, task.query, "query"))

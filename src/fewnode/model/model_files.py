@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 from fewnode._system.files import one_line
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record
+from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
+from fewnode.method import Embeds, Stored
+from fewnode.methods.table import METHODS, class_of
+from fewnode.model.estimator import OWN_PARTS, Estimator
+from fewnode.model.fitting import recorded_head
 
 ARRAY_TYPES = ("float32", "float64", "int64", "uint8", "bool")
 
@@ -47,3 +52,45 @@ def checked_arrays(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
         if not np.isfinite(array).all():
             raise FewnodeError(f"tensor {name!r} is not finite")
     return {name: array.copy() for name, array in state.items()}
+
+
+def load_model(
+    directory: str | Path, encoder: Any = None, method: str | type | None = None, valuator: Any = None
+) -> Estimator:
+    """A model that `save` wrote.
+
+    One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
+    with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
+
+    >>> import numpy as np
+    >>> y = np.repeat(range(12), 20)
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
+    >>> load_model("run").predict(data.graph, [0, 25], ["mail", "vpn"], [3, 30])
+    ['mail', 'vpn']
+    """
+    directory = Path(directory)
+    meta, state = read_model(directory)
+    with naming(directory):
+        check_manifest(ModelManifest, meta)
+        options = dict(meta["options"])
+        for part, again in zip(OWN_PARTS, (encoder, valuator), strict=True):
+            if isinstance(options.get(part), dict):
+                own = options.pop(part).get("class")
+                if again is None:
+                    raise FewnodeError(f"was trained with its own {part}, {own}; pass load_model(…, {part}=…)")
+        source = method or meta["method"]
+        if method is None and source not in METHODS:
+            raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
+        if isinstance(source, str) and source in METHODS:
+            check_options(class_of(source)[0], options)
+        options |= {part: own for part, own in zip(OWN_PARTS, (encoder, valuator), strict=True) if own is not None}
+        shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
+        model = Estimator(source, *shape, **options)
+        model.trained_ = dict(meta["trained"])
+        if isinstance(model.method_, Stored):
+            model.method_.restore(model.trained_["width"], checked_arrays(state))
+            model.needs_fit = False
+            if isinstance(model.method_, Embeds):
+                recorded_head(model.method_.head(), model.trained_)  # or it is refused
+    return model

@@ -20,7 +20,8 @@ from fewnode._system.kept import Kept
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError, warn_unused
 from fewnode.model.embedding_cache import keep, recall
-from fewnode.model.estimator import Estimator, load_model
+from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import load_model
 from fewnode.nodes import Network, Nodes, as_dataset
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Class, Given

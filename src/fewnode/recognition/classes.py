@@ -19,7 +19,7 @@ from fewnode.episodes import Described, Task, choose, uniform
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints, is_sparse
 from fewnode.naming import alike, two_alike
-from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, support_rows
+from fewnode.nodes import SEVERAL, Labels, Nodes, label_list, node_rows, refuse_twice, support_rows
 from fewnode.nodes import classes as in_order
 from fewnode.recognition.description import Description, describe, opaque, read_classes
 from fewnode.seeds import stream
@@ -261,6 +261,14 @@ def _base_members(data: Dataset) -> dict[str, Ints]:
             "or leave them out"
         )
     return members
+
+
+def task_rows(network: Graph | Dataset, task: Task) -> Task:
+    """The task with row numbers. Its nodes may be names or masks, too; then labels count where the mask is true."""
+    support = node_rows(network, task.support, "support")
+    support_y: Ints = task.support_y[task.support] if task.support.dtype == bool else task.support_y
+    refuse_twice(network, support, support_y.tolist())
+    return replace(task, support=support, support_y=support_y, query=node_rows(network, task.query, "query"))
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

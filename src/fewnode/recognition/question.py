@@ -216,10 +216,6 @@ class Question:
         assert found is not None, "it can be told"  # noqa: S101 # nosec B101
         return remaining(found, self._alone(looked), self._shift(rows)) if self.given.no else found
 
-    def alone(self, rows: Ints) -> Probabilities:
-        """P(class) of nodes that are in one of the classes, each judged on its own, whatever was rejected."""
-        return self._alone(self.embedded.look(rows))
-
     def _member(self, rows: Rows) -> Doubles | None:
         if self.cannot_tell:
             return None
@@ -371,10 +367,14 @@ class Question:
         name = self.classes[int(self.probabilities(row)[0].argmax())] if label is None else label
         return ClassReasons(self, name).of(row)[0]
 
-    def next(self, count: int = 10, purpose: str = "find", among: Nodes | None = None) -> list[Suggestion]:
-        """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member."""
+    def next(self, count: int = 10, purpose: str | None = None, among: Nodes | None = None) -> list[Suggestion]:
+        """The nodes to ask about. To `learn`: those that teach most; to `find`: those that decide who is a member.
+
+        Unless told otherwise it is to find, if it can be told at all what is in none of the classes.
+        """
         from fewnode.review import finding, labelling
 
+        purpose = purpose or ("learn" if self.cannot_tell else "find")
         if purpose not in ("learn", "find"):
             raise FewnodeError(f"the purpose of a question is {purpose!r}, expected learn or find")
         choose = finding.find if purpose == "find" else labelling.suggest

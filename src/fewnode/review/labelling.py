@@ -49,7 +49,7 @@ def suggest(question: Question, count: int = 10, among: Ints | None = None) -> S
     >>> y = np.repeat(range(12), 20)
     >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
     >>> model = fewnode.Estimator("propagation", way=3, shot=2, steps=1).fit(data)
-    >>> [s.label for s in model.ask(data, {"mail": [0], "vpn": [25]}).next(1, among=[30])]
+    >>> [s.label for s in model.ask(data, {"mail": [0], "vpn": [25]}).next(1, "learn", among=[30])]
     ['vpn']
     """
     space, data, own = question.embedded, question.data, question.given.support
@@ -92,7 +92,7 @@ def _among_others(question: Question, others: Ints, pool: Ints) -> tuple[Any, An
     support, y = np.concatenate([given.support, others]), np.concatenate([given.y, n_way + np.arange(others.size)])
     names = tuple(range(n_way + others.size))
     asked = replace(question, given=Given(names, support, y, given.described))
-    probability = asked.alone(pool)[:, :n_way]
+    probability = asked.among(pool)[:, :n_way]
     if asked.cannot_tell:
         return probability, probability
     space = asked.embedded
@@ -148,8 +148,8 @@ def draw(weight: Floats, count: int) -> tuple[Ints, NDArray[np.floating]]:
     some = np.flatnonzero(weight) if weight.any() else np.arange(weight.size)
     if some.size <= count:
         return some, weight[some]
-    chance = weight[some] / weight[some].sum(dtype=np.float64)
-    kept = np.sort(np.random.default_rng(0).choice(some, count, replace=False, p=chance / chance.sum()))
+    race = np.log(np.random.default_rng(0).random(weight.size)[some]) / weight[some]  # Efraimidis & Spirakis, 2006
+    kept = np.sort(some[np.argpartition(-race, count)[:count]])  # a weight that differs a little changes little
     return kept, np.full(count, 1 / count)
 
 

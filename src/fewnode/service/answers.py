@@ -322,6 +322,8 @@ class Trust(Told):
     classes: dict[str, ClassTrust]
     none: int
     """Nodes that no class claims."""
+    note: str | None = None
+    """Why nothing is claimed, or every node is, where the model cannot tell who is in none of the classes."""
 
 
 class Entry(Told):

@@ -86,10 +86,16 @@ class Client:
     def delete_class(self, name: str, **more: Any) -> a.Kept:
         return self.ask(a.Kept, "DELETE", _at("classes", name), more)
 
-    def answer(self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), **more: Any) -> a.Kept:
-        """Nodes that are in a class, and that are not: all or none, and once, also if it has to be sent again."""
+    def answer(
+        self, label: str, yes: Sequence[str] = (), no: Sequence[str] = (), asked: Sequence[a.Question] = (), **more: Any
+    ) -> a.Kept:
+        """Nodes that are in a class, and that are not: all or none, and once, also if it has to be sent again.
+
+        `asked`: the questions that these answer, as `next` gave them; `trust` is estimated from such answers.
+        """
+        p = {each.node: each.probability for each in asked}
         said = [*((node, "yes") for node in yes), *((node, "no") for node in no)]
-        answers = [{"node": node, "class": label, "verdict": verdict} for node, verdict in said]
+        answers = [{"node": node, "class": label, "verdict": to, "probability": p.get(node)} for node, to in said]
         return self.ask(a.Kept, "POST", "/api/answers", {"answers": answers, "id": secrets.token_hex(8), **more})
 
     def undo(self, **more: Any) -> a.Kept:

@@ -167,7 +167,10 @@ class Desk:
                 _refuse_two_classes(state, name, [node for _, node in answers if node in own])
             if state.answers > b.MAX_ANSWERS_IN_ALL:
                 raise FewnodeError(f"more than {b.MAX_ANSWERS_IN_ALL:,} answers")
-            return self.change(change, body.by, lambda then: {"classes": then.class_list()})
+            found = self.change(change, body.by, lambda then: {"classes": then.class_list()})
+            if body.id is not None:  # also where nothing changed: what is sent again must not undo what came since
+                self.log.ids.add(body.id)
+            return found
 
     def journal(self, limit: int, offset: int) -> Json:
         entries = [

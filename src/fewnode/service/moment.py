@@ -179,7 +179,8 @@ class Moment:
         table = self.table(body)
         names = table.classes if body.label is None else [body.label]
         none = int((table.place < 0).sum())
-        return {"version": self.version, "classes": {name: table.trust(name) for name in names}, "none": none}
+        found = {"version": self.version, "classes": {name: table.trust(name) for name in names}, "none": none}
+        return {**found, "note": table.judged.note or None}
 
     def why(self, node: str, label: str | None) -> Json:
         self.refuse_unknown(label)

@@ -64,7 +64,7 @@ export default function List() {
     reload();
   }
   return html`<${Heading} /><${Filters} /><${Bulk} /><div onkeydown=${keyed}><${Rows} /></div>
-    ${list.rows?.length > 0 && html`<${Exports} />`}`;
+    ${list.rows && html`<${Exports} />`}`;
 }
 
 function Heading() {
@@ -153,7 +153,7 @@ let wide = false;
 function Rows() {
   if (!list.rows) return html`<p class="soft">Asking what is claimed…</p>`;
   if (!list.rows.length)
-    return html`<p class="soft">${list.since ? "No class claims a node that came since." : "No node. Lower the threshold, or filter less."}</p>`;
+    return html`<p class="soft">${list.since ? "No class claims a node that came since." : state.trust?.note ?? "No node. Lower the threshold, or filter less."}</p>`;
   const columns = [
     ["node", "Node"], list.of === null && ["class", "Class"], ["probability", "Probability", "num"],
     wide && list.rows.some((row) => row.member !== null) && ["member", "In any class", "num"], wide && ["degree", "Edges", "num"],

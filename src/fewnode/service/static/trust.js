@@ -12,6 +12,7 @@ export function Trust() {
   const own = state.trust?.classes[state.active];
   return html`<section id="trust" aria-labelledby="trust-title">
     <h2 id="trust-title">What to trust</h2>
+    ${state.trust?.note && html`<p class="small">${state.trust.note}</p>`}
     ${own ? html`<${Headline} own=${own} />` : html`<p class="soft small">${state.trust ? "This class claims nothing yet." : "Counting…"}</p>`}
     ${state.model.open_set && own && html`<${Threshold} own=${own} />`}
     <${More}>${own && html`<${Figures} own=${own} />`}
