@@ -94,6 +94,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     np.save(tmp_path / "other" / "v.npy", V)
     for name, content, problem in (
         ("cut.npy", whole[:-8], "not a readable .npy file"),
+        ("header.npy", b"\x93NUMPY\x01\x00v\x00" + b"{'shape': (".ljust(118), "not a readable .npy file"),
         ("none.npy", b"hello, world", "not a readable .npy file"),
         ("objects.npy", objects.read_bytes(), "not a readable .npy file"),
     ):

@@ -43,7 +43,7 @@ def suggest(
 
     With --find the nodes are those of which it is in doubt whether they are in a class. Their answers decide about
     many others. So few questions find most of its members. `likely` is then the class it is asked about, each class in
-    turn, and `covers` is 0. One question of three is a check (`purpose`), drawn to tell how many members there are.
+    turn, and `covers` is 0. One question of four is a check (`purpose`), drawn to tell how many members there are.
     Put the answers into the column `answer` and ask again. With --recall 0.8 it says when 80 % of the members are
     found: by the rows that have an answer, in their order, whose node was asked about.
 

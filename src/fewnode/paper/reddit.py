@@ -27,6 +27,7 @@ from fewnode.errors import FewnodeError
 from fewnode.formats.expected import EXPECTED
 from fewnode.graph import Graph, Ints
 from fewnode.paper.records import counted, fault, find_raw, read_whole
+from fewnode.tables.vectors import DAMAGED
 
 MAX_MAP_BYTES = 1 << 28
 MAX_GRAPH_BYTES = 1 << 32
@@ -76,7 +77,7 @@ def _read_attributes(path: Path, n: int) -> NDArray[np.float32]:
     try:
         with np.errstate(over="raise"):  # a shape may claim anything
             stored = np.lib.format.open_memmap(path, "r")
-    except (ValueError, OSError, EOFError, SyntaxError, TypeError, ArithmeticError) as error:
+    except DAMAGED as error:
         raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
     if stored.ndim != 2 or stored.dtype.kind not in "iuf" or len(stored) < n:
         raise FewnodeError(f"{path}: {stored.dtype} {stored.shape}, expected numbers, a row for each of {n} nodes")

@@ -29,6 +29,8 @@ RELEVANCE = (0.25, 0.5, 0.25)
 """What a sentence counts by a node's own words, with its neighbours', and by what is like the best nodes."""
 SENTENCE = 1.0
 """What a sentence is ahead by, where examples stand beside it: as much as the embedding."""
+DOUBTED = 0.05
+"""A sentence that weighs less than this among the experts disagrees with the examples."""
 EXACT, SPREAD = 1000, 1000
 """Ranks that are exact, the first ones; and so many others between which ranks are interpolated."""
 
@@ -65,6 +67,12 @@ class Mixture:
     def all_others(self, names: Sequence[str]) -> str:
         """The name of the first class that has all that is in no other one, if there is one."""
         return next((name for name, ordinary in zip(names, self.ordinary, strict=True) if ordinary), "")
+
+    def doubted(self, names: Sequence[str]) -> list[str]:
+        """Sentences by which the examples of their class are not found, a remark each."""
+        weights = [weights.get("sentence", 1.0) for weights in self.weights]
+        said = "its description disagrees with its nodes, so it counts little"
+        return [f"class {name!r}: {said}" for name, weight in zip(names, weights, strict=True) if weight < DOUBTED]
 
     def ranks_only(self, names: Sequence[str]) -> str:
         """Why answers rank nodes and do not say how many are in a class; nothing if they do."""
@@ -107,7 +115,7 @@ def mixture(
         mine = mine if own[c].size else {}
         parts.append(_one(evidence, z, support[own[c]], support[left[c]], mine, said.get(c)))
     score, classes, found = zip(*parts, strict=True)
-    members = np.array([each.members for each in classes])
+    members = np.array([each.members for each in classes], float)
     members *= 1 if expected is None else expected / members.sum()
     return Mixture(memberships(np.stack(score, axis=1), members.tolist(), support), classes, found)
 

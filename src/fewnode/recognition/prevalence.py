@@ -20,8 +20,8 @@ ORDINARY = 1.5
 """Left-out examples that are hardly nearer than any node: the mean of log(n / rank) is below."""
 MANY = 5
 """Left-out examples that show that a class is of ordinary nodes."""
-FEW = 0.002
-"""The share of nodes that are in a class of which nothing tells it."""
+FEW = 100
+"""Nodes in a class of which nothing tells it; in a small network a quarter of all."""
 LEVEL, BY_RANK = 2.95, 0.53
 """log(size of a class) by the mean log rank of its examples, each left out: of other networks, drawn to small."""
 SAID_LEVEL, SAID_BY_COUNT = 2.4, 0.55
@@ -64,7 +64,7 @@ def by_sentence(relevance: Floats) -> Estimated:
 
 def unknown(n: int) -> Estimated:
     """Of a single example."""
-    return Estimated(max(1.0, FEW * n), False, False)
+    return Estimated(min(FEW, n / 4), False, False)
 
 
 def memberships(score: Floats, members: Sequence[float], given: Ints) -> Doubles:

@@ -103,13 +103,13 @@ class Question:
     def remarks(self) -> list[str]:
         """What of the classes is not used, and descriptions that their nodes disagree with, a sentence each."""
         told = list(self.given.remarks)
-        if self.space is not None and self.given.described is not None:
+        if self.space is not None and self.given.described is not None and self.mixed is None:
             worth = self.prepared.given.count[self.given.support.size :]
             for c, counts in zip(self.given.described.y.tolist(), worth.tolist(), strict=True):
                 if counts < DOUBTED * self.space.head.worth:
                     name = self.classes[c]
                     told.append(f"class {name!r}: its description disagrees with its nodes, so it counts little")
-        return told
+        return told + ([] if self.mixed is None else self.mixed.doubted(self.classes))
 
     @property
     def cannot_tell(self) -> str:
@@ -313,6 +313,7 @@ class Question:
             return replace(self, expected=expected).judge(nodes, **more)  # type: ignore[arg-type]
         ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
         reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
+        ranked = self.ranks_only if threshold is None and not reason else ""
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -322,11 +323,11 @@ class Question:
             nodes=[str(row) if names is None else names[row] for row in rows.tolist()],
             classes=self.classes,
             probabilities=probabilities,
-            member=None if self.ranks_only else member,
+            member=None if ranked else member,
             support=self.support,
             why=self.explain(rows) if explain else None,
             closed_set=bool(reason),
-            reason=reason or self.ranks_only,
+            reason=reason or ranked,
             left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,

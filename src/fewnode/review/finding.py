@@ -1,8 +1,8 @@
 """What to ask next so that somebody finds all members of a class, and whether it is worth going on.
 
-Two of three questions are asked to find. The list of highest probability asks what is known already; a node at the
+Three of four questions are asked to find. The list of highest probability asks what is known already; a node at the
 threshold decides whether all that is like it is claimed. Of such nodes those are asked about that are least like what
-was answered before. Every third question is a check: drawn at random from the band of probabilities whose answer
+was answered before. Every fourth question is a check: drawn at random from the band of probabilities whose answer
 narrows the share found most.
 """
 
@@ -27,7 +27,7 @@ from fewnode.vectors import unit_rows
 DOUBTED = 60
 """Nodes nearest to the threshold, of which some are asked about."""
 LEAST = 1e-6
-CHECK = 3
+CHECK = 4
 """Every so many questions is a check."""
 AHEAD = 50
 """An answer counts for the estimates if its node was among so many that `next` would name."""

@@ -119,8 +119,11 @@ class Asked:
         """What some nodes, or all, are taken for. An example is in its class, and no class claims what is not in it."""
         asked = np.arange(self.network.n) if rows is None else rows
         transductive = (how.mode or mode) == "transductive"
+        threshold = how.threshold
+        if threshold is None and not how.closed_set and self.question.ranks_only:
+            threshold = 0.5  # one example claims some nodes, so that there is something to answer
         found: Answers = self.question.judge(
-            asked, transductive=transductive, closed_set=how.closed_set, threshold=how.threshold
+            asked, transductive=transductive, closed_set=how.closed_set, threshold=threshold
         )
         if any(rows.size > MAX_USED for rows in (*self.examples.values(), *self.rejected.values())):
             found = self._with_all(asked, found)

@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,8 @@ from fewnode.interchange import plain_array
 from fewnode.tables.columns import Vectors
 from fewnode.tables.rows import NodeRows
 
+DAMAGED = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, ArithmeticError, BadZipFile)
+"""What NumPy raises at bytes that are not its own."""
 NAMELESS = "vectors"
 """The column of an array that has no name."""
 
@@ -42,7 +46,7 @@ def read_npy(path: Path) -> Vectors:
     with readable(path):
         try:
             matrix = np.load(path, mmap_mode="r")
-        except (ValueError, OSError, EOFError, SyntaxError, TypeError, ArithmeticError) as error:
+        except DAMAGED as error:
             raise FewnodeError(f"{path}: not a readable .npy file, or cut short ({one_line(error)})") from None
     if not isinstance(matrix, np.ndarray):
         raise FewnodeError(f"{path}: several arrays, expected an .npy file of one")
