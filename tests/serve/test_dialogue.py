@@ -53,7 +53,8 @@ def service(start: Start) -> InProcess:
     """With two classes."""
     found = start()
     for name in ("mail", "vpn"):
-        assert found.ask(f"/api/classes/{name}", {"support": [f"{name}-0", f"{name}-8"], "by": "Bob"}, "PUT").status == 200
+        body = {"support": [f"{name}-0", f"{name}-8"], "by": "Bob"}
+        assert found.ask(f"/api/classes/{name}", body, "PUT").status == 200
     return found
 
 
