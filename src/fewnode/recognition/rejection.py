@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode.recognition.membership import log_odds, sigmoid
-from fewnode.recognition.nearness import nearness
+from fewnode.recognition.nearness import nearness, products
 from fewnode.recognition.space import Prepared
 from fewnode.vectors import Floats, unit_rows
 
@@ -54,7 +54,7 @@ def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
 def along(z: Floats, directions: Floats) -> Floats:
     """f of nodes (rows): how far each lies along each direction (column)."""
     length = np.sqrt(np.einsum("nd,nd->n", z, z))
-    return np.asarray((z @ directions) / np.maximum(length, 1e-12)[:, None])
+    return np.asarray(products(z, directions) / np.maximum(length, 1e-12)[:, None])
 
 
 def left_out_nearness(prepared: Prepared, c: int, distance: str) -> Floats:

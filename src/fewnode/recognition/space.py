@@ -21,7 +21,7 @@ from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
 from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.nearness import nearness, softmax
+from fewnode.recognition.nearness import nearness, products, softmax
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
@@ -193,7 +193,7 @@ class Space:
         """Eq. (13): P(class) of each row on its own, if it is in one of them."""
         if prepared.ridge is None:
             return softmax(nearness(z, prepared.means, self.head.distance))
-        return np.concatenate([softmax(SCALE * (part @ prepared.ridge)) for part in in_parts(z, z.shape[1])])
+        return np.concatenate([softmax(SCALE * products(part, prepared.ridge)) for part in in_parts(z, z.shape[1])])
 
     def tempered(
         self, answer: Probabilities, task: Task, rows: Rows, prepared: Prepared, mode: str = MODES[0]
