@@ -52,8 +52,11 @@ FEWEST = 3
 class Question:
     """A model, a network and classes, prepared once; then any nodes can be judged, over and over.
 
-    Names or rows of nodes go in, values come out. A question never changes: `answered` gives another one, and what
-    both have in common is not computed again.
+    Names or rows of nodes go in, values come out. A question never changes: `answered` gives another one.
+
+    >>> from fewnode import Dataset, Estimator
+    >>> data = Dataset.from_scipy(np.kron(np.eye(2), np.ones((9, 9))), np.kron(np.eye(2), np.ones((9, 1))))
+    >>> question = Estimator("gpn-plus").fit(data).ask(data, {"mail": [0, 1, 2], "vpn": [9, 10, 11]})
     """
 
     model: str
