@@ -134,11 +134,13 @@ class Question:
         space = self.space
         if space is None or self.several or not space.head.adapts or space.embedding.n > MIXED_NODES:
             return None
-        return None if self.cannot_tell else space.kept(("mixed", *self._key), self._mixture)
+        if self.cannot_tell:
+            return None
+        evidence = space.kept("evidence", lambda: Evidence.of(self.data.graph))  # even now, so that it stays kept
+        return space.kept(("mixed", *self._key), lambda: self._mixture(evidence))
 
-    def _mixture(self) -> Mixture:
+    def _mixture(self, evidence: Evidence) -> Mixture:
         given, space = self.given, self.embedded
-        evidence = space.kept("evidence", lambda: Evidence.of(self.data.graph))
         said = {} if given.described is None else evidence.sentences(given.described.x, given.described.y)
         return mixture(evidence, space.embedding.z, given.support, given.y, len(given.names), said, self.expected)
 
@@ -256,10 +258,10 @@ class Question:
 
     def _shift(self, rows: Ints) -> Doubles:
         """What rejected nodes add to the log-odds of each class, a column each."""
-        space, found = self.embedded, np.zeros((rows.size, len(self.given.names)))
-        directions = [self._direction(c, no) for c, no in self.given.no.items()]
-        found[:, list(self.given.no)] = along(space.look(rows).z, np.stack(directions, axis=1))
+        looked, found = self.embedded.look(rows), np.zeros((rows.size, len(self.given.names)), order="F")
+        lengths = self.embedded.lengths(looked)
         for c, no in self.given.no.items():
+            found[:, c] = along(looked.z, self._direction(c, no), lengths)
             found[np.isin(rows, no), c] = IMPOSSIBLE
         return found
 
@@ -285,7 +287,7 @@ class Question:
         if (mixed := self.mixed) is not None:
             member = mixed.member(rows.nodes) if near is None else np.full(rows.nodes.size, KNOWN)
             return np.asarray(found * member[:, None])
-        near = space.near(self.prepared, rows.z) if near is None else near
+        near = space.near(self.prepared, rows) if near is None else near
         member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
         return np.asarray(found * member[:, None])
 
