@@ -27,6 +27,7 @@ from fewnode.gpn import (
     splitmix,
 )
 from fewnode.graph import Graph
+from fewnode.method import predict_tasks
 from fewnode.methods.gpn import GPN
 from fewnode.train import QUIET, Journal
 from graphs import random_graph, weighted_graph
@@ -163,9 +164,9 @@ def test_log_prob_by_hand() -> None:
 def test_a_batch_of_tasks_equals_the_tasks_one_by_one(planted: Dataset) -> None:
     model = _fit(planted)
     tasks = [EpisodeSampler(planted, "test", n, k, 3)[t].task for n, k, t in ((3, 2, 0), (4, 1, 1), (3, 5, 2))]
-    together = model.predict_tasks(planted.graph, tasks)
+    together = predict_tasks(model, planted.graph, tasks)
     for task, rows in zip(tasks, together, strict=True):
-        alone = model.predict_proba(planted.graph, task)
+        (alone,) = predict_tasks(model, planted.graph, [task])
         assert np.allclose(rows, alone, atol=1e-6)
 
 

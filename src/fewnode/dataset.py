@@ -114,14 +114,15 @@ class Dataset(Shown):
         object.__setattr__(self, "class_names", names)
         if top >= len(names):
             raise FewnodeError(f"class {top} has no name: there are {len(names)} class names")
-        for what, given, expected in (
-            ("node", self.node_names, self.graph.n),
-            ("feature", self.feature_names, self.graph.n_features),
-        ):
-            if given is not None and len(given) != expected:
-                raise FewnodeError(f"{len(given)} {what} names for {expected} {what}s")
-        if self.texts is not None and len(self.texts) != self.graph.n:
-            raise FewnodeError(f"{len(self.texts)} texts for {self.graph.n} nodes")
+        n, width = (self.graph.n, "nodes"), (self.graph.n_features, "features")
+        parts = (
+            ("node names", self.node_names, n),
+            ("feature names", self.feature_names, width),
+            ("texts", self.texts, n),
+        )
+        for what, texts, (expected, of) in parts:
+            if texts is not None and len(texts) != expected:
+                raise FewnodeError(f"{len(texts)} {what} for {expected} {of}")
         if self.node_names is not None and len(self.node_id) < self.graph.n:
             twice = next(name for i, name in enumerate(self.node_names) if self.node_id[name] != i)
             raise FewnodeError(f"node name {twice!r} is given twice")
@@ -224,13 +225,10 @@ class Dataset(Shown):
         """A dataset from what was read of another library's graph. What was not read is named."""
         blocks = _blocks(parts, more.pop("blocks", None))
         rows = edge_rows(parts.edges, parts.weight, parts.edge_kind, parts.relation_names)
-        if directed is None:
-            directed = parts.directed or False
+        directed = (parts.directed or False) if directed is None else directed
         graph, facts = read_relations(rows, parts.n, parts.x, directed=directed, scale=scale)
         graph = replace(graph, blocks=blocks) if blocks else graph
-        labels = memberships(parts.y, graph.n)
-        if parts.y is None:
-            labels = parts.fields.get("labels")
+        labels = parts.fields.get("labels") if parts.y is None else memberships(parts.y, graph.n)
         ids, names = (only_class(labels), ()) if labels is not None else class_ids(parts.y, graph.n)
         if split is None:
             every = ids if labels is None else labels.indices
@@ -238,10 +236,10 @@ class Dataset(Shown):
         if labels is not None:
             names = tuple(map(str, range(labels.shape[1])))
         fields = {**({"class_names": names} if names else {}), "labels": labels, **parts.fields, **more}
-        if facts.info:
-            fields["info"] = {**facts.info, **fields.get("info", {})}
+        unused = {"unused": list(parts.unused)} if parts.unused else {}
+        if facts.info or unused:
+            fields["info"] = {**(facts.info or {}), **fields.get("info", {}), **unused}
         if parts.unused:
-            fields["info"] = {**fields.get("info", {}), "unused": list(parts.unused)}
             warn_unused(parts.unused, stacklevel=4)
         return cls(graph, ids, split, **fields)
 
@@ -314,9 +312,8 @@ class Dataset(Shown):
     @property
     def class_sizes(self) -> Ints:
         """How many nodes are in each class; one that is in several counts in each."""
-        if self.labels is not None:
-            return np.bincount(self.labels.indices, minlength=len(self.class_names))
-        return np.bincount(self.y[self.y >= 0], minlength=len(self.class_names))
+        places = self.y[self.y >= 0] if self.labels is None else self.labels.indices
+        return np.bincount(places, minlength=len(self.class_names))
 
     @property
     def labelled_mask(self) -> Mask:
@@ -344,9 +341,8 @@ class Dataset(Shown):
             raise FewnodeError(f"unknown node {name!r}{closest(name, self.node_names)}")
         if name.isdecimal() and len(name) < 19 and str(int(name)) == name and int(name) < self.graph.n:
             return int(name)  # as written: `01` is not 1
-        raise FewnodeError(
-            f"unknown node {name!r}: nodes have no names here, expected a row number 0 to {self.graph.n - 1}"
-        )
+        numbers = f"a row number 0 to {self.graph.n - 1}"
+        raise FewnodeError(f"unknown node {name!r}: nodes have no names here, expected {numbers}")
 
     def node_name(self, node: int) -> str:
         return self.node_names[node] if self.node_names is not None else str(node)

@@ -100,7 +100,7 @@ def test_a_training_without_classes_to_choose_by_leaves_no_directory(fewnode, pl
     (tmp_path / "there").mkdir()
     for method, run in itertools.product(("propagation", "gpn"), ("a/b/run", "there")):
         done = fewnode("train", "--data", tmp_path / "data", "--method", method, "--out", tmp_path / run, "-q")
-        assert (done.code, "1 validation classes; two are needed" in done.err) == (2, True)
+        assert (done.code, "1 validation classes; two of each are needed" in done.err) == (2, True)
     assert not (tmp_path / "a").exists()
     assert (tmp_path / "there").is_dir(), "what was there before stays"
     done = fewnode("train", "--data", tmp_path / "data", "--method", "gpn-plus", "--out", tmp_path / "plus", "-q")

@@ -78,7 +78,7 @@ ONE_LINE = {
         ("--classes", "class,description\nc17,\n"),
         "describe it in a sentence, or give nodes",
     ),
-    "no known word": (("--classes", "class,description\nzz,xyzzy\n"), "no word of it (zz, xyzzy) is in the vocabulary"),
+    "no known word": (("--classes", "class,description\nzz,xyzzy\n"), "xyzzy) is in the vocabulary"),
     "a threshold": (
         ("--support", "support.csv", "--threshold", "2"),
         "the threshold is 2.0; a probability from 0 to 1",

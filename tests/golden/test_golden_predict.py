@@ -100,7 +100,9 @@ def columns(variant: Variant, rows: list[dict[str, str]]) -> dict[str, Any]:
 
 def suggested(variant: Variant, folder: Path) -> dict[str, float]:
     """How sure it is of each node to ask about; their order may change where two are as worthwhile."""
-    return {row["node"]: round(float(row["member"]), 4) for row in answered("suggest", variant, folder)}
+    return {
+        row["node"]: row["member"] and round(float(row["member"]), 4) for row in answered("suggest", variant, folder)
+    }
 
 
 def a_run(folder: Path) -> None:

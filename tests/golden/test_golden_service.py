@@ -23,7 +23,10 @@ CLAIMED = ("node", "class", "probability", "member", "verdict", "by")
 def judged(service: Served, **more: Any) -> dict[str, Any]:
     answer = service.json("/api/classify", {"nodes": NODES, **more})
     return {
-        row["node"]: [row["class"], *(round(p, 4) for p in [row["probability"], row["member"], *row["probabilities"]])]
+        row["node"]: [
+            row["class"],
+            *(p and round(p, 4) for p in (row["probability"], row["member"], *row["probabilities"])),
+        ]
         for row in answer["results"]
     }
 
@@ -74,7 +77,7 @@ def day(folder: Path) -> dict[str, Any]:
         answers["answers"] = judged(service)
         answers["questions"] = asked(service)
         trust = service.json("/api/trust")["classes"]
-        answers["trust"] = {name: [of["claimed"], *of["members"].values()] for name, of in trust.items()}
+        answers["trust"] = {name: [of["claimed"], *(of["members"] or {}).values()] for name, of in trust.items()}
         why = service.json("/api/why/vpn-5?class=vpn")
         answers["why"] = [sorted(word["word"] for word in why["words"]), why["nearest_example"], why["nearest_counter"]]
         service.json("/api/undo", {"by": "Bob"})

@@ -24,6 +24,7 @@ from fewnode.episodes import Task
 from fewnode.formats.directory import save_dataset
 from fewnode.gpn import prototypes
 from fewnode.graph import Graph
+from fewnode.method import predict_tasks, space_of
 from fewnode.methods.gpn import GPN
 from graphs import random_graph
 from sizes import Figure, sizes
@@ -55,6 +56,10 @@ def near(graph: Graph) -> list[list[int]]:
     return [graph.adj.indices[graph.adj.indptr[i] : graph.adj.indptr[i + 1]].tolist() for i in range(graph.n)]
 
 
+def answers(gpn: GPN, graph: Graph, task: Task) -> Floats:
+    return predict_tasks(gpn, graph, [task])[0]
+
+
 def rows(graph: Graph) -> oracle.Rows:
     dense = graph.x.toarray() if sp.issparse(graph.x) else graph.x
     return dense.astype(np.float64).tolist()  # type: ignore[no-any-return]
@@ -67,8 +72,8 @@ def test_loops_written_from_the_equations_give_the_same(figure: Figure, count: i
         graph, rng = random_graph(seed), np.random.default_rng(seed)
         gpn = method(graph, seed)
         support, y, query = task(graph, rng)
-        ours = gpn.predict_proba(graph, Task(support, y, query))
-        beta = gpn.prepare(graph, support, y).beta.numpy()
+        (ours,) = predict_tasks(gpn, graph, [Task(support, y, query)])
+        beta = space_of(gpn, graph).prepare(Task(support, y, query)).beta
         first, second, *bias = (gpn.weights_[name].tolist() for name in ENCODER)
         w, b, a = (gpn.weights_[name].tolist() for name in VALUATOR)
         around, x = near(graph), rows(graph)
@@ -103,7 +108,7 @@ def one_shot(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats,
     support = rng.permutation(graph.n)[: int(rng.integers(1, min(graph.n, 5) + 1))]
     given = support, np.arange(support.size), np.arange(graph.n)
     whole, naive = method(graph, seed), method(graph, seed, valuator=False)
-    return whole.predict_proba(graph, Task(*given)), naive.predict_proba(graph, Task(*given))
+    return answers(whole, graph, Task(*given)), answers(naive, graph, Task(*given))
 
 
 def equal_importance(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -120,8 +125,8 @@ def renumbering(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floa
     order = rng.permutation(graph.n)
     place = np.argsort(order)
     other = renumbered(graph, order)
-    ours = method(graph, seed).predict_proba(graph, Task(support, y, query))
-    return ours[order], method(graph, seed).predict_proba(other, Task(place[support], y, query))
+    ours = answers(method(graph, seed), graph, Task(support, y, query))
+    return ours[order], answers(method(graph, seed), other, Task(place[support], y, query))
 
 
 def repeated_edges(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -131,9 +136,7 @@ def repeated_edges(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[F
     loops = np.tile(rng.integers(0, graph.n, 3), (2, 1))
     other = Graph.from_edges(np.concatenate([edges, again, loops], axis=1), graph.n, graph.x, directed=True)
     given = task(graph, rng)
-    return method(graph, seed).predict_proba(graph, Task(*given)), method(graph, seed).predict_proba(
-        other, Task(*given)
-    )
+    return answers(method(graph, seed), graph, Task(*given)), answers(method(graph, seed), other, Task(*given))
 
 
 def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -143,9 +146,7 @@ def far_nodes(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats
     x = np.vstack([np.array(rows(graph)), 9 * rng.normal(size=(extra, graph.n_features))]).astype(np.float32)
     other = Graph.from_edges(edges, graph.n + extra, sp.csr_array(x) if sp.issparse(graph.x) else x, directed=True)
     given = task(graph, rng)
-    return method(graph, seed).predict_proba(graph, Task(*given)), method(graph, seed).predict_proba(
-        other, Task(*given)
-    )
+    return answers(method(graph, seed), graph, Task(*given)), answers(method(graph, seed), other, Task(*given))
 
 
 def receptive_field(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -161,8 +162,8 @@ def renaming(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats,
     """The order of the support set does not matter, and renaming classes permutes the columns."""
     support, y, query = task(graph, rng)
     shuffle, name = rng.permutation(support.size), rng.permutation(int(y.max()) + 1)
-    ours = method(graph, seed).predict_proba(graph, Task(support, y, query))
-    return ours, method(graph, seed).predict_proba(graph, Task(support[shuffle], name[y[shuffle]], query))[:, name]
+    ours = answers(method(graph, seed), graph, Task(support, y, query))
+    return ours, answers(method(graph, seed), graph, Task(support[shuffle], name[y[shuffle]], query))[:, name]
 
 
 def alike(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -170,7 +171,7 @@ def alike(graph: Graph, seed: int, rng: np.random.Generator) -> tuple[Floats, Fl
     n = graph.n
     other = Graph.from_edges(np.zeros((2, 0), int), n, np.ones((n, 3), np.float32))
     support, y, query = task(graph, rng)
-    found = method(other, seed).predict_proba(other, Task(support, y, query))
+    found = answers(method(other, seed), other, Task(support, y, query))
     return found, np.full_like(found, 1 / (y.max() + 1))
 
 

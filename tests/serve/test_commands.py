@@ -83,7 +83,7 @@ def test_the_client_does_it_all(client: Client, packages: Dataset) -> None:
     assert "libc6" in client.why("dovecot-core", "mail").model_dump_json()
     assert client.undo().what == "Undone: 2 answers for mail: 1 yes, 1 no."
     assert client.redo().redo is False
-    assert client.trust("mail")["mail"].members.value > 0
+    assert client.trust("mail")["mail"].claimed > 0
     assert client.claims("mail", unanswered=True).total >= 0
     new = client.attach([{"node": "new-vpn", "attributes": {"vpn": 1}, "edges": ["openvpn"]}], threshold=0.1)
     assert new.results[0].node == "new-vpn"

@@ -10,6 +10,7 @@ import pytest
 from fewnode import FewnodeError, read_tables
 from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.graph import Ints
+from fewnode.service import map as layout_map
 from fewnode.service.map import Picture, by_axes, by_neighbours
 from fewnode.vectors import Floats
 
@@ -43,7 +44,7 @@ def test_neighbours_stay_neighbours(z: Floats) -> None:
 
 
 def test_of_many_nodes_a_sample_is_laid_out(z: Floats, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewnode.service.map.MAX_LAID_OUT", 600)
+    monkeypatch.setattr(layout_map, "MAX_LAID_OUT", 600)
     assert kept(by_neighbours(z), z) > 0.7
 
 

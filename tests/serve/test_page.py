@@ -402,7 +402,7 @@ def test_a_class_that_the_data_has_no_name_for(visit: Visits, planted: Dataset, 
         seen.start("mine", members(planted, "class k")[0])
         assert "by the data’s labels" not in seen.text("#trust")
         seen.view("Judge")
-        assert "no check answered yet" in seen.text("#trust")
+        assert "nothing can be said yet" in seen.text("#trust")
         seen.start("others", members(planted, "class m")[0])
         if not seen.page.get_by_label("Allow “none of these”").is_visible():
             seen.page.locator("#trust summary").click()

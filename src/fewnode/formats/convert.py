@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fewnode._system.files import atomic_write, need_no_file
-from fewnode._system.sheets import harmless
+from fewnode._system.sheets import csv_text, harmless
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.graph import is_sparse
@@ -37,7 +38,8 @@ def export_tables(data: Dataset, directory: Path, format: str = "parquet") -> li
                 safe = table.rename(columns=harmless)
                 for column in safe.select_dtypes(["object", "string"]):
                     safe[column] = safe[column].map(harmless, na_action="ignore")
-                safe.to_csv(file, index=False)
+                file.write(csv_text([list(safe)]).encode())
+                safe.to_csv(file, index=False, header=False, quoting=csv.QUOTE_NONNUMERIC)  # carriage returns, too
     return paths
 
 

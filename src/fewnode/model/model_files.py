@@ -62,10 +62,10 @@ def load_model(
     One that was trained with an `encoder` or a `valuator` of your own needs it again, and so does one that was trained
     with a `method` of your own: its class, or file.py:Class. A method that keeps no state comes back with `needs_fit`.
 
-    >>> import numpy as np
+    >>> import fewnode, numpy as np
     >>> y = np.repeat(range(12), 20)
-    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
-    >>> Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
+    >>> data = fewnode.Dataset.from_scipy(y[:, None] == y, np.eye(12)[y], y)
+    >>> fewnode.Estimator("propagation", way=3, shot=2, steps=1).fit(data).save("run")
     >>> load_model("run").predict(data.graph, [0, 25], ["mail", "vpn"], [3, 30])
     ['mail', 'vpn']
     """

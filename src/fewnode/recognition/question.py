@@ -50,10 +50,12 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A model, a network and classes, prepared once; then any nodes can be judged, over and over.
+    """A model, a network and classes, prepared once. It never changes: `answered` gives another one.
 
-    Names or rows of nodes go in, values come out. A question never changes: `answered` gives another one, and what
-    both have in common is not computed again.
+    >>> import fewnode; y = np.repeat(range(20), 20)  # twenty classes of nodes that know each other and look alike
+    >>> data = Dataset.from_scipy(y[:, None] == y, np.eye(20)[y], y)
+    >>> fewnode.recognise(data, {"mail": [0, 1], "vpn": [25, 26]}).labels[3:6]
+    ['mail', 'mail', 'mail']
     """
 
     model: str
@@ -96,8 +98,8 @@ class Question:
     def support(self) -> list[tuple[str, str]]:
         """The name and the class of each given node, then each description."""
         nodes, labels = map(self.data.node_name, self.given.support.tolist()), map(str, self.given.labels)
-        said = [] if self.given.described is None else self.given.described.y.tolist()
-        return [*zip(nodes, labels, strict=True), *((DESCRIPTION, self.classes[c]) for c in said)]
+        described = () if self.given.described is None else self.given.described.y.tolist()
+        return [*zip(nodes, labels, strict=True), *((DESCRIPTION, self.classes[c]) for c in described)]
 
     @property
     def remarks(self) -> list[str]:
@@ -107,8 +109,8 @@ class Question:
             worth = self.prepared.given.count[self.given.support.size :]
             for c, counts in zip(self.given.described.y.tolist(), worth.tolist(), strict=True):
                 if counts < DOUBTED * self.space.head.worth:
-                    name = self.classes[c]
-                    told.append(f"class {name!r}: its description disagrees with its nodes, so it counts little")
+                    doubted = f"class {self.classes[c]!r}: its description disagrees with its nodes"
+                    told.append(f"{doubted}, so it counts little")
         return told + ([] if self.mixed is None else self.mixed.doubted(self.classes))
 
     @property

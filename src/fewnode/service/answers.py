@@ -397,7 +397,3 @@ class Columns(Told):
 class Attributes(Told):
     total: int
     attributes: list[Attribute]
-
-
-class Names(Told):
-    names: list[str]

@@ -145,7 +145,7 @@ def _there(app: FastAPI, service: Service) -> None:
     def columns() -> Any:
         return service.now.columns()
 
-    @get("/api/names", response_model=a.Names, summary="Names of nodes by their rows in map.bin")
+    @get("/api/names", response_model=dict[str, list[str]], summary="Names of nodes by their rows in map.bin")
     def names(rows: Annotated[str, Query(max_length=20_000, pattern=ROWS)]) -> Any:
         return service.now.names([int(row) for row in rows.split(",")])
 
