@@ -134,9 +134,9 @@ class Question:
     def mixed(self) -> Mixture | None:
         """What plain evidence says beside the embedding; None where base classes taught what counts."""
         space = self.space
-        if space is None or self.several or not space.head.adapts or space.embedding.n > MIXED_NODES:
+        if space is None or self.several or self.cannot_tell or not space.head.adapts:
             return None
-        if self.cannot_tell:
+        if space.embedding.n > MIXED_NODES:
             return None
         evidence = space.kept("evidence", lambda: Evidence.of(self.data.graph))  # even now, so that it stays kept
         return space.kept(("mixed", *self._key), lambda: self._mixture(evidence))
@@ -261,9 +261,8 @@ class Question:
     def _shift(self, rows: Ints) -> Doubles:
         """What rejected nodes add to the log-odds of each class, a column each."""
         looked, found = self.embedded.look(rows), np.zeros((rows.size, len(self.given.names)), order="F")
-        lengths = self.embedded.lengths(looked)
         for c, no in self.given.no.items():
-            found[:, c] = along(looked.z, self._direction(c, no), lengths)
+            found[:, c] = along(looked.z, self._direction(c, no), self.embedded.lengths(looked))
             found[np.isin(rows, no), c] = IMPOSSIBLE
         return found
 
