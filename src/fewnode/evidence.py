@@ -35,6 +35,8 @@ class Evidence:
     """Unit rows of standardised columns: numbers by quantile, categories, logarithms of degrees and sums of weights."""
     numeric: int
     """How many columns of numbers the nodes have themselves; categories are none."""
+    plain: bool
+    """Whether all attributes are such numbers and categories."""
     around: Floats
     """Unit rows of these, of their mean over the neighbours, and of how the node differs from that."""
     walk: sp.csr_array
@@ -59,6 +61,7 @@ class Evidence:
             idf.astype(np.float32),
             unit_rows(numbers),
             sum(np.unique(column).size > 2 for column in own),
+            0 < len(own) == graph.n_features,
             unit_rows(around.astype(np.float32)),
             sp.csr_array(root @ both @ root),
         )

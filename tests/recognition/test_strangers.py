@@ -87,6 +87,13 @@ def test_a_class_of_ordinary_nodes_closes_the_question(bank: fewnode.Dataset) ->
     assert answers.labels.count("ok") > N - 60
 
 
+def test_tasks_are_answered_as_a_question_is(bank: fewnode.Dataset) -> None:
+    model, support, y = fewnode.Estimator("gpn-plus").fit(bank), np.arange(0, 120, 6), np.repeat([0, 1], [2, 18])
+    task = fewnode.Task(support, y, np.arange(1, 60, 2))
+    expected = model.predict_proba(bank, support, y.tolist(), task.query)
+    np.testing.assert_allclose(model.predict_tasks(bank, [task])[0], expected, atol=1e-6)
+
+
 def test_reasons_name_numbers_and_nothing_that_most_nodes_share(bank: fewnode.Dataset) -> None:
     question = fewnode.Estimator("gpn-plus").fit(bank).ask(bank, {"mules": ["a0", "a1", "a2"]})
     reasons = question.why("a5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from fewnode.dataset import Dataset
 from fewnode.display import facts_html
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError, warn_unused
+from fewnode.evidence import Evidence
 from fewnode.formats.directory import write_record
 from fewnode.graph import Graph
 from fewnode.method import Describes, Embeds, HasQueries, Stepwise, Stored, ask_method
@@ -39,6 +41,7 @@ from fewnode.nodes import (
 from fewnode.nodes import classes as in_order
 from fewnode.recognition.answers import NONE
 from fewnode.recognition.classes import Class, Given, task_rows
+from fewnode.recognition.mixing import MIXED_NODES
 from fewnode.recognition.question import Question
 from fewnode.recognition.space import Explanation, Head, Space
 from fewnode.vectors import Embedding, Probabilities
@@ -205,10 +208,20 @@ class Estimator:
             space = self.space(plain)
             if any(task.described is not None for task in asked) and not space.reads_descriptions:
                 raise FewnodeError(f"{self.method} cannot read descriptions of classes; gpn-plus can")
-            return space.predict_tasks(asked, transductive)
+            if transductive or not space.head.adapts or plain.n > MIXED_NODES:
+                return space.predict_tasks(asked, transductive)
+            evidence, data = space.kept("evidence", lambda: Evidence.of(plain)), as_dataset(network)
+            return [self._task_question(data, task, space, evidence).among(task.query) for task in asked]
         if transductive:
             raise FewnodeError(f"{self.method} answers each query on its own: it has no transductive mode")
         return ask_method(self.method_, self._read(plain), asked, self.method)
+
+    def _task_question(self, data: Dataset, task: Task, space: Space, evidence: Evidence) -> Question:
+        """The question of one of many tasks: nothing is kept of it."""
+        alone = replace(space, kept=Kept())
+        alone.kept("evidence", lambda: evidence)
+        given = Given(tuple(range(task.n_way)), task.support, task.support_y, task.described)
+        return Question(self.method, data, given, alone)
 
     def space(self, graph: Network, embedding: Embedding | None = None) -> Space:
         """The nodes of a network as the model sees them; `embedding`: what it gave before, in another process."""

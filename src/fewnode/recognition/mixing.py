@@ -6,16 +6,28 @@ So experts of any scale can be added. A class's score is Σ_e w_e t_e with w = s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fewnode.episodes import Task
 from fewnode.evidence import Evidence
 from fewnode.graph import Ints
+from fewnode.recognition.calibration import LeftOut
+from fewnode.recognition.classes import Given
 from fewnode.recognition.experts import expert_columns, prior_lead, sentence_columns
-from fewnode.recognition.prevalence import Estimated, by_examples, by_sentence, judged, memberships, unknown
+from fewnode.recognition.numbers_head import beside_numbers
+from fewnode.recognition.prevalence import (
+    Estimated,
+    beside_rare,
+    by_examples,
+    by_sentence,
+    judged,
+    memberships,
+    unknown,
+)
 from fewnode.vectors import Floats
 
 Doubles = NDArray[np.float64]
@@ -39,15 +51,20 @@ EXACT, SPREAD = 1000, 1000
 class Mixture:
     """What all experts together say of some classes, for all nodes."""
 
+    evidence: Evidence
     own: Doubles
     """P(a node is in a class), on its own: a row a node, a column a class."""
     classes: tuple[Estimated, ...]
     weights: tuple[dict[str, float], ...]
     """Of each expert, by class."""
 
-    def among(self, found: Floats, nodes: Ints) -> Floats:
-        """P(class) of nodes that are in one of them, from what the embedding says of these nodes."""
-        return np.asarray(judged(self.own[nodes], found, self.classes, self.trusted)[0], np.float32)
+    def among(self, found: Floats, task: Task, left_out: LeftOut | None) -> Floats:
+        """P(class) of queries that are in one of the classes, from what the embedding says of these and of examples."""
+        trusted = self.trusted
+        if self.evidence.plain and task.described is None:
+            rows, support = self.evidence.around[task.query], self.evidence.around[task.support]
+            found, trusted = beside_numbers(found, rows, support, task.support_y, left_out), 1.0
+        return np.asarray(judged(self.own[task.query], found, self.classes, trusted)[0], np.float32)
 
     def member(self, nodes: Ints) -> Doubles:
         """P(a node is in any of the classes)."""
@@ -62,7 +79,7 @@ class Mixture:
     @property
     def ordinary(self) -> NDArray[np.bool_]:
         """Which classes have all that is in no other one."""
-        return np.array([each.ordinary for each in self.classes]) & (len(self.classes) > 1)
+        return np.array([each.ordinary for each in self.classes])
 
     def all_others(self, names: Sequence[str]) -> str:
         """The name of the first class that has all that is in no other one, if there is one."""
@@ -87,16 +104,10 @@ class Mixture:
         return [each.rank for each in self.classes]
 
 
-def mixture(
-    evidence: Evidence,
-    z: Floats,
-    support: Ints,
-    y: Ints,
-    n_way: int,
-    said: Mapping[int, Floats],
-    expected: float | None = None,
-) -> Mixture:
-    """`z` has rows of length 1; `said` is the tf-idf of each sentence, by its class; `expected`: members, if known."""
+def mixture(evidence: Evidence, z: Floats, given: Given, expected: float | None = None) -> Mixture:
+    """`z` has rows of length 1; `expected`: how many nodes are in the classes, if that is known."""
+    support, y, n_way = given.support, given.y, len(given.names)
+    said = {} if given.described is None else evidence.sentences(given.described.x, given.described.y)
     own = [np.flatnonzero(y == c) for c in range(n_way)]
     left = [places[-LEFT_OUT:] if places.size > 1 else places[:0] for places in own]
     weights = np.zeros((support.size, n_way + sum(places.size for places in left)))
@@ -114,10 +125,11 @@ def mixture(
         mine = {name: (values[:, c], values[:, ends[c] : ends[c + 1]]) for name, values in columns.items()}
         mine = mine if own[c].size else {}
         parts.append(_one(evidence, z, support[own[c]], support[left[c]], mine, said.get(c)))
-    score, classes, found = zip(*parts, strict=True)
+    score, estimated, found = zip(*parts, strict=True)
+    classes = beside_rare(estimated, evidence.n)
     members = np.array([each.members for each in classes], float)
     members *= 1 if expected is None else expected / members.sum()
-    return Mixture(memberships(np.stack(score, axis=1), members.tolist(), support), classes, found)
+    return Mixture(evidence, memberships(np.stack(score, axis=1), members.tolist(), support), classes, found)
 
 
 def _one(

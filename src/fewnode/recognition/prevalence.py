@@ -20,14 +20,16 @@ ORDINARY = 1.5
 """Left-out examples that are hardly nearer than any node: the mean of log(n / rank) is below."""
 MANY = 5
 """Left-out examples that show that a class is of ordinary nodes."""
+RARE = 0.06
+"""The share of a network of classes beside which one of ordinary nodes has all others."""
 FEW = 100
 """Nodes in a class of which nothing tells it; in a small network a quarter of all."""
 LEVEL, BY_RANK = 2.95, 0.53
 """log(size of a class) by the mean log rank of its examples, each left out: of other networks, drawn to small."""
 SAID_LEVEL, SAID_BY_COUNT = 2.4, 0.55
 """log(size) by how many nodes are at least half as relevant to a sentence as the tenth best."""
-EMBEDDED, TRUSTED = 0.7, 0.3
-"""The part of the embedding in telling classes apart, and its weight among experts from which it has that part."""
+TRUSTED = 0.3
+"""The weight of the embedding among experts from which on it alone tells classes apart."""
 KNOWN = 0.7
 """P(an example is in its class), left out, on average."""
 CAP, STEEP = 0.9, 1.8
@@ -67,6 +69,12 @@ def unknown(n: int) -> Estimated:
     return Estimated(min(FEW, n / 4), False, False)
 
 
+def beside_rare(classes: Sequence[Estimated], n: int) -> tuple[Estimated, ...]:
+    """With classes of ordinary nodes only beside rare ones: examples of any large class are ranked as any nodes are."""
+    others = sum(each.members for each in classes if not each.ordinary)
+    return tuple(each._replace(ordinary=each.ordinary and 0 < others < RARE * n) for each in classes)
+
+
 def memberships(score: Floats, members: Sequence[float], given: Ints) -> Doubles:
     """P(a node is in a class), a column each, if so many nodes are in it; those that are `given` count nowhere.
 
@@ -92,11 +100,10 @@ def judged(
     A class of ordinary nodes has all that is in no other class: then every node is in one.
     """
     odds = own / (1 - own)
-    share = 1 - EMBEDDED * min(1.0, trusted / TRUSTED)
-    ordinary = np.array([each.ordinary for each in classes]) & (len(classes) > 1)
+    total, share = odds.sum(axis=1), 1 - min(1.0, trusted / TRUSTED)
+    ordinary = np.array([each.ordinary for each in classes])
     rest = np.maximum(among[:, ordinary], 1e-9)
     odds[:, ordinary] = rest / rest.sum(axis=1, keepdims=True)  # of a sum of 1, beside the odds of the others
     found = odds if ordinary.any() else np.maximum(among, 1e-9) ** (1 - share) * odds**share
-    total = odds.sum(axis=1)
     member = np.ones(len(found)) if ordinary.any() else total / (1 + total)
     return found / found.sum(axis=1, keepdims=True), member

@@ -138,13 +138,8 @@ class Question:
             return None
         if space.embedding.n > MIXED_NODES:
             return None
-        evidence = space.kept("evidence", lambda: Evidence.of(self.data.graph))  # even now, so that it stays kept
-        return space.kept(("mixed", *self._key), lambda: self._mixture(evidence))
-
-    def _mixture(self, evidence: Evidence) -> Mixture:
-        given, space = self.given, self.embedded
-        said = {} if given.described is None else evidence.sentences(given.described.x, given.described.y)
-        return mixture(evidence, space.embedding.z, given.support, given.y, len(given.names), said, self.expected)
+        z, evidence = space.embedding.z, space.kept("evidence", lambda: Evidence.of(self.data.graph))
+        return space.kept(("mixed", *self._key), lambda: mixture(evidence, z, self.given, self.expected))
 
     @property
     def _key(self) -> tuple[Hashable, ...]:
@@ -202,9 +197,9 @@ class Question:
         """P(class) among the classes of nodes that are judged one by one: each expert, mixed, then tempered."""
         if len(self.given.names) == 1:
             return np.ones((rows.nodes.size, 1), np.float32)
-        answer = self.embedded.answer(self.prepared, rows.z)
-        found = self.embedded.tempered(answer, self.given.task(rows.nodes), rows, self.prepared)
-        return found if self.mixed is None else self.mixed.among(found, rows.nodes)
+        space, prepared, task = self.embedded, self.prepared, self.given.task(rows.nodes)
+        found = space.tempered(space.answer(prepared, rows.z), task, rows, prepared)
+        return found if self.mixed is None else self.mixed.among(found, task, space.left_out(prepared, task))
 
     def among(self, rows: Ints, transductive: bool = False) -> Probabilities:
         """P(class) of nodes that are in one of the classes; rows sum to 1."""

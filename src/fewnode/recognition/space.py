@@ -204,12 +204,28 @@ class Space:
         """An answer, as sure as answers of its kind have been right."""
         if mode not in self.head.temperatures:
             return finite(answer)
-        temperature = self.head.temperatures[mode]
-        if prepared.left_out is not None:
-            added = self.head.temperatures[MODES[0]].revision(task, prepared.left_out)
-            temperature = replace(temperature, level=temperature.level + added)
+        temperature = self._temperature(task, prepared, mode)
         near = self.closest(rows, prepared.given) if temperature.by_nearness else 0.0
         return finite(temperature(answer, task, near))
+
+    def _temperature(self, task: Task, prepared: Prepared, mode: str) -> Temperature:
+        temperature = self.head.temperatures[mode]
+        if prepared.left_out is None:
+            return temperature
+        added = self.head.temperatures[MODES[0]].revision(task, prepared.left_out)
+        return replace(temperature, level=temperature.level + added)
+
+    def left_out(self, prepared: Prepared, task: Task) -> LeftOut | None:
+        """Labelled nodes, each answered from all others, as sure as any answer; None where none can be left out."""
+        judged = prepared.left_out
+        if judged is None or MODES[0] not in self.head.temperatures:
+            return judged
+        z, y = prepared.given.z, prepared.given.y
+        near = nearness(z, z, self.head.distance)
+        np.fill_diagonal(near, -np.inf)
+        some = prepared.given.is_node & (prepared.shots[y] > 1)
+        temperature = self._temperature(task, prepared, MODES[0])
+        return replace(judged, probability=temperature(judged.probability, task, near.max(axis=1)[some]))
 
     def closest(self, rows: Rows, given: LabelledRows) -> Floats:
         """How near each row is to what is nearest of all that stands for the classes: being sure depends on it.
