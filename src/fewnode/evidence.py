@@ -49,9 +49,8 @@ class Evidence:
         values, row = np.log1p(counts.data) * idf[counts.indices], np.repeat(np.arange(graph.n), np.diff(counts.indptr))
         length = np.sqrt(np.bincount(row, weights=values**2, minlength=graph.n))
         values = (values / np.maximum(length, 1e-12)[row]).astype(np.float32)
-        own = own_numbers(graph)
-        numbers = np.column_stack([*own, *link_numbers(graph)]).astype(np.float32)
-        both = ones_both_ways(graph)
+        own, both = own_numbers(graph), ones_both_ways(graph)
+        numbers = np.column_stack([*own, *link_numbers(graph, both)]).astype(np.float32)
         degree = np.asarray(both.sum(axis=1)).ravel()
         mean = sp.diags_array((1 / np.maximum(degree, 1)).astype(np.float32)) @ both @ numbers
         around = np.concatenate([numbers, mean, np.where(degree[:, None] > 0, numbers - mean, 0)], axis=1)
@@ -139,10 +138,14 @@ def scaled(column: Floats) -> Floats:
     return np.asarray(ndtri((below + upto) / (2 * values.size)), np.float32)
 
 
-def link_numbers(graph: Graph) -> list[Floats]:
-    """Logarithms of in- and out-degree, and of the sums of weights, by kind of edge; each standardised."""
+def link_numbers(graph: Graph, both: sp.csr_array) -> list[Floats]:
+    """Logarithms of in- and out-degree, and of the sums of weights, by kind of edge; each standardised.
+
+    `both` are the edges both ways: as many as there are, if none is directed. To count them needs no compiled loop.
+    """
     found: list[Floats] = []
-    kinds = [(relation.adj, relation.directed) for relation in graph.relations] or [(graph.adj, graph.directed)]
+    kinds = [(relation.adj, relation.directed) for relation in graph.relations]
+    kinds = kinds or [(graph.adj, both.nnz != graph.adj.nnz or (graph.weighted and graph.directed))]
     for adj, directed in kinds:
         degrees = [np.diff(adj.indptr), *([np.bincount(adj.indices, minlength=graph.n)] if directed else [])]
         sums = [] if all_ones(adj) else [adj.sum(axis=1), *([adj.sum(axis=0)] if directed else [])]

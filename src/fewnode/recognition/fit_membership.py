@@ -63,7 +63,7 @@ def membership_rows(
     for task, outside in asked:
         queries = np.concatenate([task.query, outside])
         prepared = space.prepare(task.task)
-        near = space.near(prepared, space.look(queries).z)
+        near = space.near(prepared, space.look(queries))
         shots = prepared.shots[near.argmax(axis=1)]
         around = np.zeros(queries.size) if crowd is None else crowd[np.searchsorted(nodes, queries)]
         shape = np.full((queries.size, 2), (np.log(task.n_way), 1.0))

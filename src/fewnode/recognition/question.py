@@ -134,9 +134,9 @@ class Question:
     def mixed(self) -> Mixture | None:
         """What plain evidence says beside the embedding; None where base classes taught what counts."""
         space = self.space
-        if space is None or self.several or not space.head.adapts or space.embedding.n > MIXED_NODES:
+        if space is None or self.several or self.cannot_tell or not space.head.adapts:
             return None
-        if self.cannot_tell:
+        if space.embedding.n > MIXED_NODES:
             return None
         z, evidence = space.embedding.z, space.kept("evidence", lambda: Evidence.of(self.data.graph))
         return space.kept(("mixed", *self._key), lambda: mixture(evidence, z, self.given, self.expected))
@@ -255,10 +255,9 @@ class Question:
 
     def _shift(self, rows: Ints) -> Doubles:
         """What rejected nodes add to the log-odds of each class, a column each."""
-        space, found = self.embedded, np.zeros((rows.size, len(self.given.names)))
-        directions = [self._direction(c, no) for c, no in self.given.no.items()]
-        found[:, list(self.given.no)] = along(space.look(rows).z, np.stack(directions, axis=1))
+        looked, found = self.embedded.look(rows), np.zeros((rows.size, len(self.given.names)), order="F")
         for c, no in self.given.no.items():
+            found[:, c] = along(looked.z, self._direction(c, no), self.embedded.lengths(looked))
             found[np.isin(rows, no), c] = IMPOSSIBLE
         return found
 
@@ -284,7 +283,7 @@ class Question:
         if (mixed := self.mixed) is not None:
             member = mixed.member(rows.nodes) if near is None else np.full(rows.nodes.size, KNOWN)
             return np.asarray(found * member[:, None])
-        near = space.near(self.prepared, rows.z) if near is None else near
+        near = space.near(self.prepared, rows) if near is None else near
         member = space.knows.probability(near, self.prepared.shots, space.crowd(rows), self.share)
         return np.asarray(found * member[:, None])
 

@@ -37,6 +37,8 @@ def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
     >>> learned_direction(np.eye(2), np.full(2, 0.5), np.array([1.0, 0.0])).round(2).tolist()
     [1.13, -1.13]
     """
+    from scipy.linalg import cho_factor, cho_solve  # many a process never sees a rejection
+
     rows, offset = unit_rows(z.astype(np.float64)), log_odds(prior, LEAST)
     gram, a = VARIANCE * rows @ rows.T, np.zeros(len(rows))
     for _ in range(STEPS):
@@ -45,16 +47,16 @@ def learned_direction(z: Floats, prior: Doubles, target: Doubles) -> Floats:
         weight = np.maximum(p * (1 - p), 1e-12)
         wanted, root = weight * f + target - p, np.sqrt(weight)
         system = root[:, None] * gram * root + np.eye(len(rows))
-        before, a = a, wanted - root * np.linalg.solve(system, root * (gram @ wanted))
+        factor = cho_factor(system, overwrite_a=True, check_finite=False)
+        before, a = a, wanted - root * cho_solve(factor, root * (gram @ wanted), check_finite=False)
         if np.abs(a - before).max() < CLOSE:
             break
     return np.asarray(VARIANCE * rows.T @ a, np.float32)
 
 
-def along(z: Floats, directions: Floats) -> Floats:
-    """f of nodes (rows): how far each lies along each direction (column)."""
-    length = np.sqrt(np.einsum("nd,nd->n", z, z))
-    return np.asarray(products(z, directions) / np.maximum(length, 1e-12)[:, None])
+def along(z: Floats, direction: Floats, lengths: Floats) -> Floats:
+    """f of nodes (rows) of these lengths: how far each lies along a direction."""
+    return np.asarray(products(z, direction[:, None])[:, 0] / lengths)
 
 
 def left_out_nearness(prepared: Prepared, c: int, distance: str) -> Floats:

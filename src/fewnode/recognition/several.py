@@ -45,7 +45,7 @@ def refuse_names(classes: Sequence[str]) -> None:
 def each_on_its_own(space: Space, given: Given, asked: Ints, shares: Sequence[float]) -> Floats:
     """P(a node is in a class), a column each, whatever was rejected; `shares` of the network are in each."""
     found, rows, prepared = rather(space, given, asked), space.look(asked), space.prepare(given.task(asked))
-    near, crowd = space.near(prepared, rows.z), space.crowd(rows)
+    near, crowd = space.near(prepared, rows), space.crowd(rows)
     for c, share in enumerate(shares):
         found[:, c] *= space.knows.probability(near[:, [c]], prepared.shots[[c]], crowd, share)
     return found
@@ -57,7 +57,7 @@ def class_shares(space: Space, given: Given, population: Ints, known: float | No
     if not some.size:
         return [0.5] * len(given.names)
     rows, prepared = space.look(some), space.prepare(given.task(some))
-    near, crowd, against = space.near(prepared, rows.z), space.crowd(rows), rather(space, given, some)
+    near, crowd, against = space.near(prepared, rows), space.crowd(rows), rather(space, given, some)
     return [
         space.knows.share(near[:, [c]], prepared.shots[[c]], crowd, against[:, c], known)
         for c in range(len(given.names))

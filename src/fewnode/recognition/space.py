@@ -21,7 +21,7 @@ from fewnode.graph import Attributes, Ints, is_sparse
 from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
 from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
 from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.nearness import nearness, products, softmax
+from fewnode.recognition.nearness import nearness, products, row_lengths, softmax
 from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
 from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
 from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
@@ -123,6 +123,9 @@ class Space:
         some = drawn(survey.n, count) if count < survey.sample.size else survey.sample
         places = np.searchsorted(survey.sample, some)
         return Rows(survey.sample_z[places], some, False, survey.sample_crowding[places])
+
+    def lengths(self, rows: Rows) -> Floats:
+        return self.kept("lengths", lambda: row_lengths(rows.z)) if rows.whole else row_lengths(rows.z)
 
     def crowd(self, rows: Rows) -> Floats | None:
         """How close nodes lie around each; None where membership does not look at it."""
@@ -233,25 +236,28 @@ class Space:
             return np.asarray(nearness(rows.z, given.z, self.head.distance).max(axis=1))
         own = [given.z[given.y == c] for c in np.unique(given.y)]
         parts = [z[low : low + COMPARED] for z in own for low in range(0, len(z), COMPARED)]
-        near = [self.kept(("closest", part.tobytes()), lambda part=part: self._closest(rows.z, part)) for part in parts]  # type: ignore[misc]
-        return np.asarray(np.maximum.reduce(near))
+        return np.asarray(np.maximum.reduce([self._closest(rows, part) for part in parts]))
 
-    def _closest(self, z: Floats, part: Floats) -> Floats:
-        return np.asarray(nearness(z, part, self.head.distance).max(axis=1))
+    def _closest(self, rows: Rows, part: Floats) -> Floats:
+        """How near each node, all of them, is to the nearest of a few rows."""
+        key, distance = ("closest", part.tobytes()), self.head.distance
+        return self.kept(key, lambda: nearness(rows.z, part, distance, self.lengths(rows)).max(axis=1))
 
-    def near(self, prepared: Prepared, z: Floats) -> Floats:
-        """How near each row is to each class: what `MembershipModel` judges by."""
-        return nearness(z, prepared.means, self.head.distance)
+    def near(self, prepared: Prepared, rows: Rows) -> Floats:
+        """How near each row is to each class: what `MembershipModel` judges by. An example changes one class."""
+        if rows.whole:
+            return np.stack([self._closest(rows, mean) for mean in prepared.means[:, None]]).T
+        return nearness(rows.z, prepared.means, self.head.distance)
 
     def member(self, prepared: Prepared, rows: Rows, share: float) -> NDArray[np.float64]:
         """P(a node is in one of the classes), if that share of the network is."""
-        near, crowd = self.near(prepared, rows.z), self.crowd(rows)
+        near, crowd = self.near(prepared, rows), self.crowd(rows)
         return finite(np.asarray(self.knows.probability(near, prepared.shots, crowd, share), np.float64))
 
     def share_of_members(self, prepared: Prepared) -> float:
         """What share of the network is in the classes: the same, whichever of its nodes are asked about."""
         rows = self.stand_for_all(self.embedding.survey.sample.size)
-        return self.knows.share(self.near(prepared, rows.z), prepared.shots, self.crowd(rows))
+        return self.knows.share(self.near(prepared, rows), prepared.shots, self.crowd(rows))
 
     @property
     def knows(self) -> MembershipModel:

@@ -160,10 +160,11 @@ class Asked:
         """The place of each prototype on the map."""
         z, beta = self.question.prepared.given.z, np.asarray(self.question.prepared.beta, np.float64)
         labels, found = [label for _, label in self.question.support], {}
+        picture, keep = self.network.picture, self.question.embedded.kept
         for name in self.classes:
             places = [i for i, label in enumerate(labels) if label == name]
-            prototype = beta[places] @ z[places]
-            x, y = self.network.picture.beside(prototype[None].astype(np.float32))[0].tolist()
+            row = (beta[places] @ z[places])[None].astype(np.float32)
+            x, y = keep(("beside", picture.how, row.tobytes()), lambda row=row: picture.beside(row)[0].tolist())  # type: ignore[misc]
             found[name] = (round(x, 4), round(y, 4))
         return found
 
