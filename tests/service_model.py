@@ -104,8 +104,8 @@ class Model:
         return replace(self, classes=classes, descriptions=descriptions, verdicts=true)
 
     def _reads(self, name: str, description: str, has_nodes: bool) -> None:
-        """A description, or the name before it, has a known word; where the name is to speak, nodes will do."""
-        said = {name.lower(), *description.lower().split()} & self.known
+        """A description has a known word, or else the name where it is empty; there, nodes will do, too."""
+        said = set((description.strip() or name).lower().split()) & self.known
         if not self.known or (not said and (description.strip() or not has_nodes)):
             raise Refused(422)
 

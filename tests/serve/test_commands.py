@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,7 +132,7 @@ def scripted(answers: list[tuple[int, str]]) -> Iterator[str]:
 
 def test_the_client_outlives_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("fewnode.service.client.time.sleep", waited.append)
+    monkeypatch.setattr("fewnode.service.client.time", SimpleNamespace(sleep=waited.append, monotonic=time.monotonic))
     told = ['{"names":["a"]}', '{"names":["b"]}']
     with scripted([(200, told[0]), (429, "{}"), (200, told[1])]) as url, fewnode.Client(url) as impatient:
         assert impatient.export("a.json").decode() == told[0]

@@ -165,6 +165,7 @@ def test_from_a_first_example_to_a_list(
     page.goto("about:blank")
     page.goto(link)
     seen.settled()
+    rows.first.wait_for()
     assert [row.locator(".name").inner_text() for row in rows.all()] == listed, "the link keeps order and filters"
 
     shown = {row.locator(".name").inner_text(): row.locator("td.num").first.inner_text() for row in rows.all()}
