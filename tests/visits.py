@@ -61,6 +61,8 @@ class Visit:
         assert "token" not in self.page.url, "the token stays out of sight"
 
     def settled(self) -> None:
+        """What was pressed is taken up, which takes a busy machine a moment, and done."""
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         self.page.locator("body[aria-busy=false]").wait_for()
 
     def button(self, name: str) -> Any:

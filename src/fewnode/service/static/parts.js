@@ -1,7 +1,7 @@
 // Parts that several views are made of. Text only ever becomes a text node, so a name cannot become markup.
 
 import { html, useState } from "./vendored/preact.js";
-import { lookAt, paint, slot } from "./desk.js";
+import { attempt, lookAt, slot } from "./desk.js";
 
 export { html };
 export const number = (value) => value.toLocaleString("en");
@@ -62,9 +62,10 @@ export function Naming({ id, label, submit, refuse, action = "Start", solid = fa
 // A view that is fetched when it is first shown.
 export function later(fetched, name) {
   let View = null;
+  let coming = null;
   return (given) => {
     if (View) return html`<${View} ...${given} />`;
-    fetched().then((found) => ((View = found[name]), paint()));
+    coming ??= attempt(async () => (View = (await fetched())[name]));
     return html`<p class="soft">…</p>`;
   };
 }
