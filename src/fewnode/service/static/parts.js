@@ -61,8 +61,7 @@ export function Naming({ id, label, submit, refuse, action = "Start", solid = fa
 
 // A view that is fetched when it is first shown.
 export function later(fetched, name) {
-  let View = null;
-  let coming = null;
+  let [View, coming] = [null, null];
   return (given) => {
     if (View) return html`<${View} ...${given} />`;
     coming ??= attempt(async () => (View = (await fetched())[name]));
