@@ -18,13 +18,14 @@ from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError
 from fewnode.graph import Ints
+from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Asked
 from fewnode.recognition.question import Question
 from fewnode.review.finding import ask_next, stop
+from fewnode.review.near_duplicates import grouped
 from fewnode.review.trust import trust
 from fewnode.scores import wilson
 from fewnode.service.asked import Asked as Classes
-from fewnode.service.asked import Judged
 from fewnode.service.bodies import ListClaims, NextQuestion, PageOfClaims
 from fewnode.service.search import Search
 from fewnode.service.state import State
@@ -44,7 +45,7 @@ class Table:
     state: State
     search: Search
     asked: Classes
-    judged: Judged
+    judged: Answers
 
     # --- columns ---
 
@@ -55,7 +56,7 @@ class Table:
     @property
     def place(self) -> Ints:
         """The place of the class that claims each node, or -1."""
-        return self.judged.place
+        return self.judged.places
 
     @cached_property
     def attached(self) -> NDArray[np.bool_]:
@@ -64,7 +65,9 @@ class Table:
     def answered(self, label: str) -> NDArray[np.bool_]:
         """Nodes that somebody answered for, examples among them."""
         found = np.zeros(self.place.size, bool)
-        found[self.search.network.rows([*self.state.support[label], *self.state.verdicts[label]])] = True
+        found[self.search.network.rows([*self.state.classes[label].support, *self.state.classes[label].verdicts])] = (
+            True
+        )
         return found
 
     def column(self, name: str, rows: Ints) -> NDArray[Any]:
@@ -132,8 +135,8 @@ class Table:
         for i, row in enumerate(rows.tolist()):
             name, place = data.node_name(row), int(self.place[row])
             label = None if place < 0 else self.classes[place]
-            said = None if label is None else state.verdicts[label].get(name)
-            given = label is not None and name in state.support[label]
+            said = None if label is None else state.classes[label].verdicts.get(name)
+            given = label is not None and name in state.classes[label].support
             found.append(
                 {
                     "node": name,
@@ -156,7 +159,7 @@ class Table:
         if not body.group:
             return {"total": int(rows.size), "rows": self.told(rows[page], body.attributes)}
         few, name = rows.size <= COUNTED, self.search.data.node_name
-        group = self.search.network.near_duplicates(rows, None if few else page.stop)
+        group = grouped(self.search.network.z[rows], None if few else page.stop)
         first = np.flatnonzero(group == np.arange(rows.size))
         told = self.told(rows[first[page]], body.attributes)
         for each, leader in zip(told, first[page].tolist(), strict=True):
@@ -186,8 +189,8 @@ class Table:
     def _question(self) -> Question:
         """The classes, and what was answered of nodes that were asked about."""
         found = []
-        for name, verdicts in self.state.verdicts.items():
-            asked = [(node, said) for node, said in verdicts.items() if said.probability is not None]
+        for name, given in self.state.classes.items():
+            asked = [(node, said) for node, said in given.verdicts.items() if said.probability is not None]
             for at, (node, said) in enumerate(asked):
                 if self.search.network.has(node) and name in self.classes and said.probability is not None:
                     row = self.search.network.row(node)
