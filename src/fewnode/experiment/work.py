@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import fewnode
 from fewnode._system.files import one_line
-from fewnode._system.locks import peak_memory
+from fewnode._system.memory import peak_memory
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate, fit_without_base
