@@ -302,7 +302,7 @@ class Estimator:
 
     def check_features(self, data: Dataset) -> None:
         """Refuse a dataset whose attributes are not those the model was trained on."""
-        self._check(data.graph)
+        self._need_width(data.graph)
         ours, theirs = self.trained_["feature_names"], data.feature_names
         if ours and theirs and list(theirs) != ours:
             first = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
@@ -330,6 +330,9 @@ class Estimator:
         """Refuse to answer before a fit, and a network of another width."""
         if self.needs_fit:
             raise FewnodeError("the model is not fitted yet; call fit(data) first")
+        self._need_width(graph)
+
+    def _need_width(self, graph: Graph) -> None:
         if graph.n_features != self.trained_["n_features"]:
             raise FewnodeError(
                 f"the network has {graph.n_features} attributes, the model reads {self.trained_['n_features']}"
