@@ -93,9 +93,7 @@ class Walks:
     def vectors(self, graph: Graph) -> Vectors:
         """Walks over the graph, then skip-gram over the walks; a vector for each node."""
         self._check()
-        path = random_walks(graph, self.p, self.q, self.walks, self.length, self.seed)
-        skip_gram = (self.dimensions, self.window, self.negatives, self.epochs, self.lr, self.seed)
-        return vectors_of_walks(path, graph.n, *skip_gram)
+        return vectors_of_walks(random_walks(graph, self.p, self.q, self.walks, self.length, self.seed), graph.n, self)
 
     def _check(self) -> None:
         for name in ("dimensions", "walks", "length", "window", "negatives", "epochs"):
@@ -137,37 +135,28 @@ def structure_hash(graph: Graph) -> NDArray[np.uint8]:
 # --- skip-gram ----------------------------------------------------------------------------------------------------
 
 
-def vectors_of_walks(
-    walks: Nodes,
-    n: int,
-    dimensions: int,
-    window: int,
-    negatives: int = 5,
-    epochs: int = 1,
-    lr: float = 0.025,
-    seed: int = 0,
-) -> Vectors:
+def vectors_of_walks(walks: Nodes, n: int, how: Walks) -> Vectors:
     """Vectors of n nodes, so that z_u · o_v is large where v is near u in a walk.
 
     Each row of `walks` is a sequence of nodes, filled up with -1. As in word2vec, contexts are the nodes within a reach
     drawn from 1 … window, negatives follow frequency^0.75, and the learning rate falls linearly to 0.
     """
-    rng = np.random.default_rng((seed, 1))
-    z = (rng.random((n, dimensions), np.float32) - np.float32(0.5)) / np.float32(dimensions)
+    rng = np.random.default_rng((how.seed, 1))
+    z = (rng.random((n, how.dimensions), np.float32) - np.float32(0.5)) / np.float32(how.dimensions)
     out = np.zeros_like(z)
-    pairs = walks.size * (window + 1) * epochs
+    pairs = walks.size * (how.window + 1) * how.epochs
     tokens, shared = HURRIED if pairs > MANY_PAIRS else UNHURRIED
-    count = max(walks.size // max(1, tokens * n), walks.size * (window + 1) // CHUNK_PAIRS, 1)
-    chunks = [chunk for chunk in np.array_split(walks, count) if chunk.size] * epochs
+    count = max(walks.size // max(1, tokens * n), walks.size * (how.window + 1) // CHUNK_PAIRS, 1)
+    chunks = [chunk for chunk in np.array_split(walks, count) if chunk.size] * how.epochs
     weight = sum((np.bincount(chunk[chunk >= 0], minlength=n) for chunk in chunks), np.zeros(n)) ** 0.75
     for c, chunk in enumerate(chunks):
-        reach = rng.integers(1, window, chunk.shape, dtype=np.int32, endpoint=True)
+        reach = rng.integers(1, how.window, chunk.shape, dtype=np.int32, endpoint=True)
         first, context = contexts(chunk, reach, n)
         noise, counter = noise_table(weight, rng.random()), rng.integers(1 << 63, dtype=np.uint64)
-        rate = np.float32(lr * (1 - (c + 0.5) / len(chunks)))
-        train_pairs(z, out, first, context, noise, negatives, shared, rate, counter)
+        rate = np.float32(how.lr * (1 - (c + 0.5) / len(chunks)))
+        train_pairs(z, out, first, context, noise, how.negatives, shared, rate, counter)
     if not np.isfinite(z).all():
-        raise FewnodeError(f"the node vectors diverged; try a smaller learning rate than {lr}")
+        raise FewnodeError(f"the node vectors diverged; try a smaller learning rate than {how.lr}")
     return z
 
 
