@@ -23,14 +23,14 @@ from fewnode.recognition.calibration import (
     MODES,
     NO_TEMPERATURE,
     TASKS,
+    MembershipModel,
     Temperature,
     accuracy_by_shots,
     calibration_tasks,
+    fit_membership,
     fit_temperature,
 )
-from fewnode.recognition.fit_membership import fit_membership
-from fewnode.recognition.labelled import WORTHS
-from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.prototypes import WORTHS
 from fewnode.recognition.space import Head, Space
 from fewnode.tasks import named_tasks
 

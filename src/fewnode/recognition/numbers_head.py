@@ -12,8 +12,7 @@ import numpy as np
 
 from fewnode.graph import Ints
 from fewnode.recognition.calibration import LeftOut
-from fewnode.recognition.nearness import log_softmax, softmax
-from fewnode.recognition.ridge import class_weights, left_out, ridge_prototypes
+from fewnode.recognition.prototypes import class_weights, left_out, log_softmax, ridge_prototypes, softmax
 from fewnode.vectors import Floats, Probabilities
 
 LENGTH = np.float32(2.5)
