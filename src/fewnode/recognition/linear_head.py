@@ -14,8 +14,7 @@ import numpy as np
 from fewnode.evidence import Evidence
 from fewnode.graph import Ints, is_sparse
 from fewnode.recognition.calibration import LeftOut
-from fewnode.recognition.nearness import log_softmax, softmax
-from fewnode.recognition.ridge import class_weights, left_out, ridge_weights
+from fewnode.recognition.prototypes import class_weights, left_out, log_softmax, ridge_weights, softmax
 from fewnode.vectors import Floats, Probabilities
 
 LENGTH = 1.4
