@@ -14,7 +14,7 @@ import numpy as np
 from fewnode.evidence import Evidence
 from fewnode.graph import Ints, is_sparse
 from fewnode.recognition.calibration import LeftOut
-from fewnode.recognition.prototypes import class_weights, left_out, log_softmax, ridge_weights, softmax
+from fewnode.recognition.prototypes import class_weights, left_out, log_softmax, ridge_prototypes, softmax
 from fewnode.vectors import Floats, Probabilities
 
 LENGTH = 1.4
@@ -51,8 +51,8 @@ def beside_attributes(
     worth = np.where(worth < RARE, 0, worth) / worth[worth >= RARE].sum()
     if worth[0] == 1:
         return alone
-    alpha = ridge_weights(rows, label, weight)
-    score = scores(evidence, [by**2 * (block.T @ alpha) for by, block in zip(scale, blocks, strict=True)])[query]
+    prototypes = np.split(ridge_prototypes(rows, label, weight), len(blocks))
+    score = scores(evidence, [by * part for by, part in zip(scale, prototypes, strict=True)])[query]
     log_z = np.log(np.maximum(alone, LEAST))
     mixed = sum(w * softmax(a * log_z + b * score) for w, (a, b) in zip(worth.tolist(), MODELS, strict=True) if w)
     return np.asarray(mixed, np.float32)
