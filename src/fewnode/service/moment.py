@@ -14,7 +14,7 @@ import fewnode
 from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError, closest
-from fewnode.experiment.names import written
+from fewnode.methods.table import written
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
