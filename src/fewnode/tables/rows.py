@@ -43,7 +43,7 @@ class Rows:
     tables: tuple[Table, ...]
     spec: ImportSpec
     relation: str
-    """In the database: the columns, and `row`, the place in all tables together."""
+    """In the database: the columns, the `part` that a row is of, and `row`, its place in all tables together."""
     count: int
     kind: str | None = None
     """The column with the kind of each node."""
@@ -61,9 +61,9 @@ class Rows:
     ) -> Rows:
         """The tables as they are in the database. `usual`: the uses of columns, and what is there without such one."""
         key, queries, start = database.key, [], 0
-        for table in tables:
+        for part, table in enumerate(tables):
             own = {use: key(column) for column, use in table.uses.items()}
-            cells = [f"rowid + {start} AS row"]
+            cells = [f"rowid + {start} AS row", f"{part} AS part"]
             cells += [f"{own.get(use, lacking)} AS {key(OWN + use)}" for use, lacking in usual(table).items()]
             cells += [key(column) for column in table.types if table.has(column)]
             cells += [f"{quoted(table.kind, MARK)} AS {key(kind)}"] if table.kind and kind else []

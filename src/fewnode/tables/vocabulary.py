@@ -129,9 +129,9 @@ class Vocabulary:
                 return f"{one} {other}"
         return None
 
-    def nearest(self, word: str, least: float = 0.6) -> tuple[str, ...]:
-        """The three words that are most like this one, those that are `least` so of 1."""
-        return tuple(difflib.get_close_matches(word, self.column, 3, least))
+    def nearest(self, word: str) -> tuple[str, ...]:
+        """The three words that are most like this one; none if all are very different."""
+        return tuple(difflib.get_close_matches(word, self.column))
 
     @cached_property
     def _forms(self) -> dict[str, str]:
