@@ -17,7 +17,7 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.errors import FewnodeError, closest
 from fewnode.experiment.grid import EPISODES, Cell, Grid, read_reported
 from fewnode.experiment.ledger import Record, short_hash
-from fewnode.formats.expected import network_of_the_paper
+from fewnode.formats.published import network_of_the_paper
 from fewnode.formats.sources import BUILT_IN, load
 from fewnode.methods.plugins import is_plugin, load_plugin
 from fewnode.methods.table import METHODS

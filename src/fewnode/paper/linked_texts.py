@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from fewnode.dataset import ClassSplit, Dataset
 from fewnode.errors import FewnodeError
-from fewnode.formats.debian import linked_core
-from fewnode.formats.expected import EXPECTED
-from fewnode.graph import Graph
+from fewnode.formats.published import EXPECTED
+from fewnode.graph import Graph, Ints
 from fewnode.paper.records import BadRecordError, counted, find_raw, parse, read_lines
 from fewnode.tables.bag import choose_vocabulary, encode
 
@@ -157,3 +157,17 @@ def build_linked_texts(name: str, raw: Path) -> Dataset:
     info: dict[str, Any] = {"source": path.name, "records": total, "skipped": kinds, **expected.compare(graph, split)}
     node_names = tuple(nodes[i][0] for i in kept.tolist())
     return Dataset(graph, labels, split, tuple(classes.tolist()), node_names, vocabulary, name, info)
+
+
+def linked_core(adj: sp.csr_array, y: Ints, smallest: int) -> Ints:
+    """The largest set of nodes in which each has a neighbour and each class has `smallest` nodes.
+
+    Dropping a class can isolate a node, and dropping a node can shrink a class: both are repeated until nothing drops.
+    """
+    kept = np.arange(y.size)
+    while kept.size:
+        fit = (np.diff(adj[kept][:, kept].indptr) > 0) & (np.bincount(y[kept])[y[kept]] >= smallest)
+        if fit.all():
+            break
+        kept = kept[fit]
+    return kept
