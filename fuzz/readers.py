@@ -163,8 +163,6 @@ def readers(folder: Path) -> dict[str, Reader]:
     found["products"] = Reader(at("am/meta.json", BUILDERS["amazon-clothing"]), (product + b"\n" + product,), 4)
     found["papers"] = Reader(at("db/papers.txt.gz", BUILDERS["dblp"]), (gzip.compress(paper), paper), 4)
     found |= _reddit(folder, at)
-    stanza = b"Package: a\nSection: net\nDepends: b (>= 1) | c, d\nVersion: 1:2.0-1~\nDescription: text\n more\n\n"
-    found["debian"] = Reader(at("deb/x_Packages", lambda path: BUILDERS["debian"](path.parent)), (stanza,), 4)
     found |= _own_files(folder, at, data)
     return found
 

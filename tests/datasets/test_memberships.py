@@ -11,7 +11,6 @@ import pytest
 
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.formats.convert import export_tables
 from fewnode.formats.directory import load_dataset, save_dataset
 from fewnode.tables.extend import extend
 from fewnode.tables.read import read_tables
@@ -35,11 +34,6 @@ def test_several_classes_are_written_and_read(tmp_path: Path) -> None:
     save_dataset(data, tmp_path / "d")
     back = load_dataset(tmp_path / "d")
     assert (back.sha256, members(back)) == (data.sha256, members(data))
-    export_tables(back, tmp_path / "out", "csv")
-    again = read_tables(
-        tmp_path / "out" / "nodes.csv", tmp_path / "out" / "edges.csv", labels=tmp_path / "out" / "labels.csv"
-    )
-    assert members(again) == members(data)
 
 
 def test_new_nodes_may_be_in_several_classes(tmp_path: Path) -> None:
