@@ -98,13 +98,10 @@ class Answers(Shown):
     @cached_property
     def places(self) -> Ints:
         """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
-        best: Ints = self.probabilities.argmax(axis=1)
-        if self.closed_set:
-            return best
-        if self.member is None:  # only ranked: the given nodes alone are known
-            return np.where(self.probabilities.max(axis=1) == 1, best, -1)
-        refused = reduce(np.maximum, self.probabilities.T) <= 0  # said by somebody; holds at a threshold of 0
-        return np.where((self.member < self.threshold) | refused, -1, best)
+        best, top = self.probabilities.argmax(axis=1), reduce(np.maximum, self.probabilities.T)
+        if self.closed_set or self.member is None:  # only ranked: the given nodes alone are known
+            return np.where(top <= 0 if self.closed_set else top < 1, -1, best)
+        return np.where((self.member < self.threshold) | (top <= 0), -1, best)  # 0 is said by somebody
 
     @property
     def check(self) -> str:
