@@ -77,7 +77,7 @@ def suggest(
 
     from fewnode._system.files import write_text
     from fewnode._system.sheets import csv_text
-    from fewnode.recognition.classes import Given, read_answers, read_query, read_rejected, unused_columns
+    from fewnode.recognition.classes import Given, read_query, read_support, unused_columns
     from fewnode.review.finding import replayed
 
     inputs = {"--support": support, "--classes": classes, "--query": query, "--rejected": rejected}
@@ -93,14 +93,15 @@ def suggest(
         return
     given = Given.read(dataset, support, classes)
     among = None if query is None else read_query(query, dataset)
-    none = [] if rejected is None else read_rejected(rejected, dataset, given.support.tolist())
+    none = [] if rejected is None else read_query(rejected, dataset)
     tell([*given.remarks, *(unused_columns(table) for table in (query, rejected) if table)], quiet)
     if none:
         no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
         given = given.without(no, dataset)
     question = model.question(dataset, given)
     if to_find and support is not None:
-        question = replayed(question, read_answers(support, dataset))
+        said = read_support(support, dataset, several=True)
+        question = replayed(question, [(each.label, each.node, each.yes) for each in said if each.answered])
     found = question.next(count, "find" if to_find else "learn", among)
     enough = {name: question.stop(name, recall) for name in question.classes} if recall is not None else {}
     for name, each in enough.items():
