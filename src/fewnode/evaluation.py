@@ -154,7 +154,8 @@ def evaluate(
     asked = Asked.of({name: value for name, value in given.items() if value is not None})
     fields, beside = asked.unused(pool is not None)
     if fields:
-        raise FewnodeError(f"{', '.join(fields)}: not used {beside}; leave it out")
+        named = ", ".join(f"`{field}`" for field in fields)
+        raise FewnodeError(f"some of what was asked is not used {beside}", remedy=f"leave out {named}")
     shape, batches, population = _tasks(method, data, asked, pool)
     if shape["way"] == 1 and not asked.open_set:
         raise FewnodeError("of one class alone every answer is right: ask for two ways or more, or for an open set")
@@ -190,7 +191,8 @@ def _tasks(
         shape: dict[str, Any] = pool_shape(pool)
         own: dict[str, Any] = {**shape, "tasks": len(pool)}
         if wrong := [name for name, value in own.items() if getattr(asked, name) not in (None, value)]:
-            raise FewnodeError(f"a pool has its own tasks: leave out {', '.join(wrong)}")
+            named = ", ".join(f"`{field}`" for field in wrong)
+            raise FewnodeError("a pool has its own tasks", remedy=f"leave out {named}")
         if not pool:
             raise FewnodeError("at least one task is needed, and the pool has none")
         return {**shape, "queries": None}, [pool], None

@@ -55,6 +55,8 @@ class Answers(Shown):
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    top: int = 0
+    """How many nodes of each class have its label beside the given ones, where nodes are only ranked."""
     left_out: Mapping[str, float] = field(default_factory=dict)
     """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
@@ -95,7 +97,11 @@ class Answers(Shown):
         if self.closed_set:
             return best
         if self.member is None:  # only ranked: the given nodes alone are known
-            return np.where(self.probabilities.max(axis=1) == 1, best, -1)
+            known = self.probabilities.max(axis=1) == 1
+            for c, column in enumerate(self.probabilities.T):
+                others = np.flatnonzero((best == c) & ~known)
+                known[others[np.argsort(-column[others], kind="stable")[: self.top]]] = True
+            return np.where(known, best, -1)
         refused = reduce(np.maximum, self.probabilities.T) <= 0  # said by somebody; holds at a threshold of 0
         return np.where((self.member < self.threshold) | refused, -1, best)
 
