@@ -21,8 +21,6 @@ FLAGS = [
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
 ]
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 740}
 

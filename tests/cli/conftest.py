@@ -13,7 +13,7 @@ import pytest
 
 from fewnode.cli import main
 from fewnode.dataset import Dataset
-from fewnode.experiment.plan import open_dataset
+from fewnode.experiment.run import open_dataset
 from fewnode.formats.debian import load_debian
 from fewnode.formats.directory import save_dataset
 from fewnode.formats.sources import BUILT_IN

@@ -147,8 +147,7 @@ def _train(model: Estimator, dataset: Dataset, training: Training, on_step: OnSt
     from fewnode._system.files import exclusive
     from fewnode.formats.checkpoint import need_same_settings
     from fewnode.methods.plus import GPNPlus
-    from fewnode.model.embedding_cache import keep
-    from fewnode.model.model_files import read_model
+    from fewnode.model.model_files import keep, read_model
 
     out = training.out
     with exclusive(out):

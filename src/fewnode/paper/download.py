@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from fewnode._system.files import exclusive, one_line
-from fewnode._system.locks import fsync_directory
+from fewnode._system.files import exclusive, fsync_directory, one_line
 from fewnode.errors import FewnodeError, closest
 from fewnode.formats.expected import EXPECTED, blob_id
 

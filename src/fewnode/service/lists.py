@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from fewnode._system.sheets import bare
+from pydantic import TypeAdapter, ValidationError
+
+from fewnode._system.sheets import SEPARATORS, bare
 from fewnode.errors import FewnodeError
-from fewnode.naming import plain
-from fewnode.service.bodies import MAX_NODES
+from fewnode.service.bodies import MAX_NODES, ClassName
 from fewnode.service.network import Network
 
-COLUMNS = 1_000
-SEPARATORS = "\t;,|"
+MAX_COLUMNS = 1_000
 NODE, CLASS, ANSWER = ("node", "id", "name"), ("class", "label"), "answer"
 """What a header may call the two columns; and the third of `support.csv`, of which a *no* is no example."""
+_CLASS: TypeAdapter[str] = TypeAdapter(ClassName)
 
 
 def read_list(network: Network, text: str) -> dict[str, Any]:
     """The nodes of the list that are there, with their classes; lines that name no node of the network."""
-    rows = list(_rows(text))
-    if len(rows) > MAX_NODES + 1:
-        raise FewnodeError(f"line {rows[MAX_NODES + 1][0]}: more than {MAX_NODES:,} nodes; give them in several lists")
-    if wide := next((line for line, cells in rows if len(cells) > COLUMNS), None):
-        raise FewnodeError(
-            f"line {wide} has more than {COLUMNS} columns; a list has a node and, if you like, its class"
-        )
-    names = [cell.strip() for cell in rows[0][1]] if rows else []
+    numbered = enumerate(text.removeprefix("\ufeff").splitlines(), 1)
+    lines = list(islice(((number, line) for number, line in numbered if line.strip()), MAX_NODES + 2))
+    if len(lines) > MAX_NODES + 1:
+        raise FewnodeError(f"line {lines[MAX_NODES + 1][0]}: more than {MAX_NODES:,} nodes; give them in several lists")
+    first = lines[0][1] if lines else ""
+    separator = max(SEPARATORS, key=first.count)
+    rows = [(number, _cells(line, separator)) for number, line in lines]
+    if wide := next((number for number, cells in rows if len(cells) > MAX_COLUMNS), None):
+        told = f"line {wide} has more than {MAX_COLUMNS} columns"
+        raise FewnodeError(f"{told}; a list has a node and, if you like, its class")
+    names = rows[0][1] if rows else []
     header = [name.lower() for name in names]
     if not header or header[0] not in NODE or network.has(names[0]):
         names, header = [], []
-    place = next((i for i, cell in enumerate(header) if cell in CLASS), 1)
-    verdict = header.index(ANSWER) if ANSWER in header else None
+    place = next((i for i, name in enumerate(header) if name in CLASS), 1)
+    verdict = header.index(ANSWER) if ANSWER in header else -1
     found: dict[tuple[str, str | None], None] = {}
     unknown, repeated, said_no = [], 0, 0
-    for line, cells in rows[bool(header) :]:
-        name = network.form(bare(cells[0].strip()))
-        label = bare(cells[place].strip()) if place < len(cells) else ""
+    for number, cells in rows[bool(header) :]:
+        name = network.form(bare(cells[0]))
+        label = bare(cells[place]) if place < len(cells) else ""
         if not network.has(name) or not _is_class(label):
-            unknown.append({"line": line, "text": ",".join(cells)[:200]})
-        elif verdict is not None and verdict < len(cells) and cells[verdict].strip().lower() == "no":
+            unknown.append({"line": number, "text": ",".join(cells)[:200]})
+        elif 0 <= verdict < len(cells) and cells[verdict].lower() == "no":
             said_no += 1
         else:
             repeated += (name, label or None) in found
@@ -52,25 +55,15 @@ def read_list(network: Network, text: str) -> dict[str, Any]:
     return {"nodes": nodes, "unknown": unknown, "repeated": repeated, "said_no": said_no, "unused_columns": unused}
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold something, with their numbers. The separator is the one that the first line has.
-
-    No more of them than tell that there are too many.
-    """
-    lines = text.removeprefix("\ufeff").splitlines()
-    first = next((line for line in lines if line.strip()), "")
-    separator = max(SEPARATORS, key=first.count) if any(map(first.count, SEPARATORS)) else ","
-    written = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    for number, line in islice(written, MAX_NODES + 2):
-        try:
-            cells = next(csv.reader([line], delimiter=separator))
-        except csv.Error:
-            cells = [line]
-        yield number, cells
+def _cells(line: str, separator: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
+    except csv.Error:
+        return [line]
 
 
 def _is_class(label: str) -> bool:
     try:
-        return not label or (plain(label) == label and len(label) <= 200)
-    except ValueError:
+        return not label or _CLASS.validate_python(label) == label
+    except ValidationError:
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -11,9 +10,8 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.adjacency import Relation
 from fewnode.errors import FewnodeError
-from fewnode.graph import Graph, Ints, is_sparse
+from fewnode.graph import Ints, is_sparse
 from fewnode.service.attributes import AttributeIndex
 from fewnode.service.bodies import Wanted
 from fewnode.service.network import Network
@@ -37,52 +35,54 @@ class Search:
 
     def find(self, wanted: Wanted) -> dict[str, Any]:
         """A page of the nodes for which all that is wanted holds, and why each was found."""
-        rows, matched, columns = self.by_text(wanted.search, wanted.where)
-        similarity: dict[int, float] = {}
+        rows, named, columns = self.by_text(wanted.search, wanted.where)
+        like: dict[int, float] = {}
         if wanted.attribute:
-            keep = self.attributes.having(wanted.attribute, wanted.value)[rows]
-            rows, matched = rows[keep], np.where(matched[keep] == None, "attribute", matched[keep])  # noqa: E711
+            rows = rows[self.attributes.having(wanted.attribute, wanted.value)[rows]]
         if wanted.near:
-            rows, like = self.network.nearest(self.network.row(wanted.near), rows, MAX_NEAR)
-            matched = np.full(rows.size, "near", object)
-            similarity = dict(zip(rows.tolist(), like.round(4).tolist(), strict=True))
-        page = slice(wanted.offset, wanted.offset + wanted.limit)
+            rows, cosines = self.network.nearest(self.network.row(wanted.near), rows, MAX_NEAR)
+            like = dict(zip(rows.tolist(), cosines.round(4).tolist(), strict=True))
+
+        def matched(row: int) -> str | None:
+            if wanted.near:
+                return "near"
+            if wanted.search.strip():
+                return "name" if row in named else "text"
+            return "attribute" if wanted.attribute else None
+
         found = [
             {
                 **self.brief(row),
                 "degree": int(self.data.graph.degree[row]),
-                "matched": reason,
-                "words": self._shared(row, columns),
-                "similarity": similarity.get(row),
+                "matched": matched(row),
+                "words": [self._single(i) for i in self._own(row)[0].tolist() if i in columns] if columns else [],
+                "similarity": like.get(row),
             }
-            for row, reason in zip(rows[page].tolist(), matched[page].tolist(), strict=True)
+            for row in rows[wanted.offset : wanted.offset + wanted.limit].tolist()
         ]
         return {"total": int(rows.size), "offset": wanted.offset, "nodes": found}
 
-    def by_text(self, text: str, where: str) -> tuple[Ints, NDArray[Any], frozenset[int]]:
-        """Nodes by a text in their `name`, in their `text`, or in either (`all`); by what; and the words it means."""
-        if where == "text" and self.attributes.vocabulary is None:
+    def by_text(self, text: str, where: str) -> tuple[Ints, frozenset[int], frozenset[int]]:
+        """Nodes by a text in `name`, `text` or either (`all`); which of them by name; and the attributes it means."""
+        if where == "text" and self.attributes.words is None:
             raise FewnodeError(f"{self.data.name} has no words to search; search names, or by an attribute")
         if not text.strip():
-            return np.arange(self.network.n), np.full(self.network.n, None, object), frozenset()
-        named = np.zeros(0, np.int64) if where == "text" else self._by_name(text)
-        rows, columns = (np.zeros(0, np.int64), frozenset[int]()) if where == "name" else self._by_words(text, where)
-        rest = rows[~np.isin(rows, named)]
-        why = np.repeat(np.array(["name", "text"], object), [named.size, rest.size])
-        return np.concatenate([named, rest]), why, columns
+            return np.arange(self.network.n), frozenset(), frozenset()
+        named = [] if where == "text" else self._by_name(text)
+        rows, columns = ([], frozenset[int]()) if where == "name" else self._by_words(text, where)
+        return np.array([*dict.fromkeys([*named, *rows])], np.int64), frozenset(named), columns
 
     @cached_property
     def _names(self) -> list[str]:
         return [_folded(self.data.node_name(i)) for i in range(self.network.n)]
 
-    def _by_name(self, text: str) -> Ints:
+    def _by_name(self, text: str) -> list[int]:
         """Nodes whose name holds the text, whatever the case; those that begin with it first."""
         wanted = _folded(text.strip())
         hits = [i for i, name in enumerate(self._names) if wanted in name]
-        hits.sort(key=lambda i: (not self._names[i].startswith(wanted), len(self._names[i])))
-        return np.array(hits, np.int64)
+        return sorted(hits, key=lambda i: (not self._names[i].startswith(wanted), len(self._names[i])))
 
-    def _by_words(self, text: str, where: str) -> tuple[Ints, frozenset[int]]:
+    def _by_words(self, text: str, where: str) -> tuple[list[int], frozenset[int]]:
         """Nodes that have all the words or, if none has, as many as any; the most telling first."""
         tokens, n = text.lower().split()[:TOKENS], self.network.n
         score, count, meant = np.zeros(n), np.zeros(n, np.int64), set[int]()
@@ -97,25 +97,18 @@ class Search:
             if where == "all" and len(tokens) > 1:
                 hit[self._by_name(token)] = True
             score, count = score + best, count + hit
-        most = int(count.max(initial=0))
-        rows = np.flatnonzero(count == most) if most else np.zeros(0, np.int64)
-        return rows[np.argsort(-score[rows], kind="stable")], frozenset(meant)
+        rows = np.flatnonzero(count == max(1, count.max(initial=0)))
+        return rows[np.argsort(-score[rows], kind="stable")].tolist(), frozenset(meant)
 
-    def _columns(self, token: str) -> Iterator[int]:
+    def _columns(self, token: str) -> list[int]:
         """The attributes that a word means: the word, a form of it, or else words that begin so."""
-        vocabulary, block = self.attributes.vocabulary, self.attributes.words
-        if vocabulary is None or block is None:
-            return
+        if self.attributes.words is None:
+            return []
+        start, vocabulary = self.attributes.words
         known = [match.matched for match in vocabulary.read(token).matches]
         if not known and len(token) >= STEM:
             known = [word for word in vocabulary.column if word.startswith(token)][:FORMS]
-        for word in dict.fromkeys(known):
-            yield block.start + vocabulary.column[word]
-
-    def _shared(self, row: int, columns: frozenset[int]) -> list[str]:
-        """The words of a node that were searched for."""
-        names = self.data.feature_names or ()
-        return [names[column] for column in self._own(row)[0].tolist() if column in columns] if columns else []
+        return [start + vocabulary.column[word] for word in dict.fromkeys(known)]
 
     # --- one node ---
 
@@ -128,58 +121,52 @@ class Search:
         columns = np.flatnonzero(x[row])
         return columns, x[row][columns]
 
+    def _single(self, column: int) -> str:
+        names = self.data.feature_names
+        return names[column] if names else f"attribute {column}"
+
     def brief(self, row: int) -> dict[str, Any]:
         return {"node": self.data.node_name(row), "class": self.network.known(row)}
 
     def about(self, row: int) -> dict[str, Any]:
+        """A node, its most telling attributes and some of its neighbours, rare ones first: hubs say little."""
         graph, network = self.data.graph, self.network
-        near = graph.adj.indices[graph.adj.indptr[row] : graph.adj.indptr[row + 1]].astype(np.int64)
-        total, near = near.size, near[np.argsort(graph.degree[near], kind="stable")][:NEIGHBOURS]
+        every = graph.adj.indices[graph.adj.indptr[row] : graph.adj.indptr[row + 1]].astype(np.int64)
+        near = every[np.argsort(graph.degree[every], kind="stable")][:NEIGHBOURS]
         among = graph.adj[near][:, near].tocoo()
         links = sorted({(int(min(i, j)), int(max(i, j))) for i, j in zip(*among.coords, strict=True)})
+        edges = self._edges_with(row, near)
         neighbours = [
-            {**self.brief(other), "edges": edges, "position": network.position(other)}
-            for other, edges in zip(near.tolist(), _edges_between(graph, row, near), strict=True)
+            {**self.brief(other), "edges": edges[i], "position": network.position(other)}
+            for i, other in enumerate(near.tolist())
         ]
-        told = {"degree": int(graph.degree[row]), "words": self._words(row), "position": network.position(row)}
+        columns, values = self._own(row)
+        weight = values * network.idf[columns]  # its own value times how rare the attribute is
+        telling = np.argsort(-np.abs(weight), kind="stable")[:WORDS]
+        words = [{"word": self._single(int(columns[i])), "weight": round(float(weight[i]), 4)} for i in telling]
+        about = {"degree": int(graph.degree[row]), "words": words, "position": network.position(row)}
         link, texts = str(self.data.info.get("link") or ""), self.data.texts
         if link.startswith(("https://", "http://")):
-            told["link"] = link.replace("{id}", quote(self.data.node_name(row), safe=""))
-        told["text"] = (texts[row] or None) if texts else None
-        return {**self.brief(row), **told, "neighbours": neighbours, "links": links, "neighbours_total": total}
+            about["link"] = link.replace("{id}", quote(self.data.node_name(row), safe=""))
+        about["text"] = (texts[row] or None) if texts else None
+        return {**self.brief(row), **about, "neighbours": neighbours, "links": links, "neighbours_total": every.size}
 
-    def _words(self, row: int) -> list[dict[str, Any]]:
-        """The attributes that tell most about a node: its own value times how rare the attribute is."""
-        columns, values = self._own(row)
-        weight = values * self.network.idf[columns]
-        names = self.data.feature_names
-        return [
-            {"word": names[columns[i]] if names else f"attribute {columns[i]}", "weight": round(float(weight[i]), 4)}
-            for i in np.argsort(-np.abs(weight), kind="stable")[:WORDS]
-        ]
+    def _edges_with(self, node: int, near: Ints) -> list[list[dict[str, Any]]]:
+        """Of each neighbour, an entry for each kind of edge that joins it to the node; none in a plain network.
 
-
-def _edges_between(graph: Graph, node: int, near: Ints) -> list[list[dict[str, Any]]]:
-    """Of each neighbour, an entry for each kind of edge that joins it to the node; none in a plain network.
-
-    `way` is `to` the neighbour, `from` it or `both`, and None where the kind has no direction. `weight` is the larger
-    one of both ways, on the scale of the network (mean 1), and None where the kind has no weights.
-    """
-    found: list[list[dict[str, Any]]] = [[] for _ in range(near.size)]
-    for relation in graph.relations:
-        for place, entry in _of_kind(relation, node, near):
-            found[place].append(entry)
-    return found
-
-
-def _of_kind(relation: Relation, node: int, near: Ints) -> Iterator[tuple[int, dict[str, Any]]]:
-    come = relation.adj[[node]][:, near].toarray()[0]
-    lead = relation.adj[near][:, [node]].toarray()[:, 0]
-    for place, (one, other) in enumerate(zip(come.tolist(), lead.tolist(), strict=True)):
-        if one or other:
-            way = WAYS[bool(one), bool(other)] if relation.directed else None
-            weight = round(max(one, other), 4) if relation.weighted else None
-            yield place, {"kind": relation.name, "way": way, "weight": weight}
+        `way` is `to` the neighbour, `from` it or `both`, and None where the kind has no direction. `weight` is the
+        larger one of both ways, on the scale of the network (mean 1), and None where the kind has no weights.
+        """
+        found: list[list[dict[str, Any]]] = [[] for _ in range(near.size)]
+        for relation in self.data.graph.relations:
+            come = relation.adj[[node]][:, near].toarray()[0]
+            lead = relation.adj[near][:, [node]].toarray()[:, 0]
+            for entries, one, other in zip(found, come.tolist(), lead.tolist(), strict=True):
+                if one or other:
+                    way = WAYS[bool(one), bool(other)] if relation.directed else None
+                    weight = round(max(one, other), 4) if relation.weighted else None
+                    entries.append({"kind": relation.name, "way": way, "weight": weight})
+        return found
 
 
 def _folded(name: str) -> str:

@@ -15,7 +15,6 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.concurrency import run_in_threadpool
 
-from fewnode._system.locks import run_loop
 from fewnode.errors import FewnodeError
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
@@ -56,7 +55,11 @@ class Server(uvicorn.Server):
 def run(service: Service, listener: socket.socket, load: Callable[[], Desk], say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
     sys.setswitchinterval(0.0005)  # long work in a thread must not keep short work waiting for the interpreter
-    run_loop(_run(service, listener, load, say))
+    with suppress(ModuleNotFoundError):  # Windows
+        import uvloop
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    asyncio.run(_run(service, listener, load, say))
 
 
 async def _run(service: Service, listener: socket.socket, load: Callable[[], Desk], say: Callable[[str], None]) -> None:

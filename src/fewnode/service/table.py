@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fewnode._system.sheets import csv_text
@@ -30,7 +32,10 @@ from fewnode.service.search import Search
 from fewnode.service.state import State
 
 Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 FIELDS = ("node", "class", "probability", "member", "degree", "known", "attached", "verdict", "by", "when")
+TYPES = {"probability": "double", "member": "double", "degree": "int64", "threshold": "double", "closed_set": "bool"}
+"""Of the columns of a Parquet file that hold no text."""
 GROUP, COUNTED = 200, 3_000
 """Names of a group that are told, for one answer to all of them, and claims of which all groups are counted."""
 CHECKABLE = 10
@@ -46,8 +51,6 @@ class Table:
     asked: Classes
     judged: Judged
 
-    # --- columns ---
-
     @property
     def classes(self) -> list[str]:
         return self.judged.classes
@@ -57,77 +60,63 @@ class Table:
         """The place of the class that claims each node, or -1."""
         return self.judged.place
 
-    @cached_property
-    def attached(self) -> NDArray[np.bool_]:
-        return np.arange(self.place.size) >= self.search.network.first.n
-
-    def answered(self, label: str) -> NDArray[np.bool_]:
-        """Nodes that somebody answered for, examples among them."""
+    def _among(self, names: Sequence[str]) -> Mask:
+        """Which of all nodes these are."""
         found = np.zeros(self.place.size, bool)
-        found[self.search.network.rows([*self.state.support[label], *self.state.verdicts[label]])] = True
+        found[self.search.network.rows(names)] = True
         return found
 
-    def column(self, name: str, rows: Ints) -> NDArray[Any]:
-        """What some nodes are sorted by."""
-        if name == "probability":
-            return self.judged.probability[rows]
-        if name == "member":
-            return np.full(rows.size, np.nan) if self.judged.member is None else self.judged.member[rows]
-        if name == "degree":
-            return np.asarray(self.search.data.graph.degree[rows])
-        if name == "node":
-            return np.array([self.search.data.node_name(row).lower() for row in rows.tolist()], object)
-        if name == "class":
-            return np.array([self.classes[place] for place in self.place[rows].tolist()], object)
-        cells = self._cells(name, rows)
-        if all(cell is None or isinstance(cell, float) for cell in cells):
-            return np.array([np.nan if cell is None else cell for cell in cells], float)
-        return np.array(["" if cell is None else str(cell) for cell in cells], object)
+    def _answered(self, label: str) -> Mask:
+        """Nodes that somebody answered for, examples among them."""
+        return self._among([*self.state.support[label], *self.state.verdicts[label]])
 
-    def _cells(self, name: str, rows: Ints) -> list[Any]:
+    def _cells(self, name: str, rows: Ints) -> NDArray[Any]:
         attributes = self.search.attributes
-        return attributes.cells(attributes.find(name), rows)
+        return attributes.cells(attributes.find(name))[rows]
 
     # --- lists ---
 
-    def rows(self, body: ListClaims) -> Ints:
-        """The nodes of a list in its order: ties by probability, and then as the network has them."""
-        wanted = self.place >= 0 if body.label is None else self.place == self.asked.place(body.label)
-        rows = np.flatnonzero(wanted & self._passes(body))
-        first = np.argsort(-self.judged.probability[rows], kind="stable")
-        keys = self.column(body.sort, rows)[first]
-        missing = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(keys.size, bool)
-        order = np.argsort(keys, kind="stable")
-        if body.descending:
-            order = (keys.size - 1 - np.argsort(keys[::-1], kind="stable"))[::-1]
-        last = missing[order]
-        found: Ints = rows[first[np.concatenate([order[~last], order[last]])]]
-        return found
-
-    def _passes(self, wanted: ListClaims) -> NDArray[np.bool_]:
-        found = np.ones(self.place.size, bool)
+    def rows(self, wanted: ListClaims) -> Ints:
+        """The nodes of a list in its order: what is missing last, ties by probability, then as the network has them."""
+        keep = self.place >= 0 if wanted.label is None else self.place == self.asked.place(wanted.label)
         if wanted.text:
-            found[:] = False
-            found[self.search.by_text(wanted.text, "all")[0]] = True
+            keep &= np.isin(np.arange(keep.size), self.search.by_text(wanted.text, "all")[0])
         if wanted.attribute:
-            found &= self.search.attributes.having(wanted.attribute, wanted.value)
+            keep &= self.search.attributes.having(wanted.attribute, wanted.value)
         if wanted.unanswered:
             for place, name in enumerate(self.classes):
-                found &= ~(self.answered(name) & (self.place == place))
+                keep &= ~(self._answered(name) & (self.place == place))
         if wanted.attached or wanted.since:
-            since = _moment(wanted.since) if wanted.since else None
-            late = [
-                name for name, at in self.state.arrivals.items() if not since or datetime.fromisoformat(at) >= since
-            ]
-            came = np.zeros(found.size, bool)
-            came[self.search.network.rows(late)] = True
-            found &= came
+            since, came = _moment(wanted.since or "0001-01-01"), self.state.arrivals.items()
+            keep &= self._among([name for name, when in came if datetime.fromisoformat(when) >= since])
+        rows = np.flatnonzero(keep)
+        keys = pa.array(self._keys(wanted.sort, rows), from_pandas=True)
+        order = pc.sort_indices(
+            pa.table({"key": keys, "probability": self.judged.probability[rows]}),
+            sort_keys=[("key", "descending" if wanted.descending else "ascending"), ("probability", "descending")],
+        )
+        found: Ints = rows[order.to_numpy()]
         return found
+
+    def _keys(self, name: str, rows: Ints) -> Any:
+        """What some nodes are sorted by."""
+        match name:
+            case "probability":
+                return self.judged.probability[rows]
+            case "member":
+                return np.full(rows.size, np.nan) if self.judged.member is None else self.judged.member[rows]
+            case "degree":
+                return self.search.data.graph.degree[rows]
+            case "node":
+                return [self.search.data.node_name(row).lower() for row in rows.tolist()]
+            case "class":
+                return [self.classes[place] for place in self.place[rows].tolist()]
+        return self._cells(name, rows)
 
     def told(self, rows: Ints, attributes: Sequence[str] = ()) -> list[dict[str, Any]]:
         """What the page and every file say of some nodes."""
         data, state, member = self.search.data, self.state, self.judged.member
-        shown = [self._cells(name, rows) for name in attributes]
+        cells = {name: self._cells(name, rows).tolist() for name in attributes}
         found = []
         for i, row in enumerate(rows.tolist()):
             name, place = data.node_name(row), int(self.place[row])
@@ -143,10 +132,10 @@ class Table:
                     "degree": int(data.graph.degree[row]),
                     "known": self.search.network.known(row),
                     "attached": state.arrivals.get(name),
-                    "verdict": "yes" if given else ("no" if said is not None else None),
+                    "verdict": "yes" if given else "no" if said else None,
                     "by": said.who if said else None,
                     "when": said.when if said else None,
-                    "attributes": {name: cells[i] for name, cells in zip(attributes, shown, strict=True)},
+                    "attributes": {name: None if own[i] != own[i] else own[i] for name, own in cells.items()},
                 }
             )
         return found
@@ -159,55 +148,61 @@ class Table:
         group = self.search.network.near_duplicates(rows, None if few else page.stop)
         first = np.flatnonzero(group == np.arange(rows.size))
         told = self.told(rows[first[page]], body.attributes)
-        for each, leader in zip(told, first[page].tolist(), strict=True):
+        for claim, leader in zip(told, first[page].tolist(), strict=True):
             own = rows[group == leader]
             names = [name(row) for row in own[1 : GROUP + 1].tolist()]
-            each["group"] = {"count": int(own.size), "nodes": names} if names else None
+            claim["group"] = {"count": int(own.size), "nodes": names} if names else None
         return {"total": int(rows.size), "groups": int(first.size) if few else None, "rows": told}
 
     def file(self, body: ListClaims, kind: str, about: dict[str, Any]) -> bytes:
         """All of a list, with what it was made by: the threshold, the model, the version."""
-        about = {"threshold": None if self.judged.closed_set else self.judged.threshold, **about}
-        about["closed_set"] = self.judged.closed_set
-        if set(body.attributes) & {*FIELDS, *about} or len(set(body.attributes)) < len(body.attributes):
+        threshold = None if self.judged.closed_set else self.judged.threshold
+        about = {"threshold": threshold, **about, "closed_set": self.judged.closed_set}
+        names = [*FIELDS, *body.attributes, *about]
+        if len({*names}) < len(names):
             raise FewnodeError("an attribute is there twice, or called as a column that every list has")
         told = self.told(self.rows(body), body.attributes)
         if kind == "json":
             return orjson.dumps({**about, "rows": told})
-        flat = [{**{name: each[name] for name in FIELDS}, **each["attributes"], **about} for each in told]
-        names = list(dict.fromkeys([*FIELDS, *body.attributes, *about]))
+        rows = [{**claim, **claim["attributes"], **about} for claim in told]
         if kind == "csv":
-            return csv_text([names, *([as_cell(each[name]) for name in names] for each in flat)]).encode()
-        return _parquet(names, flat)
+            return csv_text([names, *([as_cell(row[name]) for name in names] for row in rows)]).encode()
+        import pyarrow.parquet as pq
+
+        numbers = {name: "double" for name in body.attributes if self.search.attributes.find(name).kind != "category"}
+        types = {**TYPES, **numbers}
+        columns = {name: pa.array([row[name] for row in rows], types.get(name, "string")) for name in names}
+        held = io.BytesIO()
+        pq.write_table(pa.table(columns), held)
+        return held.getvalue()
 
     # --- what to trust ---
 
     @cached_property
     def _question(self) -> Question:
         """The classes, and what was answered of nodes that were asked about."""
-        found = []
-        for name, verdicts in self.state.verdicts.items():
-            asked = [(node, said) for node, said in verdicts.items() if said.probability is not None]
+        found, network = [], self.search.network
+        for name in self.classes:
+            asked = [(node, said) for node, said in self.state.verdicts[name].items() if said.probability is not None]
             for at, (node, said) in enumerate(asked):
-                if self.search.network.has(node) and name in self.classes and said.probability is not None:
-                    row = self.search.network.row(node)
-                    found.append(Asked(name, row, said.probability, said.yes, "check" if said.check else "find", at))
+                if network.has(node) and said.probability is not None:
+                    purpose = "check" if said.check else "find"
+                    found.append(Asked(name, network.row(node), said.probability, said.yes, purpose, at))
         return replace(self.asked.question, asked=tuple(found))
 
     def trust(self, label: str) -> dict[str, Any]:
         """By the answers that were asked for, by the model, and by the labels that the data knows."""
-        place = self.asked.place(label)
-        yes, no = self.asked.examples[label], self.asked.rejected[label]
-        question, claimed = self._question, self.place == place
+        place, question = self.asked.place(label), self._question
         estimates, enough = trust(question)[label], stop(question, label)
-        probability, points = self.judged.probabilities[:, place].copy(), list[dict[str, Any]]()
+        points: list[dict[str, Any]] = []
         if self.judged.member is not None and not self.judged.closed_set:
-            probability[yes], probability[no] = 1.0, 0.0
+            probability = self.judged.probabilities[:, place].copy()
+            probability[self.asked.examples[label]], probability[self.asked.rejected[label]] = 1.0, 0.0
             own = (self.judged.probabilities.argmax(axis=1) == place) & (probability > 0)
             points = _curve(probability, np.where(own, self.judged.member, -1.0))
         return {
-            "claimed": int(claimed.sum()),
-            **{what: each and each._asdict() for what, each in estimates._asdict().items()},
+            "claimed": int((self.place == place).sum()),
+            **{what: estimate and estimate._asdict() for what, estimate in estimates._asdict().items()},
             "asked": sum(each.label == label for each in question.asked),
             "enough": enough.now,
             "reason": enough.reason,
@@ -223,14 +218,13 @@ class Table:
         called, data = self._counterparts, self.search.data
         if called[place] == UNKNOWN:
             return None
-        open_to = np.ones(self.place.size, bool)
-        open_to[np.concatenate([*self.asked.examples.values()])] = False
-        known, claimed = data.y[open_to], self.place[open_to] == place
-        member, checkable = known == called[place], known != UNKNOWN
-        right = int((claimed & member).sum())
-        alone = called.count(called[place]) == 1
+        others = np.ones(self.place.size, bool)
+        others[np.concatenate([*self.asked.examples.values()])] = False
+        known, claimed = data.y[others], self.place[others] == place
+        member = known == called[place]
+        right, alone = int((claimed & member).sum()), called.count(called[place]) == 1
         return {
-            "precision": _share(right, int((claimed & checkable).sum())),
+            "precision": _share(right, int((claimed & (known != UNKNOWN)).sum())),
             "recall": _share(right, int(member.sum())) if alone else None,
             "compared_with": data.class_names[called[place]],
         }
@@ -253,10 +247,11 @@ class Table:
         skipped = {self.search.network.row(name) for name in body.exclude}
         found: list[dict[str, Any]] = []
         for turn, name in enumerate(names):
-            pick = self._to_find if body.order == "doubt" else self._likeliest
-            picked = pick(name, skipped, len(range(turn, body.count, len(names))), body)
-            skipped |= {row for row, _, _ in picked}
-            found += [{**self.question(name, row), "purpose": purpose, "why": why} for row, purpose, why in picked]
+            pool = self.asked.askable[~np.isin(self.asked.askable, [*skipped])]
+            pick = self._in_doubt if body.order == "doubt" else self._likeliest
+            for row, purpose, why in pick(name, pool, len(range(turn, body.count, len(names))), body):
+                skipped.add(row)
+                found.append({**self.question(name, row), "purpose": purpose, "why": why})
         return found
 
     def question(self, name: str, row: int) -> dict[str, Any]:
@@ -264,8 +259,7 @@ class Table:
         known = self.search.network.known(row)
         return {"node": self.search.data.node_name(row), "class": name, "probability": own, "known": known}
 
-    def _to_find(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
-        pool = _without(self.asked.askable, skipped)
+    def _in_doubt(self, name: str, pool: Ints, count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
         if not count or not pool.size:
             return []
         threshold, found = 0.5 if body.threshold is None else body.threshold, list[tuple[int, str, str]]()
@@ -275,8 +269,8 @@ class Table:
             found.append((row, purpose, check if purpose == "check" else f"{doubt}unlike what was answered so far"))
         return found
 
-    def _likeliest(self, name: str, skipped: set[int], count: int, body: NextQuestion) -> list[tuple[int, str, str]]:
-        pool = _without(np.setdiff1d(self.asked.askable, np.flatnonzero(self.answered(name))), skipped)
+    def _likeliest(self, name: str, pool: Ints, count: int, _: NextQuestion) -> list[tuple[int, str, str]]:
+        pool = pool[~self._answered(name)[pool]]
         own = self.judged.probabilities[pool, self.asked.place(name)]
         rows = pool[np.argsort(-own, kind="stable")[:count]]
         return [(row, "find", "the likeliest one that nobody answered for") for row in rows.tolist()]
@@ -284,19 +278,13 @@ class Table:
 
 def _curve(probability: Doubles, compared: Doubles) -> list[dict[str, Any]]:
     """How many nodes are claimed at each threshold, and precision and recall to expect, if probabilities are right."""
-    place = np.argsort(compared, kind="stable")
-    before = np.concatenate([[0.0], np.cumsum(probability[place])])
-    found, total = [], float(before[-1])
+    found, total = [], float(probability.sum())
     for threshold in (round(step / 40, 3) for step in range(41)):
-        first = int(np.searchsorted(compared[place], threshold))
-        claimed, right = place.size - first, total - float(before[first])
+        above = compared >= threshold
+        claimed, right = int(above.sum()), float(probability[above].sum())
         precision, recall = (min(1.0, round(right / of, 4)) if of > 0 else None for of in (claimed, total))
         found.append({"threshold": threshold, "claimed": claimed, "precision": precision, "recall": recall})
     return found
-
-
-def _without(rows: Ints, skipped: set[int]) -> Ints:
-    return rows[~np.isin(rows, list(skipped))] if skipped else rows
 
 
 def _share(right: int, nodes: int) -> dict[str, Any] | None:
@@ -316,19 +304,3 @@ def _moment(text: str) -> datetime:
 
 def as_cell(value: Any) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _parquet(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = {"probability": pa.float64(), "member": pa.float64(), "degree": pa.int64(), "threshold": pa.float64()}
-    kinds |= {"closed_set": pa.bool_()}
-    columns = {}
-    for name in names:
-        cells = [row[name] for row in rows]
-        number = any(isinstance(cell, float) for cell in cells) and name not in FIELDS
-        columns[name] = pa.array(cells, pa.float64() if number else kinds.get(name, pa.string()))
-    held = io.BytesIO()
-    pq.write_table(pa.table(columns), held)
-    return held.getvalue()
