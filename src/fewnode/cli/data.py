@@ -1,4 +1,4 @@
-"""`fewnode data`: list, info, prepare, download and export; those that make a dataset are in `make_dataset`."""
+"""`fewnode data`: list, info and download; those that make a dataset are in `make_dataset`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def list_(say: Printing) -> None:
       fewnode data list
       fewnode data info debian
     """
-    from fewnode.formats.public import PUBLIC
-    from fewnode.formats.sources import BUILT_IN
+    from fewnode.formats.sources import BUILT_IN, PUBLIC
     from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
@@ -105,29 +104,3 @@ def download(of: Published, say: Printing) -> None:
     )
     say.result({"name": name, "files": [str(path) for path in paths]}, "")
     say.note(*map(str, paths), f"all as published; next: fewnode data import {of.out} --name {name} --out {name}")
-
-
-class Export(Source):
-    """What is exported, and how."""
-
-    out: Path = option("Directory for the tables; it must not hold them yet.", ...)
-    form: str = option("parquet or csv.", "parquet", flag="--format")
-
-
-@app.command(cls=Command)
-@options(Export, Printing)
-def export(of: Export, say: Printing) -> None:
-    """Write a dataset as plain tables: nodes, edges, classes and attributes.
-
-    \b
-    Example:
-      fewnode data export debian --format parquet --out debian-tables
-
-    The way back, from tables to a dataset: `fewnode data import`.
-    """
-    from fewnode.formats.convert import export_tables
-    from fewnode.formats.sources import load
-
-    paths = export_tables(load(of.source), of.out, of.form)
-    say.result({"files": [str(path) for path in paths]}, "")
-    say.note(*map(str, paths))
