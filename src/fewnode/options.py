@@ -89,8 +89,8 @@ class Asked(Options):
     described: Mapping[str, str] | None = option("Sentences about classes, beside their names.", door="python")
     options: Mapping[str, Any] = option("Of a method that is given by name.", {}, door="python")
 
-    def unused(self, has_pool: bool = False) -> tuple[list[str], str]:
-        """The fields that were given and mean nothing beside others, and beside what."""
+    def refuse_unused(self, has_pool: bool = False) -> None:
+        """Refuse what was given and means nothing beside what else was given."""
         never = {
             "for several classes a node, each judged on its own": self.several
             and ("transductive", "open_set", "described", "per_class", "queries"),
@@ -100,6 +100,6 @@ class Asked(Options):
             "with a pool, which has its own tasks": has_pool and ("seed", "queries", "described", "several"),
         }
         for why, fields in never.items():
-            if named := [name for name in fields or () if name in self.model_fields_set and getattr(self, name)]:
-                return named, why
-        return [], ""
+            named = [f"`{name}`" for name in fields or () if name in self.model_fields_set and getattr(self, name)]
+            if named:
+                raise FewnodeError(f"some of what was asked is not used {why}", remedy=f"leave out {', '.join(named)}")
