@@ -31,6 +31,16 @@ Threads = typer.Option(
 )
 
 
+def _unless_standard(out: Path | None) -> Path | None:
+    """`-` is standard output, as elsewhere, and not a file of that name."""
+    return None if out == Path("-") else out
+
+
+OutTable = typer.Option(
+    None, "--out", help="Where the table goes; default: -, standard output.", callback=_unless_standard
+)
+
+
 def starting(*words: str) -> Callable[[str], list[str]]:
     """Tab completion: the words that begin as what is typed so far."""
 

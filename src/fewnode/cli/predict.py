@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fewnode.cli.options import MORE
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, refuse_unused, set_threads, show, spare_inputs
+from fewnode.cli.output import (
+    Json,
+    OutTable,
+    Quiet,
+    Threads,
+    emit,
+    note,
+    refuse_unused,
+    set_threads,
+    show,
+    spare_inputs,
+)
 from fewnode.cli.scale import (
     Address,
     Backend,
@@ -21,7 +32,6 @@ from fewnode.cli.scale import (
     name_unused,
     working,
 )
-from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.output import Json, Quiet, Threads, emit, note, set_threads, show, spare_inputs
+from fewnode.cli.output import Json, OutTable, Quiet, Threads, emit, note, set_threads, show, spare_inputs
 from fewnode.cli.predict import Classes, OtherData, OwnMethod, Run, Support, open_model, tell
-from fewnode.cli.table_options import OutTable
 from fewnode.errors import FewnodeError
 
 if TYPE_CHECKING:
