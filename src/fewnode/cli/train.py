@@ -104,8 +104,8 @@ def train(
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.embedding.practice import unused_kinds
     from fewnode.formats.sources import load
+    from fewnode.methods.plus import GPNPlus
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
@@ -132,7 +132,7 @@ def train(
         trained = _train(model, fit, dataset, data, out, resume)
     if trained:
         _say_trained(model, out, quiet, as_json)
-        for what in unused_kinds(model.method_, dataset.graph):
+        for what in model.method_.unused_kinds(dataset.graph) if isinstance(model.method_, GPNPlus) else ():
             note(f"not used: {what}", quiet)
     else:
         note(f"{out} is finished already", quiet or as_json)
