@@ -106,7 +106,7 @@ class MixedViews:
     ) -> Iterator[tuple[Place, TiledMatrix]]:
         """The views that have a weight, of all nodes or of some, one source after the other.
 
-        Sources that are in `made` are not made again. They stay there until views of all nodes are asked for.
+        Sources that are in `made` are not made again.
         """
         made = {} if made is None else made
         operators, kinds = operators_of(graph, self.relations), kind_views(graph)
@@ -119,19 +119,17 @@ class MixedViews:
                 # those over the same matrices share their powers; the others need not be in memory meanwhile
                 group = {place: diffusion for place, diffusion in own.items() if diffusion.matrices == matrices}
                 yield from self.room.diffused(operators, self.relations, source, z, group, nodes).items()
-            if nodes is None:
-                del made[source]
 
     # --- learning ---
 
     def learned(self, graph: Graph, made: Made | None = None) -> tuple[MixedViews, dict[str, Floats], Floats]:
         """With projections and fusion of this graph, and what attributes and structure say of its nodes, in one z."""
-        blocks, z, readers = self._said(graph, made)
+        blocks, z, readers = self._said(graph, {} if made is None else made)
         projections, fusion = readers.get(ATTRIBUTES, ({}, None))
         return replace(self, projections=projections, fusion=fusion), blocks, z
 
     def _said(
-        self, graph: Graph, made: Made | None = None
+        self, graph: Graph, made: Made
     ) -> tuple[dict[str, Floats], Floats, dict[str, tuple[Mapping[Place, ViewProjection], ViewFusion]]]:
         """Unit rows of what each side says, in room for z; and how the views of each side were read."""
         widths, readers = [self._width(side, graph.n) for side in self.sides], {}
@@ -143,6 +141,8 @@ class MixedViews:
             for low, high in row_ranges(graph.n):
                 blocks[side][low:high] = fusion.read(self.side_by_side(views, projections, slice(low, high)))
             views.clear()  # before those of the next side are made
+            for source in self.sources_of(side):
+                made.pop(source, None)
         return blocks, z, readers
 
     def _width(self, side: str, n: int) -> int:
@@ -197,7 +197,7 @@ class MixedViews:
         return z
 
     def embed(self, graph: Graph) -> Floats:
-        blocks, z, _ = self._said(graph)
+        blocks, z, _ = self._said(graph, {})
         return self.joined(blocks, z)
 
     def unlinked(self, x: Attributes, width: int) -> Floats:

@@ -233,7 +233,7 @@ def weigh(
     placed, rows = [each.among(asked) for each in tasks], np.searchsorted(nodes, asked)
     closeness: dict[Place, list[Floats]] = {}
     projections: dict[Place, ViewProjection] = {}
-    for place, h in every.diffused(graph, nodes, made=made):
+    for place, h in every.diffused(graph, None if nodes.size == graph.n else nodes, made=made):
         projections[place] = ViewProjection.of(h[np.searchsorted(nodes, some)])
         ranks = [view.rank for view in views if view.place == place]
         closeness[place] = every.closeness(placed, projections[place], h[rows], ranks)
