@@ -33,7 +33,7 @@ from fewnode.evaluation import evaluate, fit_without_base
 from fewnode.experiment.grid import Grid, GridRow, read_reported
 from fewnode.experiment.ledger import Record, appending, read_ledger, short_hash
 from fewnode.experiment.results import LAYOUT, TABLE, read_results, table
-from fewnode.formats.expected import network_of_the_paper
+from fewnode.formats.published import network_of_the_paper
 from fewnode.formats.sources import BUILT_IN, load
 from fewnode.method import Fitted, HasHistory
 from fewnode.methods.plugins import is_plugin, load_plugin

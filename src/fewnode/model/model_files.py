@@ -23,9 +23,9 @@ from fewnode._system.files import cache_directory, one_line
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
-from fewnode.formats.manifest import ModelManifest, check_manifest, check_options
+from fewnode.formats.manifest import ModelManifest, StoredOptions, check_manifest
 from fewnode.method import Embeds, Stored
-from fewnode.methods.table import METHODS, class_of
+from fewnode.methods.table import METHODS
 from fewnode.model.estimator import OWN_PARTS, Estimator
 from fewnode.model.fitting import recorded_head
 from fewnode.vectors import as_arrays, from_arrays
@@ -85,10 +85,10 @@ def _restored(
     if method is None and source not in METHODS:
         raise FewnodeError(f"was trained with {source}, which is code; name it: --method FILE.py:CLASS")
     if isinstance(source, str) and source in METHODS:
-        check_options(class_of(source)[0], options)
+        options = {name: value for name, value in options.items() if value is not None}  # as the method has it
+        check_manifest(StoredOptions, options, "options.")
     options |= {part: own for part, own in parts.items() if own is not None}
-    shape = (meta["way"], meta["shot"], meta["query"], meta["seed"], meta["features"])
-    model = Estimator(source, *shape, **options)
+    model = Estimator(source, *(meta[key] for key in ("way", "shot", "query", "seed", "features")), **options)
     model.trained_ = dict(meta["trained"])
     if isinstance(model.method_, Stored):
         for name, array in state.items():  # a checksum says that they are as written, not that they are numbers

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 
 from fewnode._system.files import exclusive, fsync_directory, one_line
 from fewnode.errors import FewnodeError, closest
-from fewnode.formats.expected import EXPECTED, blob_id
+from fewnode.formats.published import EXPECTED, blob_id
 
 DEFAULT_BASE = "https://raw.githubusercontent.com/kaize0409/GPN/54ed935/few_shot_data/"
 MAX_BYTES = 1 << 28
