@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,19 +42,17 @@ def serve(
     Example:
       fewnode serve --data debian
       fewnode serve --run run --port 8000
-      fewnode serve --run demo/run
 
     Without a service: `fewnode predict` and `fewnode suggest`.
     """
     try:
-        from fewnode.service.access import rules
-        from fewnode.service.http import Service
-        from fewnode.service.server import bind
-        from fewnode.service.server import run as run_server
+        from fewnode.service import access, http, server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("fewnode"):
             raise
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
+    from fewnode.formats.sources import load
+    from fewnode.model.recognise import is_kept, untrained
     from fewnode.service.desk import Desk
     from fewnode.service.log import Log, usual_place
     from fewnode.service.moment import MODES
@@ -63,36 +60,28 @@ def serve(
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
     set_threads(threads)
-    with bind(host, port) as listener:
-        port = listener.getsockname()[1]
-        opened = _opened(run, data, method, quiet)
-        place = state or usual_place(run, data, opened[0].name)
+
+    def opened() -> tuple[Estimator | None, Dataset]:
+        """The dataset and, where it is there or made at once, its model."""
+        if run is None and method is None and data is not None:
+            return None, load(data)
+        return open_model(run, data, method, quiet)
+
+    with server.bind(host, port) as listener:
+        port, first = listener.getsockname()[1], [opened()]
+        dataset = first[0][1]
+        place = state or usual_place(run, data, dataset.name)
         with closing(Log(place)) as log:
-            service = Service(rules(token or secrets.token_hex(24), host, port))
-            shown = f"[{host}]" if ":" in host else host
-            typer.echo(f"http://{shown}:{port}/?token={service.rules.token}")
-            note(f"{opened[0].name}: {opened[0].graph}; loading. Classes and answers are kept in {place}", quiet)
-            first = [opened]
+            service = http.Service(access.rules(token or secrets.token_hex(24), host, port))
+            typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}/?token={service.rules.token}")
+            note(f"{dataset.name}: {dataset.graph}; loading. Classes and answers are kept in {place}", quiet)
 
-            def load() -> tuple[Estimator, Dataset, bool]:
-                dataset, model = first.pop() if first else _opened(run, data, method, quiet)
-                service.health.stage = f"embedding {dataset.graph.n:,} nodes"
-                return model(), dataset, run is not None
+            def ready() -> tuple[Estimator, Dataset, bool]:
+                """A model that nobody trained reads the whole network, and the service answers meanwhile."""
+                model, data = first.pop() if first else opened()
+                service.health.stage = f"embedding {data.graph.n:,} nodes"
+                if model is None and not is_kept(data):
+                    note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept", quiet)
+                return model or untrained(data), data, run is not None
 
-            run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
-
-
-def _opened(
-    run: Path | None, data: str | None, method: str | None, quiet: bool
-) -> tuple[Dataset, Callable[[], Estimator]]:
-    """The dataset, and what makes the model: without a run that can take long, so the service answers meanwhile."""
-    if run is not None or data is None or method is not None:
-        model, dataset = open_model(run, data, method, quiet)
-        return dataset, lambda: model
-    from fewnode.formats.sources import load
-    from fewnode.model.recognise import is_kept, untrained
-
-    dataset = load(data)
-    if not is_kept(dataset):
-        note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept for the next one", quiet)
-    return dataset, lambda: untrained(dataset)
+            server.run(service, listener, lambda: Desk(ready, log, MODES[transductive]), lambda what: note(what, quiet))
