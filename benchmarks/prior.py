@@ -23,9 +23,8 @@ from fewnode.episodes import EpisodeSampler
 from fewnode.graph import Graph, Ints
 from fewnode.method import space_of
 from fewnode.methods.plus import GPNPlus
-from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature
-from fewnode.recognition.fit_membership import logistic, membership_rows
-from fewnode.recognition.ridge import RIDGE, SCALE
+from fewnode.recognition.calibration import MODES, calibration_tasks, fit_temperature, logistic, membership_rows
+from fewnode.recognition.prototypes import RIDGE, SCALE
 from fewnode.tasks import named_tasks
 
 NETWORKS = (

@@ -8,9 +8,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from fewnode.experiment.names import written
 from fewnode.experiment.report import seeds_text, signed
-from fewnode.experiment.results import compare, difference, read_results
+from fewnode.experiment.results import against_best, difference, read_results
+from fewnode.methods.table import written
 
 HERE = Path(__file__).parent
 NOTES = sorted((HERE.parent / "research" / "notes").glob("*.md"))
@@ -43,20 +43,20 @@ def grid():
     return [part for part in read_results(HERE.parent / "research" / "results").sections if part.part.kind == "compare"]
 
 
-def marked(entry, verdicts, interval):
+def marked(entry, mark, interval):
     text = f"{100 * entry['accuracy'].mean:.1f}" + (f"±{100 * entry['accuracy'].ci95:.1f}" if interval else "")
-    return {"best": "**{}**", "level": "{}†", "unsure": "{}?", "worse": "{}"}[verdicts.mark(entry)].format(text)
+    return {"best": "**{}**", "level": "{}†", "unsure": "{}?", "worse": "{}"}[mark].format(text)
 
 
 def five_way(shot, interval):
     """Accuracy of 5-way tasks: (network, method) -> text with its mark; and method -> its numbers of trainings."""
     found, seeds = {}, {label: [] for section in grid() for label in section.labels}
     for section in grid():
-        verdicts = compare(section)
+        marks, _ = against_best(section)
         for dataset in section.datasets:
             for entry in section.of(dataset, setting=f"5-way {shot}-shot"):
                 if entry["accuracy"]:
-                    found[dataset, entry.label] = marked(entry, verdicts, interval)
+                    found[dataset, entry.label] = marked(entry, marks[entry], interval)
                     seeds[entry.label].append(entry)
     return found, {label: seeds_text(entries, "accuracy") for label, entries in seeds.items() if entries}
 

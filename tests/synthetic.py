@@ -33,12 +33,12 @@ def part(
             for setting in settings:
                 found = score(dataset, label, setting)
                 shape = dict(zip(("way", "shot", "query"), setting, strict=True))
-                own = []
+                own: list[Record] = []
                 for seed, values in enumerate([found] if isinstance(found, str) else found):
                     cell = {"dataset": dataset, "method": label, **shape, "seed": seed, "kind": "score"}
                     own.append(_record(f"{kind} {title} {dataset} {label} {setting} {seed}", cell, values))
-                places = [{"id": r.id, "dataset": dataset, "method": label, **shape} for r in own]
-                rows.append({"label": label, "cells": places})
+                ids = [record.id for record in own]
+                rows.append({"label": label, "dataset": dataset, "method": label, **shape, "ids": ids})
                 records += own
     return {"kind": kind, "title": title or kind, "along": along, "rows": rows}, records
 

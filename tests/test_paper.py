@@ -23,20 +23,20 @@ SETTINGS = ((5, 3), (5, 5), (10, 3), (10, 5))
 
 def test_every_number_of_the_results_table_is_there_once() -> None:
     numbers = read_reported(REPORTED)
-    found = [(n.dataset, (n.way, n.shot), n.method, n.metric) for n in numbers]
-    assert sorted(found) == sorted(product(NETWORKS, SETTINGS, METHODS, ("accuracy", "f1")))
-    value = dict(zip(found, (n.value for n in numbers), strict=True))
-    assert value["amazon-clothing", (5, 3), "deepwalk", "accuracy"] == 36.7
-    assert value["amazon-electronics", (10, 5), "gcn", "f1"] == 48.3
-    assert value["dblp", (5, 5), "meta-gnn", "f1"] == 78.2
-    assert value["reddit", (10, 5), "gpn", "f1"] == 59.2
+    of = {(n.dataset, (n.way, n.shot)): n for n in numbers}
+    assert sorted(of) == sorted(product(NETWORKS, SETTINGS))
+    assert {tuple(part) for n in numbers for part in (n.accuracy, n.f1)} == {METHODS}
+    assert of["amazon-clothing", (5, 3)].accuracy["deepwalk"] == 36.7
+    assert of["amazon-electronics", (10, 5)].f1["gcn"] == 48.3
+    assert of["dblp", (5, 5)].f1["meta-gnn"] == 78.2
+    assert of["reddit", (10, 5)].f1["gpn"] == 59.2
 
 
 def test_the_papers_grid_has_1280_cells() -> None:
     grid = read_grid(PAPER / "grid.toml")
-    assert len(grid.cells) == 4 * 4 * 8 * 10
-    assert {cell.tasks for cell in grid.cells} == {50}
-    assert {cell.method for cell in grid.cells} == set(METHODS)
+    assert sum(len(row.seeds) for row in grid.rows) == 4 * 4 * 8 * 10
+    assert {row.tasks for row in grid.rows} == {50}
+    assert {row.method for row in grid.rows} == set(METHODS)
 
 
 GRIDS = [
@@ -47,7 +47,7 @@ GRIDS = [
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.name)
 def test_every_grid_can_be_read(path: Path) -> None:
-    assert read_grid(path).cells
+    assert read_grid(path).rows
 
 
 HOME = RESEARCH / "results"

@@ -21,7 +21,7 @@ from fewnode.experiment.ledger import FILE, read_ledger
 from fewnode.experiment.report import render, write_report
 from fewnode.experiment.results import TABLE, read_results
 from fewnode.experiment.run import GridProgress, experiment
-from fewnode.formats.expected import EXPECTED
+from fewnode.formats.published import EXPECTED
 from fewnode.model.estimator import Estimator
 from planted_grid import fill
 from sizes import begun, command, kill_once
@@ -71,7 +71,7 @@ def _finished(planted: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Fin
 def test_a_cell_is_what_evaluate_says(finished: Finished, planted: Dataset) -> None:
     done = finished.progress
     assert (done.total, done.done, done.failed, done.impossible) == (12, 12, 0, 0)
-    entry = next(e for e in read_results(finished.out).sections[0].entries if (e.label, e.cell.way) == ("gpn", 3))
+    entry = next(e for e in read_results(finished.out).sections[0].entries if (e.label, e.row.way) == ("gpn", 3))
     model = Estimator("gpn", 3, 3, seed=1, episodes=10).fit(planted)
     expected = evaluate(model, planted, 3, 3, tasks=6).per_task["accuracy"][0]
     assert np.allclose(entry.scores["accuracy"][1], expected, atol=1e-4)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fewnode.errors import FewnodeError
-from fewnode.experiment.grid import Cell, read_grid, read_reported
+from fewnode.experiment.grid import GridRow, read_grid, read_reported
 
 Write = Callable[..., Path]
 
@@ -119,8 +119,9 @@ def test_what_is_wrong_is_said_with_its_place(grid_file: Write, find: str, put: 
     assert "\n" not in str(error.value)
 
 
-def cell(*names: Any, **more: Any) -> Cell:
-    return Cell(**dict(zip(("dataset", "method", "way", "shot", "query", "seed"), names, strict=False)), **more)
+def row(*values: Any, **more: Any) -> GridRow:
+    names = ("label", "method", "way", "shot", "query", "seeds")
+    return GridRow(dataset="d", **dict(zip(names, values, strict=True)), **more)
 
 
 def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> None:
@@ -157,13 +158,13 @@ def test_all_that_a_part_and_a_method_say_is_in_the_cell(grid_file: Write) -> No
     wide: dict[str, Any] = {"options": {"hidden": 64}, "mode": "transductive"}
     narrow: dict[str, Any] = {"options": {"hidden": 8}, "tasks": 50, "pool_seed": 8}
     ablation, case = read_grid(path).parts
-    assert [(row.label, row.cells) for row in ablation.rows] == [
-        ("wide", [cell("d", "gpn", 4, 2, 2, seed, tasks=50, pool_seed=8, **wide) for seed in (5, 0)]),
-        ("narrow", [cell("d", "narrow", 4, 2, 2, seed, **narrow) for seed in (0, 1)]),
+    assert ablation.rows == [
+        row("wide", "gpn", 4, 2, 2, [5, 0], tasks=50, pool_seed=8, **wide),
+        row("narrow", "narrow", 4, 2, 2, [0, 1], **narrow),
     ]
-    assert [(row.label, row.cells) for row in case.rows] == [
-        ("wide", [cell("d", "gpn", 4, 2, 2147483647, 7, **shared, **wide)]),
-        ("plain", [cell("d", "plain", 4, 2, 2147483647, 7, **shared)]),
+    assert case.rows == [
+        row("wide", "gpn", 4, 2, 2147483647, [7], **shared, **wide),
+        row("plain", "plain", 4, 2, 2147483647, [7], **shared),
     ]
 
 
@@ -192,7 +193,7 @@ def test_too_many_cells_are_counted_before_they_are_made(grid_file: Write, monke
     for most, place in ((24, None), (23, "sweep"), (20, "sweep"), (19, "compare")):
         monkeypatch.setattr("fewnode.experiment.grid.MAX_CELLS", most)
         if place is None:
-            assert len(read_grid(path).cells) == 24
+            assert sum(len(row.seeds) for row in read_grid(path).rows) == 24
             continue
         with pytest.raises(FewnodeError, match=rf"\[\[{place}\]\] 1: more than {most} cells$"):
             read_grid(path)
@@ -215,7 +216,7 @@ RESULT = '[[result]]\ndataset = "d"\nway = 2\nshot = 1\naccuracy = { gpn = 70, p
         (
             "accuracy",
             "acuracy",
-            "[[result]] 1: unknown key 'acuracy' (did you mean 'accuracy'?); known are dataset, way",
+            "[[result]] 1: unknown key 'acuracy' (did you mean 'accuracy'?); known are source, dataset, way",
         ),
         ("[[result]]", "[[results]]", "unknown key 'results' (did you mean 'result'?); known are source, result"),
         ("[[result]]", "source = 3\n[[result]]", "source is 3: Input should be a valid string"),

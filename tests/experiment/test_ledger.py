@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fewnode.experiment.ledger import FILE, Ledger, Record, read_ledger, short_hash
+from fewnode.experiment.ledger import FILE, Record, appending, read_ledger, short_hash
 
 
 def record(name: str, status: str = "done") -> Record:
@@ -19,10 +19,9 @@ def record(name: str, status: str = "done") -> Record:
 
 
 def fill(directory: Path, *records: Record) -> Path:
-    ledger = Ledger(directory)
-    for each in records:
-        ledger.add(each)
-    ledger.close()
+    with appending(directory) as add:
+        for each in records:
+            add(each)
     return directory / FILE
 
 
@@ -94,20 +93,20 @@ def test_done_wins_over_failed(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = fill(tmp_path, record("a"))
-    ledger, write = Ledger(tmp_path), os.write
-    ledger.add(record("z"))
-    before = path.read_bytes()
+    write = os.write
 
     def full(file: int, blob: memoryview) -> int:
         if len(blob) < 100:
             raise OSError(28, "No space left on device")
         return write(file, blob[:50])
 
-    monkeypatch.setattr("os.write", full)
-    with pytest.raises(OSError, match="No space"):
-        ledger.add(record("b"))
-    assert path.read_bytes() == before
-    monkeypatch.undo()
-    ledger.add(record("c"))
-    ledger.close()
+    with appending(tmp_path) as add:
+        add(record("z"))
+        before = path.read_bytes()
+        monkeypatch.setattr("os.write", full)
+        with pytest.raises(OSError, match="No space"):
+            add(record("b"))
+        assert path.read_bytes() == before
+        monkeypatch.undo()
+        add(record("c"))
     assert list(read_ledger(tmp_path)[0]) == ["a", "z", "c"]

@@ -17,8 +17,7 @@ from synthetic import case_part, noisy, part, write
 MEANS = {"gpn": 0.70, "pn": 0.50, "sgc": 0.699}
 NASTY = "<script>alert(1)</script> | $x_1$ & 50% \\end{table} *b*"
 REPORTED = [
-    {"source": "Somebody, 2020", "dataset": "dblp", "way": 5, "shot": 5, "method": "gpn", "metric": m, "value": v}
-    for m, v in (("accuracy", 75.4), ("f1", 74.7))
+    {"source": "Somebody, 2020", "dataset": "dblp", "way": 5, "shot": 5, "accuracy": {"gpn": 75.4}, "f1": {"gpn": 74.7}}
 ]
 
 

@@ -12,7 +12,7 @@ from fewnode.errors import FewnodeError
 from fewnode.experiment.results import (
     LAYOUT,
     MARGIN,
-    compare,
+    against_best,
     difference,
     holm,
     margin_p_value,
@@ -71,11 +71,11 @@ def test_the_best_and_what_is_level_with_it(tmp_path: Path) -> None:
     means = {"gpn": 0.70, "pn": 0.50, "sgc": 0.698}
     results = read_results(write(tmp_path, [part("compare", noisy(means, noise=0.02), labels=means)]))
     (section,) = results.sections
-    verdicts = compare(section)
-    marks = {entry.label: verdicts.mark(entry) for entry in section.entries}
+    found, comparisons = against_best(section)
+    marks = {entry.label: mark for entry, mark in found.items()}
     assert marks["pn"] == "worse"
     assert sorted([marks["gpn"], marks["sgc"]]) == ["best", "level"]
-    assert verdicts.comparisons == 2
+    assert comparisons == 2
 
 
 def test_the_claim_of_equality_keeps_its_level(rng: np.random.Generator) -> None:

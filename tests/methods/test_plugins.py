@@ -14,8 +14,7 @@ from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.experiment.grid import read_grid
-from fewnode.experiment.plan import plan
-from fewnode.experiment.work import work
+from fewnode.experiment.run import plan, work
 from fewnode.formats.directory import read_record, save_dataset, write_record
 from fewnode.model.estimator import Estimator
 from fewnode.model.model_files import load_model

@@ -16,7 +16,7 @@ from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
 from fewnode.methods import plus
 from fewnode.model.estimator import Estimator
-from fewnode.recognition.ridge import RIDGE, class_weights, ridge_prototypes
+from fewnode.recognition.prototypes import RIDGE, class_weights, ridge_prototypes
 from fewnode.recognition.space import Head, Space
 from fewnode.vectors import Embedding, unit_rows
 from graphs import fitted_method

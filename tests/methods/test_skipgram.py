@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fewnode.methods.skipgram import GROUP, contexts, noise_table, train_pairs
+from fewnode.methods.walks import GROUP, contexts, noise_table, train_pairs
 
 
 def splitmix(counter: int) -> int:

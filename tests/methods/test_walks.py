@@ -17,9 +17,8 @@ from fewnode.embedding.random_walks import random_walks
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.graph import Graph
-from fewnode.methods import skipgram
-from fewnode.methods.skipgram import skip_gram
-from fewnode.methods.walks import Walks, structure_hash
+from fewnode.methods import walks as methods_walks
+from fewnode.methods.walks import Walks, structure_hash, vectors_of_walks
 from fewnode.relations import EdgeRows, read_relations
 from graphs import random_graph
 
@@ -110,15 +109,17 @@ def test_as_accurate_as_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
             raise
         pytest.skip("gensim is not installed")
     data = partition(classes=24, size=90, inside=4, outside=3)
-    n, options = data.graph.n, {"window": 5, "epochs": 1}
+    n, how = data.graph.n, Walks(dimensions=64, window=5)
     walks = random_walks(data.graph, 1, 1, walks=10, length=40, seed=0)
     sentences = [[str(v) for v in row if v >= 0] for row in walks.tolist()]
-    model = Word2Vec(sentences, vector_size=64, sg=1, negative=5, min_count=0, sample=0, seed=1, workers=1, **options)
+    model = Word2Vec(
+        sentences, vector_size=64, sg=1, negative=5, min_count=0, sample=0, seed=1, workers=1, window=5, epochs=1
+    )
     theirs = few_shot_accuracy(model.wv[[str(v) for v in range(n)]], data)
     assert 0.4 < theirs < 0.95  # neither chance nor so easy that nothing could differ
-    for many in (skipgram.MANY_PAIRS, 0):
-        monkeypatch.setattr(skipgram, "MANY_PAIRS", many)
-        ours = few_shot_accuracy(skip_gram(walks, n, 64, **options), data)
+    for many in (methods_walks.MANY_PAIRS, 0):
+        monkeypatch.setattr(methods_walks, "MANY_PAIRS", many)
+        ours = few_shot_accuracy(vectors_of_walks(walks, n, how), data)
         assert ours >= theirs - 0.01
 
 

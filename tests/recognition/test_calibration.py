@@ -13,9 +13,7 @@ from fewnode.episodes import Described, Episode, Task
 from fewnode.errors import FewnodeError
 from fewnode.evaluation import evaluate
 from fewnode.model.estimator import Estimator
-from fewnode.recognition.calibration import fit_temperature
-from fewnode.recognition.fit_membership import fit_membership
-from fewnode.recognition.membership import MembershipModel, sigmoid
+from fewnode.recognition.calibration import MembershipModel, fit_membership, fit_temperature, sigmoid
 from fewnode.scores import calibration_gaps
 
 

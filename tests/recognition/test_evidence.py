@@ -11,8 +11,8 @@ import scipy.optimize
 from fewnode import Class, Estimator, FewnodeError, recognise
 from fewnode.dataset import Dataset
 from fewnode.model.recognise import untrained
+from fewnode.recognition.calibration import sigmoid
 from fewnode.recognition.classes import Given
-from fewnode.recognition.membership import sigmoid
 from fewnode.recognition.rejection import VARIANCE, learned_direction
 from fewnode.vectors import unit_rows
 from graphs import TOPICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fewnode.recognition.labelled import DOUBTED, ECHO, ODDS, LabelledRows, echoed
+from fewnode.recognition.prototypes import DOUBTED, ECHO, ODDS, LabelledRows, echoed
 from fewnode.vectors import unit_rows
 
 EYE = np.eye(4, dtype=np.float32)

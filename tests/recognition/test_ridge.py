@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewnode.recognition.ridge import chosen_factors, class_weights, left_out, ridge_prototypes
+from fewnode.recognition.prototypes import chosen_factors, class_weights, left_out, ridge_prototypes
 from fewnode.vectors import unit_rows
 
 

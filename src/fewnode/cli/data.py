@@ -1,4 +1,4 @@
-"""`fewnode data`: list, info, prepare, download and export; those that make a dataset are in `make_dataset`."""
+"""`fewnode data`: list, info and download; those that make a dataset are in `make_dataset`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def list_(quiet: bool = Quiet, as_json: bool = Json) -> None:
       fewnode data list
       fewnode data info debian
     """
-    from fewnode.formats.public import PUBLIC
-    from fewnode.formats.sources import BUILT_IN
+    from fewnode.formats.sources import BUILT_IN, PUBLIC
     from fewnode.paper import BUILDERS
 
     loaded = [BUILT_IN[name]() for name in BUILT_IN]
@@ -102,29 +101,3 @@ def download(
     else:
         note("\n".join(str(path) for path in paths), quiet)
         note(f"all as published; next: fewnode data import {out} --name {name} --out {name}", quiet)
-
-
-@app.command()
-def export(
-    source: str = Source,
-    out: Path = typer.Option(..., "--out", help="Directory for the tables; it must not hold them yet."),
-    format_: str = typer.Option("parquet", "--format", help="parquet or csv."),
-    quiet: bool = Quiet,
-    as_json: bool = Json,
-) -> None:
-    """Write a dataset as plain tables: nodes, edges, classes and attributes.
-
-    \b
-    Example:
-      fewnode data export debian --format parquet --out debian-tables
-
-    The way back, from tables to a dataset: `fewnode data import`.
-    """
-    from fewnode.formats.convert import export_tables
-    from fewnode.formats.sources import load
-
-    paths = export_tables(load(source), out, format_)
-    if as_json:
-        emit({"files": [str(path) for path in paths]})
-    else:
-        note("\n".join(str(path) for path in paths), quiet)

@@ -11,7 +11,7 @@ import typer
 from fewnode._system.files import need_no_file
 from fewnode.cli.output import Json, Quiet, Threads, emit, following, note, set_threads, table
 from fewnode.errors import FewnodeError
-from fewnode.experiment.names import written
+from fewnode.methods.table import written
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset

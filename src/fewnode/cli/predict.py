@@ -286,8 +286,7 @@ def open_model(run: Path | None, data: str | None, method: str | None, quiet: bo
 
 def open_run(run: Path, data: str | None, method: str | None, quiet: bool) -> tuple[Estimator, Dataset]:
     """The model of a run, and the dataset it remembers or another one with the same attributes."""
-    from fewnode.model.embedding_cache import recall
-    from fewnode.model.model_files import load_model
+    from fewnode.model.model_files import load_model, recall
 
     model = load_model(run, method=method)
     dataset = _dataset_of(model, run, data)

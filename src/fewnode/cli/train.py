@@ -146,7 +146,7 @@ def _train(
     """Train and save; False if somebody else has done so by now."""
     from fewnode._system.files import exclusive
     from fewnode.methods.plus import GPNPlus
-    from fewnode.model.embedding_cache import keep
+    from fewnode.model.model_files import keep
 
     with exclusive(out):
         _check_free(out, resume)  # again: another training may have been at it until now

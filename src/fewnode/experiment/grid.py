@@ -21,84 +21,10 @@ from fewnode.errors import FewnodeError, closest
 
 KINDS = ("compare", "sweep", "ablation", "case")
 SHAPE = ("way", "shot", "query")
-EPISODES = "episodes"
 TASKS, DRAWS = 50, 30
 """Of test classes, and of the protocol all-classes, unless `tasks` says otherwise."""
 MAX_CELLS = 100_000
 MAX_BYTES = 1 << 18
-
-
-class Cell(BaseModel):
-    """One training and its score on a pool of test tasks; of kind `case`, a close look at one of those tasks.
-
-    `query` is M, the queries a class in training; test tasks ask for as many as `shot` (Deviation D5). By the protocol
-    all-classes there is no training: `tasks` are draws, `query` is 0, and `way` is known once the network is.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    dataset: str
-    method: str
-    way: int
-    shot: int
-    query: int
-    seed: int = 0
-    tasks: int = 0
-    pool_seed: int = 0
-    options: dict[str, Any] = {}
-    mode: str = "inductive"
-    queries: str = "balanced"
-    kind: Literal["score", "case"] = "score"
-    protocol: Literal["episodes", "all-classes"] = "episodes"
-    id: str = ""
-
-    @property
-    def setting(self) -> str:
-        """N and K in words, and M where it is not K."""
-        unusual = "" if self.query in (0, self.shot) else f" {self.query}-query"
-        return (f"{self.way}-way" if self.protocol == EPISODES else "all classes") + f" {self.shot}-shot{unusual}"
-
-
-class GridRow(BaseModel):
-    """Cells that differ in the seed alone: one number of a table, one point of a curve."""
-
-    label: str
-    cells: Annotated[list[Cell], Field(min_length=1)]
-
-
-class GridPart(BaseModel):
-    """One table or figure. `along` is the axis of a sweep."""
-
-    kind: Literal["compare", "sweep", "ablation", "case"]
-    title: str
-    along: Literal["way", "shot", "query"] | None = None
-    rows: list[GridRow]
-
-
-class Reported(BaseModel):
-    """A number that somebody published, in percent."""
-
-    source: str
-    dataset: str
-    way: int
-    shot: int
-    method: str
-    metric: str
-    value: float
-
-
-class Grid(BaseModel):
-    """What grid files ask for; it is kept beside the results. `folders` are the files': paths may be relative to it."""
-
-    title: str
-    parts: list[GridPart]
-    reported: list[Reported] = []
-    folders: Annotated[list[Path], Field(exclude=True)] = []
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Every cell once or more, in the order of the file."""
-        return [cell for part in self.parts for row in part.rows for cell in row.cells]
 
 
 # --- what may stand in the files ----------------------------------------------------------------------------------
@@ -130,12 +56,12 @@ def _not_taken(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+Item = TypeVar("Item")
+ListOf = Annotated[list[Item], BeforeValidator(_as_list), AfterValidator(_distinct)]
+Name = Annotated[str, Field(min_length=1)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 31)]
 Count = Annotated[int, Field(ge=1, lt=1 << 31)]
 Several = Annotated[int, Field(ge=2, lt=1 << 31)]
-Ways = Annotated[list[Several], BeforeValidator(_as_list), AfterValidator(_distinct)]
-Counts = Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)]
-Names = Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(_as_list), AfterValidator(_distinct)]
 Seeds = Annotated[list[Seed], BeforeValidator(_seeds), AfterValidator(_distinct)]
 
 
@@ -149,11 +75,11 @@ class PartTable(Table):
     """A part of the grid, or what all parts have in common. Ways, shots, queries, networks and methods multiply."""
 
     title: str | None = None
-    datasets: Names = []
-    methods: Names = []
-    way: Ways = []
-    shot: Counts = []
-    query: Counts = []
+    datasets: ListOf[Name] = []
+    methods: ListOf[Name] = []
+    way: ListOf[Several] = []
+    shot: ListOf[Count] = []
+    query: ListOf[Count] = []
     seeds: Seeds = [0]
     tasks: Several | None = None
     pool_seed: Seed = 0
@@ -166,7 +92,7 @@ class Variant(Table):
 
     method: str | None = None
     options: Annotated[dict[str, Any], AfterValidator(_not_taken)] = {}
-    seeds: Seeds | None = None
+    seeds: Seeds = []
     mode: Literal["inductive", "transductive"] = "inductive"
 
 
@@ -183,9 +109,10 @@ class GridFile(Table):
     case: list[PartTable] = []
 
 
-class ResultTable(Table):
-    """`[[result]]` in a file of published numbers: those of one setting, by method."""
+class Reported(Table):
+    """`[[result]]` in a file of published numbers: those of one setting, by method, in percent."""
 
+    source: str = ""
     dataset: str
     way: Several
     shot: Count
@@ -197,19 +124,21 @@ class ReportedFile(Table):
     """Published numbers, and who published them."""
 
     source: str | None = None
-    result: list[ResultTable] = []
+    result: list[Reported] = []
 
 
 AnyFile = TypeVar("AnyFile", GridFile, ReportedFile)
-TABLES: dict[str, type[Table]] = {**dict.fromkeys(KINDS, PartTable), "methods": Variant, "result": ResultTable}
+TABLES: dict[str, type[Table]] = {**dict.fromkeys(KINDS, PartTable), "methods": Variant, "result": Reported}
 
 
-def _checked(path: Path, file: type[AnyFile], values: Any) -> AnyFile:
+def _read(path: Path, file: type[AnyFile]) -> AnyFile:
     """What is wrong with a file is said with its name, the table and what was expected."""
     try:
-        return file.model_validate(values)
+        return file.model_validate(tomllib.loads(read_text(path, MAX_BYTES)))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise FewnodeError(f"{path}: not TOML: {one_line(error)}") from None
     place, loc = "", list(fault["loc"])
     table: type[Table] = file
     if loc[0] == "defaults" and len(loc) > 1:
@@ -229,14 +158,65 @@ def _checked(path: Path, file: type[AnyFile], values: Any) -> AnyFile:
     raise FewnodeError(f"{path}: {place}{what}")
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_text(path, MAX_BYTES))
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise FewnodeError(f"{path}: not TOML: {one_line(error)}") from None
+# --- what is asked for --------------------------------------------------------------------------------------------
 
 
-# --- from files to cells ------------------------------------------------------------------------------------------
+class GridRow(BaseModel):
+    """One number of a table, one point of a curve: a training and its score on a pool of test tasks for each seed.
+
+    A row of kind `case` looks closely at one of those tasks. `query` is M, the queries a class in training; test tasks
+    ask for as many as `shot` (Deviation D5). By the protocol all-classes there is no training: `tasks` are draws,
+    `query` is 0, and `way` is known once the network is. `ids`: of its cells, one a seed, once the grid is planned.
+    """
+
+    label: str
+    dataset: str
+    method: str
+    way: int
+    shot: int
+    query: int
+    tasks: int = 0
+    pool_seed: int = 0
+    options: dict[str, Any] = {}
+    mode: str = "inductive"
+    queries: str = "balanced"
+    kind: Literal["score", "case"] = "score"
+    protocol: Literal["episodes", "all-classes"] = "episodes"
+    seeds: list[int] = []
+    ids: list[str] = []
+
+    @property
+    def without_base(self) -> bool:
+        """Whether the method is fitted to the graph alone."""
+        return self.protocol == "all-classes"
+
+    @property
+    def setting(self) -> str:
+        """N and K in words, and M where it is not K."""
+        unusual = "" if self.query in (0, self.shot) else f" {self.query}-query"
+        return ("all classes" if self.without_base else f"{self.way}-way") + f" {self.shot}-shot{unusual}"
+
+
+class GridPart(BaseModel):
+    """One table or figure. `along` is the axis of a sweep."""
+
+    kind: Literal["compare", "sweep", "ablation", "case"]
+    title: str
+    along: Literal["way", "shot", "query"] | None = None
+    rows: list[GridRow]
+
+
+class Grid(BaseModel):
+    """What grid files ask for; it is kept beside the results. `folders` are the files': paths may be relative to it."""
+
+    title: str
+    parts: list[GridPart]
+    reported: list[Reported] = []
+    folders: Annotated[list[Path], Field(exclude=True)] = []
+
+    @property
+    def rows(self) -> list[GridRow]:
+        return [row for part in self.parts for row in part.rows]
 
 
 def read_grids(paths: Sequence[Path]) -> Grid:
@@ -245,23 +225,23 @@ def read_grids(paths: Sequence[Path]) -> Grid:
     return Grid(
         title=grids[0].title,
         parts=[part for grid in grids for part in grid.parts],
-        reported=[number for grid in grids for number in grid.reported],
+        reported=[numbers for grid in grids for numbers in grid.reported],
         folders=list(dict.fromkeys(folder for grid in grids for folder in grid.folders)),
     )
 
 
 def read_grid(path: Path) -> Grid:
     """A grid file, checked."""
-    file = _checked(path, GridFile, _toml(path))
-    parts, most = list[GridPart](), MAX_CELLS
+    file = _read(path, GridFile)
+    parts, room = list[GridPart](), MAX_CELLS
     for kind in KINDS:
         for number, own in enumerate(getattr(file, kind), 1):
             said = {name: getattr(own, name) for name in own.model_fields_set}
             try:
-                parts.append(_multiplied(kind, file.defaults.model_copy(update=said), set(said), file.methods, most))
+                parts.append(_multiplied(kind, file.defaults.model_copy(update=said), set(said), file.methods, room))
             except ValueError as error:
                 raise FewnodeError(f"{path}: [[{kind}]] {number}: {error}") from None
-            most -= sum(len(row.cells) for row in parts[-1].rows)
+            room -= sum(len(row.seeds) for row in parts[-1].rows)
     if not parts:
         raise FewnodeError(f"{path}: no part in it, expected at least one of {', '.join(f'[[{k}]]' for k in KINDS)}")
     reported = read_reported(path.parent / file.reported) if file.reported else []
@@ -269,33 +249,23 @@ def read_grid(path: Path) -> Grid:
 
 
 def read_reported(path: Path) -> list[Reported]:
-    """Numbers that somebody published, in percent."""
-    file = _checked(path, ReportedFile, _toml(path))
-    return [
-        Reported(
-            source=file.source or path.stem,
-            **result.model_dump(include={"dataset", "way", "shot"}),
-            method=method,
-            metric=metric,
-            value=value,
-        )
-        for result in file.result
-        for metric in ("accuracy", "f1")
-        for method, value in getattr(result, metric).items()
-    ]
+    """Numbers that somebody published."""
+    file = _read(path, ReportedFile)
+    return [one.model_copy(update={"source": one.source or file.source or path.stem}) for one in file.result]
 
 
 def _multiplied(
-    kind: Any, table: PartTable, own: Collection[str], variants: Mapping[str, Variant], most: int
+    kind: Any, table: PartTable, own: Collection[str], variants: Mapping[str, Variant], room: int
 ) -> GridPart:
-    """The cells of a part, at most so many. `own` is what it says itself. A ValueError says what is wrong."""
-    episodes = table.protocol == EPISODES
+    """The cells of a part, at most `room`. `own` is what it says itself. A ValueError says what is wrong."""
+    episodes = table.protocol == "episodes"
     asked = SHAPE if episodes else ("shot",)
     if not episodes and kind == "case":
         raise ValueError("a case study is of one task of test classes; leave out protocol")
     if not episodes and (unused := {"way", "query", "queries"} & set(own)):
-        every = "by the protocol all-classes every class and node is asked about; leave it out"
-        raise ValueError(f"{min(unused)}: {every}")
+        raise ValueError(
+            f"{min(unused)}: by the protocol all-classes every class and node is asked about; leave it out"
+        )
     for name in ("datasets", "methods", *asked):
         if not getattr(table, name) and name != "query":
             raise ValueError(f"{name} is missing")
@@ -309,25 +279,18 @@ def _multiplied(
     seeds = {label: table.seeds if "seeds" in own else v.seeds or table.seeds for label, v in chosen.items()}
     if kind == "case":
         seeds = {label: numbers[:1] for label, numbers in seeds.items()}
-    if math.prod(map(len, axes.values())) * len(table.datasets) * sum(map(len, seeds.values())) > most:
+    if math.prod(map(len, axes.values())) * len(table.datasets) * sum(map(len, seeds.values())) > room:
         raise ValueError(f"more than {MAX_CELLS:,} cells")  # before any of them is made
+    shared: dict[str, Any] = {
+        "tasks": table.tasks or (TASKS if episodes else DRAWS),
+        "pool_seed": table.pool_seed,
+        "queries": table.queries if episodes else "balanced",
+        "kind": "case" if kind == "case" else "score",
+        "protocol": table.protocol,
+    }
     rows = []
-    for dataset, (label, variant), (way, shot, query) in product(
-        table.datasets, chosen.items(), product(*axes.values())
-    ):
-        cell = Cell(
-            dataset=dataset,
-            method=variant.method or label,
-            way=way,
-            shot=shot,
-            query=query or (shot if episodes else 0),
-            tasks=table.tasks or (TASKS if episodes else DRAWS),
-            pool_seed=table.pool_seed,
-            options=variant.options,
-            mode=variant.mode,
-            queries=table.queries if episodes else "balanced",
-            kind="case" if kind == "case" else "score",
-            protocol=table.protocol,
-        )
-        rows.append(GridRow(label=label, cells=[cell.model_copy(update={"seed": seed}) for seed in seeds[label]]))
+    for dataset, (label, meant), (way, shot, m) in product(table.datasets, chosen.items(), product(*axes.values())):
+        shape = {"way": way, "shot": shot, "query": m or (shot if episodes else 0), "seeds": seeds[label]}
+        own_ways: dict[str, Any] = {"method": meant.method or label, "options": meant.options, "mode": meant.mode}
+        rows.append(GridRow(label=label, dataset=dataset, **own_ways, **shape, **shared))
     return GridPart(kind=kind, title=table.title or kind, along=lists[0] if kind == "sweep" else None, rows=rows)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +21,6 @@ from fewnode.scores import METRICS
 
 FILE = "cells.jsonl"
 NEEDED = {"dataset", "method", "way", "shot", "seed", "kind"}
-DIGITS = 4
-"""Scores are kept to so many decimals: a hundredth of a percent."""
 
 
 class Record(BaseModel):
@@ -51,10 +50,9 @@ class Record(BaseModel):
     def name(self) -> str:
         """The cell in words."""
         cell = self.cell
-        method = str(cell["method"]).split(" ")[0]
         what = "case study" if cell["kind"] == "case" else f"seed {cell['seed']}"
         ways = "all classes" if cell.get("protocol") else f"{cell['way']}-way"
-        return f"{cell['dataset']} {method} {ways} {cell['shot']}-shot {what}"
+        return f"{cell['dataset']} {str(cell['method']).split(' ')[0]} {ways} {cell['shot']}-shot {what}"
 
     def to_line(self) -> str:
         """The record and its checksum as JSON."""
@@ -82,31 +80,28 @@ def read_ledger(directory: Path) -> tuple[dict[str, Record], int]:
     return records, damaged
 
 
-class Ledger:
-    """The file, open for appending."""
+@contextmanager
+def appending(directory: Path) -> Iterator[Callable[[Record], None]]:
+    """A function that adds a record: the line is on the disk before it returns."""
+    file = os.open(directory / FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
 
-    def __init__(self, directory: Path) -> None:
-        self._file = os.open(directory / FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            self._append(b"\n")  # a kill cut the last line off: it must not swallow the next one
-
-    def add(self, record: Record) -> None:
-        """On the disk before this returns."""
-        self._append(record.to_line().encode() + b"\n")
-
-    def _append(self, blob: bytes) -> None:
-        end, rest = os.fstat(self._file).st_size, memoryview(blob)
+    def append(line: bytes) -> None:
+        end, rest = os.fstat(file).st_size, memoryview(line)
         try:
             while rest:
-                rest = rest[os.write(self._file, rest) :]
-            os.fsync(self._file)
+                rest = rest[os.write(file, rest) :]
+            os.fsync(file)
         except OSError:
-            os.ftruncate(self._file, end)  # half a line helps nobody
+            os.ftruncate(file, end)  # half a line helps nobody
             raise
 
-    def close(self) -> None:
-        os.close(self._file)
+    try:
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            append(b"\n")  # a kill cut the last line off: it must not swallow the next one
+        yield lambda record: append(record.to_line().encode() + b"\n")
+    finally:
+        os.close(file)
 
 
 def short_hash(value: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,19 @@ from typing import Any
 from fewnode._system.files import write_text
 from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError
-from fewnode.experiment.names import METRICS, written
-from fewnode.experiment.results import MARGIN, ResultRow, Results, Section, against_first, compare, table
-from fewnode.scores import Interval
+from fewnode.experiment.results import MARGIN, Results, Section, against_best, against_first, difference
+from fewnode.experiment.results import table as results_table
+from fewnode.methods.table import written
+from fewnode.scores import METRICS
 
+METRIC_NAMES = dict(zip(METRICS, ("accuracy", "macro-F1", "weighted F1"), strict=True))
 LEVEL = f"equally good: surely less than {100 * MARGIN:.0f} points apart"
 """What † says; ? says that the data cannot tell."""
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """What stands in a table, with a mark of `Verdicts` or none. `beside` is for tables alone, `notes` for the page."""
+    """What stands in a table, with a mark or none. `beside` is for tables alone, `notes` for the page."""
 
     text: str
     mark: str = ""
@@ -46,16 +47,16 @@ def tables(results: Results) -> list[ReportTable]:
     made: list[ReportTable] = []
     for section in results.sections:
         if section.part.kind == "compare":
-            made += [found for metric in _distinct_metrics(section) for found in _compared(results, section, metric)]
+            made += [one for metric in _distinct_metrics(section) for one in _comparisons(results, section, metric)]
         if section.part.kind == "ablation":
-            made.append(_ablated(section))
-    return [found for found in made if found.rows]
+            made.append(_ablation(section))
+    return [one for one in made if one.rows]
 
 
-def _distinct_metrics(section: Section) -> list[str]:
+def _distinct_metrics(section: Section) -> tuple[str, ...]:
     """With as many queries of every class, weighted F1 is macro-F1: then it is shown once."""
     same = all((e.scores["macro_f1"] == e.scores["weighted_f1"]).all() for e in section.entries)
-    return list(METRICS)[: 2 if same else 3]
+    return METRICS[: 2 if same else 3]
 
 
 def _significance(comparisons: int) -> str:
@@ -66,65 +67,66 @@ def _significance(comparisons: int) -> str:
     )
 
 
-def _compared(results: Results, section: Section, metric: str) -> list[ReportTable]:
-    verdicts, metrics = compare(section, metric), _distinct_metrics(section)
-    how = _significance(verdicts.comparisons)
+def _comparisons(results: Results, section: Section, metric: str) -> list[ReportTable]:
+    """A table for each network: methods in rows, settings in columns; settings without a number are named below."""
+    marks, comparisons = against_best(section, metric)
+    how = _significance(comparisons)
     note = f"% ± 95 % interval. Bold: best; †: {LEVEL}; ?: cannot tell; no mark: significantly worse ({how})."
-    made = []
+    others, made = _distinct_metrics(section)[1:], []
     for dataset in section.datasets:
-        settings, rows = section.scored(dataset), []
-        for label in section.labels if settings else ():
-            entries = [section.entry(dataset, label, setting) for setting in settings]
-            cells = [TableCell(text, is_head=True) for text in (written(label), seeds_text(entries, metric))]
-            for entry in entries:
-                found = entry[metric] if entry else None
-                if entry is None or found is None:
+        scored = [s for s in section.settings if any(entry["accuracy"] for entry in section.of(dataset, setting=s))]
+        rows = []
+        for label in section.labels if scored else ():
+            entries = {entry.row.setting: entry for entry in reversed(section.of(dataset, label))}
+            cells = [TableCell(text, is_head=True) for text in (written(label), seeds_text(entries.values(), metric))]
+            for entry in map(entries.get, scored):
+                interval = entry[metric] if entry else None
+                if entry is None or interval is None:
                     cells.append(TableCell("–", notes=(entry.status,) if entry else ()))
                     continue
-                notes = [f"{METRICS[other]} {entry[other]}" for other in metrics[1:]]
+                notes = [f"{METRIC_NAMES[other]} {entry[other]}" for other in others]
                 if len(entry.done) < len(entry.records):
                     notes.append(f"{len(entry.done)} of {len(entry.records)} seeds")
-                beside, paper = "", results.published(entry, "accuracy" if metric == "accuracy" else "f1")
+                accuracy, f1 = results.published(entry)
+                beside, paper = "", accuracy if metric == "accuracy" else f1
                 if paper is not None:
-                    ahead, f1 = signed(100 * found.mean - paper), results.published(entry, "f1")
+                    ahead = signed(100 * interval.mean - paper)
                     beside = f" (reported {paper:.1f}, {ahead})"
                     notes.append(f"reported {paper:.1f}{'' if f1 is None else f' / {f1:.1f}'} ({ahead})")
-                cells.append(TableCell(str(found), verdicts.mark(entry), False, beside, tuple(notes)))
+                cells.append(TableCell(str(interval), marks.get(entry, ""), False, beside, tuple(notes)))
             rows.append(tuple(cells))
-        missing = [setting for setting in section.settings if setting not in settings]
+        missing = [setting for setting in section.settings if setting not in scored]
         reasons = sorted({e.reason for s in missing for e in section.of(dataset, setting=s)} - {""})
         absent = f"No {', '.join(missing)}{': ' if reasons else ''}{'; '.join(reasons)}." if missing else ""
-        caption = f"{section.part.title}: {dataset}, {METRICS[metric]}"
-        made.append(ReportTable(caption, ("method", "seeds", *settings), tuple(rows), note, absent))
+        caption = f"{section.part.title}: {dataset}, {METRIC_NAMES[metric]}"
+        made.append(ReportTable(caption, ("method", "seeds", *scored), tuple(rows), note, absent))
     return made
 
 
-def seeds_text(entries: Sequence[ResultRow | None], metric: str) -> str:
+def seeds_text(entries: Any, metric: str) -> str:
     """How many trainings stand behind a row, or from how many to how many."""
-    counts = [len(entry.scores[metric]) for entry in entries if entry and entry.scores[metric].size]
+    counts = [len(entry.scores[metric]) for entry in entries if entry[metric]]
     low, high = min(counts, default=0), max(counts, default=0)
     return f"{low} to {high}" if low < high else str(high) if high else "–"
 
 
-def _ablated(section: Section) -> ReportTable:
-    changes, comparisons = against_first(section)
-    rows = []
+def _ablation(section: Section) -> ReportTable:
+    marks, comparisons = against_first(section)
+    whole = {dataset: section.of(dataset)[0] for dataset in section.datasets}
+    signs, rows = {"worse": "*", "level": "†", "unsure": " ?"}, []
     for label in section.labels:
         cells = [TableCell(written(label), is_head=True)]
         for dataset in section.datasets:
-            entry = section.entry(dataset, label)
-            found, change = (entry["accuracy"], changes.get(entry)) if entry else (None, None)
-            text = str(found) if found else "–"
-            cells.append(TableCell(text + (f" ({_change_text(*change)})" if change else "")))
+            entry = next(iter(section.of(dataset, label)), None)
+            text = str(entry["accuracy"] or "–") if entry else "–"
+            if entry and entry in marks:
+                change = difference(entry.scores["accuracy"], whole[dataset].scores["accuracy"])
+                text += f" ({signed(100 * change.mean)} ± {100 * change.ci95:.1f}{signs[marks[entry]]})"
+            cells.append(TableCell(text))
         rows.append(tuple(cells))
     note = f"{', '.join(section.settings)}: accuracy, % ± 95 % interval, and the difference to the first row; "
     note += f"*: significant; †: {LEVEL}; ?: cannot tell ({_significance(comparisons)})."
     return ReportTable(section.part.title, ("variant", *section.datasets), tuple(rows), note)
-
-
-def _change_text(change: Interval, outcome: str) -> str:
-    mark = {"different": "*", "equal": "†", "unsure": " ?"}[outcome]
-    return f"{signed(100 * change.mean)} ± {100 * change.ci95:.1f}{mark}"
 
 
 def signed(value: float) -> str:
@@ -146,7 +148,6 @@ def write_report(results: Results, path: Path) -> None:
     for record in records:
         if record.status != "done":
             troubles.setdefault(f"{record.status}: {record.reason}", []).append(record.name)
-    versions = {f"{name} {version}" for r in done for name, version in r.provenance.get("versions", {}).items()}
     write_page(
         path,
         "grid.html",
@@ -155,43 +156,33 @@ def write_report(results: Results, path: Path) -> None:
         sections=[_section(results, section) for section in results.sections],
         troubles=troubles,
         damaged=results.damaged,
-        sources=sorted({number.source for number in results.reported}),
-        versions=sorted(versions),
+        sources=sorted({numbers.source for numbers in results.reported}),
+        versions=sorted({" ".join(v) for r in done for v in r.provenance.get("versions", {}).items()}),
     )
 
 
 def _section(results: Results, section: Section) -> dict[str, Any]:
-    """What the page shows of a part."""
+    """What the page shows of a part: its tables, and figures with their captions."""
     from fewnode.experiment import figures as draw
 
-    kind = section.part.kind
-    shown: dict[str, Any] = {"title": section.part.title, "kind": kind, "tables": []}
-    if kind == "compare":
-        shown["tables"] = _compared(results, section, "accuracy")
-        costs = [(dataset, draw.accuracy_against_seconds(section.of(dataset))) for dataset in section.datasets]
-        return {**shown, "figures": _drawn(costs)}
-    if kind == "ablation":
-        return {**shown, "tables": [_ablated(section)], "figures": []}
-    if kind == "sweep":
-        return {**shown, "figures": _drawn((d, draw.sweep_curve(section, d)) for d in section.datasets)}
-    figures = []
+    kind, made, figures = section.part.kind, list[ReportTable](), list[tuple[str, Any]]()
     for dataset in section.datasets:
-        cases = {written(e.label): e.done[0].case for e in section.of(dataset) if e.done and e.done[0].case}
-        try:
-            for what, figure in (("similarity", draw.similarity_matrix), ("embedding", draw.embedding_map)):
-                figures += [(f"{dataset}, {label}: {what}", figure(case)) for label, case in cases.items() if case]
-            weighed = [(label, case) for label, case in cases.items() if case and case["beta"]]
-            figures += [(f"{dataset}, {label}: β against degree", draw.beta_against_degree(c)) for label, c in weighed]
-            sizes = [case["class_sizes"] for case in cases.values() if case][:1]
-            figures += [(f"The long tail of {dataset}", draw.long_tail(found)) for found in sizes]
-        except (KeyError, ValueError, TypeError, IndexError):
-            raise FewnodeError(f"the case study of {dataset} is not what fewnode experiment writes") from None
-    return {**shown, "figures": _drawn(figures)}
-
-
-def _drawn(figures: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Figures with their captions; a network without numbers has none."""
-    return [(written(caption), figure) for caption, figure in figures if figure is not None]
+        if kind == "compare":
+            figures.append((dataset, draw.accuracy_against_seconds(section.of(dataset))))
+        elif kind == "sweep":
+            figures.append((dataset, draw.sweep_curve(section, dataset)))
+        elif kind == "case":
+            cases = {written(e.label): e.done[0].case for e in section.of(dataset) if e.done and e.done[0].case}
+            try:
+                figures += draw.case_study(dataset, cases)
+            except (KeyError, ValueError, TypeError, IndexError):
+                raise FewnodeError(f"the case study of {dataset} is not what fewnode experiment writes") from None
+    if kind == "compare":
+        made = _comparisons(results, section, "accuracy")
+    elif kind == "ablation":
+        made = [_ablation(section)]
+    drawn = [(caption, figure) for caption, figure in figures if figure is not None]  # without numbers there is none
+    return {"title": section.part.title, "kind": kind, "tables": made, "figures": drawn}
 
 
 def write_page(path: Path, template: str, **values: Any) -> None:
@@ -214,47 +205,41 @@ def render(results: Results, form: str) -> str:
     """The tables alone: `csv`, `latex` or `markdown`."""
     if form == "csv":
         return csv_text(_with_marks(results))
-    write = to_latex if form == "latex" else to_markdown
-    return "\n".join(write(found) for found in tables(results))
+    write = _latex if form == "latex" else _markdown
+    return "\n".join(write(one) for one in tables(results))
 
 
 def _with_marks(results: Results) -> list[list[str]]:
     """The table of the results directory, with the marks of the comparisons and the published numbers."""
-    header, *rows = table(results)
+    header, *rows = results_table(results)
     marked = [[*header, "mark", "reported_accuracy", "reported_f1"]]
-    kinds = [(section, section.part.kind) for section in results.sections]
-    marks = {e: mark for s, kind in kinds if kind == "compare" for e, mark in compare(s).marks.items()}
-    entries = [entry for section, kind in kinds if kind != "case" for entry in section.entries]
-    for row, entry in zip(rows, entries, strict=True):
-        paper = [results.published(entry, metric) for metric in ("accuracy", "f1")]
-        marked.append([*row, marks.get(entry, ""), *("" if value is None else f"{value:.1f}" for value in paper)])
+    sections = [section for section in results.sections if section.part.kind != "case"]
+    marks = {e: mark for s in sections if s.part.kind == "compare" for e, mark in against_best(s)[0].items()}
+    for row, entry in zip(rows, (entry for section in sections for entry in section.entries), strict=True):
+        published = ("" if value is None else f"{value:.1f}" for value in results.published(entry))
+        marked.append([*row, marks.get(entry, ""), *published])
     return marked
 
 
-def to_markdown(found: ReportTable) -> str:
-    lines = [f"**{in_markdown(found.caption)}**", "", _piped([in_markdown(h) for h in found.header])]
-    lines.append("|---|" + "---:|" * (len(found.header) - 1))
+def _markdown(one: ReportTable) -> str:
     style = {"best": "**{}**", "level": "{}†", "unsure": "{} ?", "worse": "{}", "": "{}"}
-    lines += [
-        _piped([style[cell.mark].format(in_markdown(cell.text + cell.beside)) for cell in row]) for row in found.rows
-    ]
-    return "\n".join([*lines, "", in_markdown(found.note), ""])
+    lines = [[in_markdown(name) for name in one.header]]
+    lines += [[style[cell.mark].format(in_markdown(cell.text + cell.beside)) for cell in row] for row in one.rows]
+    head, *body = ("| " + " | ".join(line) + " |" for line in lines)
+    rule = "|---|" + "---:|" * (len(one.header) - 1)
+    return "\n".join([f"**{in_markdown(one.caption)}**", "", head, rule, *body, "", in_markdown(one.note), ""])
 
 
-def _piped(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def to_latex(found: ReportTable) -> str:
+def _latex(one: ReportTable) -> str:
     """A table for the package booktabs."""
     style = {"best": "\\textbf{{{}}}", "level": "{}$^\\dagger$", "unsure": "{}$^?$", "worse": "{}", "": "{}"}
-    rows = [" & ".join(style[c.mark].format(in_latex(c.text + c.beside)) for c in row) + " \\\\" for row in found.rows]
+    rows = [" & ".join(style[c.mark].format(in_latex(c.text + c.beside)) for c in row) + " \\\\" for row in one.rows]
     return f"""\\begin{{table}}
 \\centering
-\\caption{{{in_latex(found.caption)}. {in_latex(found.note)}}}
-\\begin{{tabular}}{{l{"r" * (len(found.header) - 1)}}}
+\\caption{{{in_latex(one.caption)}. {in_latex(one.note)}}}
+\\begin{{tabular}}{{l{"r" * (len(one.header) - 1)}}}
 \\toprule
-{" & ".join(in_latex(name) for name in found.header)} \\\\
+{" & ".join(in_latex(name) for name in one.header)} \\\\
 \\midrule
 {chr(10).join(rows)}
 \\bottomrule
@@ -263,24 +248,26 @@ def to_latex(found: ReportTable) -> str:
 """
 
 
-_LATEX = {
-    **{c: f"\\{c}" for c in "&%$#_{}"},
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "<": "\\textless{}",
-    ">": "\\textgreater{}",
-    "±": "$\\pm$",
-    "−": "$-$",
-    "†": "$^\\dagger$",
-    "–": "--",
-    "β": "$\\beta$",
-    '"': "''",
-}
+_IN_LATEX = str.maketrans(
+    {
+        **{c: f"\\{c}" for c in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        '"': "''",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "±": "$\\pm$",
+        "−": "$-$",
+        "†": "$^\\dagger$",
+        "–": "--",
+        "β": "$\\beta$",
+    }
+)
 
 
 def in_latex(text: str) -> str:
-    return "".join(_LATEX.get(c, c) for c in " ".join(text.split()))
+    return " ".join(text.split()).translate(_IN_LATEX)
 
 
 def in_markdown(text: str) -> str:

@@ -6,7 +6,7 @@ of processes, or of how often the run was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from fewnode._system.files import readable
 from fewnode.errors import FewnodeError
-from fewnode.experiment.grid import EPISODES, Cell, Grid, GridPart, GridRow, Reported
+from fewnode.experiment.grid import Grid, GridPart, GridRow, Reported
 from fewnode.experiment.ledger import Record, read_ledger
 from fewnode.scores import METRICS, Interval, Terms, half_width, interval, tail, terms
 
@@ -27,8 +27,9 @@ ALPHA = 0.05
 MARGIN = 0.02
 """A difference in accuracy below which two methods count as equally good."""
 MIN_TASKS = 5
-"""Of a comparison."""
+"""Of a comparison: a few can differ by the same number by chance."""
 MAX_LAYOUT_BYTES = 1 << 26
+COLUMNS = ("part", "dataset", "method", "way", "shot", "query", "seeds", "tasks")
 
 Scores = NDArray[np.float64]
 """Seeds x tasks."""
@@ -38,14 +39,12 @@ Scores = NDArray[np.float64]
 class ResultRow:
     """A row of a part with what came out of its cells, which differ in the seed alone."""
 
-    label: str
-    cell: Cell
-    """The first of them."""
+    row: GridRow
     records: tuple[Record | None, ...]
 
-    @classmethod
-    def of(cls, row: GridRow, records: Mapping[str, Record]) -> ResultRow:
-        return cls(row.label, row.cells[0], tuple(records.get(cell.id) for cell in row.cells))
+    @property
+    def label(self) -> str:
+        return self.row.label
 
     @cached_property
     def done(self) -> list[Record]:
@@ -61,18 +60,18 @@ class ResultRow:
     @property
     def status(self) -> str:
         """`done`, `impossible`, `failed` or `missing`: the worst of its cells."""
-        found = {"missing" if record is None else record.status for record in self.records}
-        return next(status for status in ("impossible", "failed", "missing", "done") if status in found)
+        statuses = {"missing" if record is None else record.status for record in self.records}
+        return next((status for status in ("impossible", "failed", "missing") if status in statuses), "done")
 
     @property
     def reason(self) -> str:
         return next((record.reason for record in self.records if record is not None and record.reason), "")
 
     @property
-    def seconds(self) -> float | None:
+    def seconds(self) -> float:
         """Of a processor, to train once, on average: what else the machine did meanwhile does not count."""
         spent = [record.provenance.get("fit_cpu_seconds", record.seconds.get("fit", 0.0)) for record in self.done]
-        return float(np.mean(spent)) if spent else None
+        return float(np.mean(spent or [0.0]))
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Section:
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(entry.cell.dataset for entry in self.entries))
+        return list(dict.fromkeys(entry.row.dataset for entry in self.entries))
 
     @property
     def labels(self) -> list[str]:
@@ -92,21 +91,14 @@ class Section:
 
     @property
     def settings(self) -> list[str]:
-        return list(dict.fromkeys(entry.cell.setting for entry in self.entries))
+        return list(dict.fromkeys(entry.row.setting for entry in self.entries))
 
     def of(self, dataset: str, label: str | None = None, setting: str | None = None) -> list[ResultRow]:
         return [
             entry
             for entry in self.entries
-            if entry.cell.dataset == dataset and label in (None, entry.label) and setting in (None, entry.cell.setting)
+            if entry.row.dataset == dataset and label in (None, entry.label) and setting in (None, entry.row.setting)
         ]
-
-    def entry(self, dataset: str, label: str, setting: str | None = None) -> ResultRow | None:
-        return next(iter(self.of(dataset, label, setting)), None)
-
-    def scored(self, dataset: str) -> list[str]:
-        """The settings in which some method has a number on that network."""
-        return [s for s in self.settings if any(entry["accuracy"] for entry in self.of(dataset, setting=s))]
 
 
 @dataclass(frozen=True)
@@ -124,14 +116,13 @@ class Results:
         shown = {r.id: r for s in self.sections for e in s.entries for r in e.records if r is not None}
         return list(shown.values())
 
-    def published(self, entry: ResultRow, metric: str) -> float | None:
-        """The number that somebody published for the entry, in percent; all of them are of test classes."""
-        cell = entry.cell
-        if cell.protocol != EPISODES:
-            return None
-        key = (cell.dataset, cell.way, cell.shot, entry.label, metric)
-        numbers = ((n.value, (n.dataset, n.way, n.shot, n.method, n.metric)) for n in self.reported)
-        return next((value for value, other in numbers if other == key), None)
+    def published(self, entry: ResultRow) -> tuple[float | None, float | None]:
+        """The accuracy and F1 that somebody published for the entry, in percent; all of them are of test classes."""
+        row = entry.row
+        for one in self.reported if not row.without_base else ():
+            if (one.dataset, one.way, one.shot) == (row.dataset, row.way, row.shot):
+                return one.accuracy.get(entry.label), one.f1.get(entry.label)
+        return None, None
 
 
 def read_results(directory: Path) -> Results:
@@ -146,8 +137,24 @@ def read_results(directory: Path) -> Results:
     except ValidationError:
         raise FewnodeError(f"{path}: damaged; fewnode experiment writes it anew, and runs no cell twice") from None
     records, damaged = read_ledger(directory)
-    sections = (Section(part, tuple(ResultRow.of(row, records) for row in part.rows)) for part in grid.parts)
+    sections = []
+    for part in grid.parts:
+        entries = (ResultRow(row, tuple(records.get(key) for key in row.ids)) for row in part.rows)
+        sections.append(Section(part, tuple(entries)))
     return Results(grid.title, tuple(sections), grid.reported, damaged)
+
+
+def table(results: Results) -> list[list[str]]:
+    """A row for each entry that has scores or a reason to have none; no times, so that equal runs are equal bytes."""
+    rows = [[*COLUMNS, *(f"{metric}{end}" for metric in METRICS for end in ("", "_ci95")), "status", "reason"]]
+    for section in results.sections:
+        for entry in section.entries if section.part.kind != "case" else ():
+            row, (seeds, tasks) = entry.row, entry.scores["accuracy"].shape if entry["accuracy"] else (0, 0)
+            counts = map(str, (row.way, row.shot, row.query, seeds, tasks))
+            scores = [(f"{v.mean:.6f}", f"{v.ci95:.6f}") if v else ("", "") for v in map(entry.__getitem__, METRICS)]
+            numbers = (number for pair in scores for number in pair)
+            rows.append([section.part.title, row.dataset, entry.label, *counts, *numbers, entry.status, entry.reason])
+    return rows
 
 
 # --- significance -------------------------------------------------------------------------------------------------
@@ -157,6 +164,12 @@ def p_value(better: Scores, other: Scores) -> float:
     """Two-sided p of equal means, where both (seeds x tasks) were asked the same tasks."""
     gap, uncertain = _gap(better, other)
     return min(1.0, 2 * tail(abs(gap), uncertain))
+
+
+def margin_p_value(a: Scores, b: Scores, margin: float = MARGIN) -> float:
+    """p of a difference of the margin or more, either way: small where both are equally good (Schuirmann, 1987)."""
+    gap, uncertain = _gap(a, b)
+    return tail(margin - abs(gap), uncertain)
 
 
 def difference(a: Scores, b: Scores) -> Interval:
@@ -185,82 +198,42 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     return rejected
 
 
-def margin_p_value(a: Scores, b: Scores, margin: float = MARGIN) -> float:
-    """p of a difference of the margin or more, either way: small where both are equally good (Schuirmann, 1987)."""
-    gap, uncertain = _gap(a, b)
-    return tail(margin - abs(gap), uncertain)
+def against_best(section: Section, metric: str = "accuracy") -> tuple[dict[ResultRow, str], int]:
+    """Each method against the best of its network and setting: a mark, and how many were compared.
 
-
-def outcomes(pairs: Sequence[tuple[Scores, Scores]]) -> list[str]:
-    """Of each pair `different`, `equal` (within the margin), or `unsure`: the data cannot tell.
-
-    Both questions are asked of all pairs, and each time Holm's correction is for all of them together. Methods that
-    surely differ, by less than the margin, are `different`.
+    `best`; `level`: equally good within the margin; `unsure`: cannot tell; `worse`, significantly.
     """
-    different = holm([p_value(a, b) for a, b in pairs])
-    equal = holm([margin_p_value(a, b) for a, b in pairs])
-    return ["different" if d else "equal" if e else "unsure" for d, e in zip(different, equal, strict=True)]
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """What each entry of a section is beside the best of its column, and how many were compared."""
-
-    marks: Mapping[ResultRow, str]
-    comparisons: int
-
-    def mark(self, entry: ResultRow) -> str:
-        """`best`; `level`: equally good within the margin; `unsure`: cannot tell; `worse`, significantly."""
-        return self.marks.get(entry, "")
-
-
-def compare(section: Section, metric: str = "accuracy") -> Verdicts:
-    """Each method against the best of its network and setting; Holm's correction runs over the whole section."""
-    marks: dict[ResultRow, str] = {}
-    pairs = []
+    marks, pairs = dict[ResultRow, str](), []
     for dataset in section.datasets:
         for setting in section.settings:
-            rivals = [e for e in section.of(dataset, setting=setting) if e.scores[metric].size]
+            rivals = [entry for entry in section.of(dataset, setting=setting) if entry[metric]]
             if rivals:
-                first = max(rivals, key=lambda entry: entry.scores[metric].mean())
-                marks |= dict.fromkeys(rivals, "unsure") | {first: "best"}
-                pairs += [(first, e) for e in rivals if e is not first and comparable(first, e, metric)]
-    found = outcomes([(a.scores[metric], b.scores[metric]) for a, b in pairs])
-    means = {"different": "worse", "equal": "level", "unsure": "unsure"}
-    return Verdicts(marks | {b: means[outcome] for (_, b), outcome in zip(pairs, found, strict=True)}, len(pairs))
+                best = max(rivals, key=lambda entry: entry.scores[metric].mean())
+                marks |= dict.fromkeys(rivals, "unsure") | {best: "best"}
+                pairs += [(best, entry) for entry in rivals if entry is not best]
+    compared = _compared(pairs, metric)
+    return marks | compared, len(compared)
 
 
-def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[ResultRow, tuple[Interval, str]], int]:
-    """An ablation: the difference of each row to the first of its network, and what it shows (`outcomes`)."""
-    pairs = []
-    for dataset in section.datasets:
-        whole, *others = section.of(dataset)
-        pairs += [(whole, e) for e in others if comparable(whole, e, metric)]
-    found = [(b.scores[metric], a.scores[metric]) for a, b in pairs]
-    verdicts = zip([difference(b, a) for b, a in found], outcomes(found), strict=True)
-    return {b: verdict for (_, b), verdict in zip(pairs, verdicts, strict=True)}, len(pairs)
+def against_first(section: Section, metric: str = "accuracy") -> tuple[dict[ResultRow, str], int]:
+    """An ablation: each row against the first of its network, which is the whole. Marks are as of `against_best`."""
+    rows = [section.of(dataset) for dataset in section.datasets]
+    compared = _compared([(whole, entry) for whole, *others in rows for entry in others], metric)
+    return compared, len(compared)
 
 
-def comparable(a: ResultRow, b: ResultRow, metric: str) -> bool:
-    """Whether both were asked the same tasks, and enough of them: a few can differ by the same number by chance."""
-    x, y = a.scores[metric], b.scores[metric]
-    return bool(x.size and y.size and x.shape[1] == y.shape[1] >= MIN_TASKS)
+def _compared(pairs: Sequence[tuple[ResultRow, ResultRow]], metric: str) -> dict[ResultRow, str]:
+    """What the second of each pair is beside the first: `worse` (or better), `level`, or `unsure`.
 
-
-# --- the table that is the same for everyone ----------------------------------------------------------------------
-
-COLUMNS = ("part", "dataset", "method", "way", "shot", "query", "seeds", "tasks")
-
-
-def table(results: Results) -> list[list[str]]:
-    """A row for each entry that has scores or a reason to have none; no times, so that equal runs are equal bytes."""
-    rows = [[*COLUMNS, *(f"{metric}{end}" for metric in METRICS for end in ("", "_ci95")), "status", "reason"]]
-    for section in results.sections:
-        for entry in section.entries if section.part.kind != "case" else ():
-            seeds, tasks = entry.scores["accuracy"].shape if entry.scores["accuracy"].size else (0, 0)
-            shape = [entry.cell.way, entry.cell.shot, entry.cell.query, seeds, tasks]
-            found = [entry[metric] for metric in METRICS]
-            numbers = [f"{v:.6f}" if f else "" for f in found for v in ((f.mean, f.ci95) if f else (0, 0))]
-            names = [section.part.title, entry.cell.dataset, entry.label]
-            rows.append([*names, *map(str, shape), *numbers, entry.status, entry.reason])
-    return rows
+    Compared is what was asked the same tasks, and enough of them. Both questions, whether they differ and whether they
+    are within the margin, are asked of all pairs, and each time Holm's correction is for all of them together. Methods
+    that surely differ, by less than the margin, differ.
+    """
+    found = []
+    for first, second in pairs:
+        a, b = first.scores[metric], second.scores[metric]
+        if a.size and b.size and a.shape[1] == b.shape[1] >= MIN_TASKS:
+            found.append((second, p_value(a, b), margin_p_value(a, b)))
+    differ, equal = holm([p for _, p, _ in found]), holm([p for _, _, p in found])
+    marks = ["worse" if d else "level" if e else "unsure" for d, e in zip(differ, equal, strict=True)]
+    return {entry: mark for (entry, _, _), mark in zip(found, marks, strict=True)}

@@ -15,7 +15,7 @@ from fewnode.engine.lanes import compiled
 from fewnode.engine.sparse import normalised
 from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Attributes, Graph, Ints
-from fewnode.methods.skipgram import walk_vectors
+from fewnode.methods.walks import Walks
 
 DEGREE_BINS = 20
 """Degrees 0, 1, 2-3, 4-7 … and from 2^18 on."""
@@ -96,4 +96,4 @@ def svd_features(graph: Graph, seed: int) -> Attributes:
 
 def walk_features(graph: Graph, seed: int) -> Attributes:
     """DeepWalk's vectors as they are."""
-    return walk_vectors(graph, seed=seed)
+    return Walks(seed=seed).vectors(graph)

@@ -35,8 +35,7 @@ from fewnode.errors import FewnodeError
 from fewnode.graph import Attributes, Graph, Ints
 from fewnode.methods.plus_files import mixture_state, restored_mixture
 from fewnode.methods.plus_weights import as_saved, weighed
-from fewnode.recognition.calibration import MODES, CalibrationPrior, Temperature
-from fewnode.recognition.membership import MembershipModel
+from fewnode.recognition.calibration import MODES, CalibrationPrior, MembershipModel, Temperature
 from fewnode.recognition.space import Head, Space
 from fewnode.vectors import Embedding, Floats, unit_rows
 

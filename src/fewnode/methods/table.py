@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module, resources
+from pathlib import Path
 from typing import Any
 
 from fewnode.errors import FewnodeError, closest
@@ -17,7 +18,7 @@ DEFAULTS: dict[str, dict[str, Any]] = tomllib.loads(
     resources.files("fewnode.methods").joinpath("defaults.toml").read_text(encoding="utf-8")
 )
 """The options of each method, and the space that they are tuned in."""
-METHODS = {name: {key: value for key, value in own.items() if key != "space"} for name, own in DEFAULTS.items()}
+METHODS = {name: {k: v for k, v in own.items() if k not in ("space", "written")} for name, own in DEFAULTS.items()}
 """The rows of the paper's table, and ours, with the options that tell those of one class apart (`defaults.toml`)."""
 HOMES = {
     **dict.fromkeys(("maml", "meta-gnn", "gcn", "sgc"), "adapt.Adapt"),
@@ -27,6 +28,12 @@ HOMES = {
     "gpn-plus": "plus.GPNPlus",
 }
 """Where their classes are, if not where GPN is. Each is imported when it is asked for: some need torch."""
+
+
+def written(label: str) -> str:
+    """A method as people write it; a file of somebody's own by its name."""
+    known = DEFAULTS.get(label, {}).get("written", label)
+    return Path(label).name if is_plugin(label) else str(known)
 
 
 def has_option(method: str | type, option: str) -> bool:

@@ -18,7 +18,7 @@ from fewnode.graph import Ints
 from fewnode.recognition.calibration import LeftOut
 from fewnode.recognition.classes import Given
 from fewnode.recognition.experts import expert_columns, prior_lead, sentence_columns
-from fewnode.recognition.numbers_head import beside_numbers
+from fewnode.recognition.linear_head import beside_attributes
 from fewnode.recognition.prevalence import (
     Estimated,
     beside_rare,
@@ -61,9 +61,9 @@ class Mixture:
     def among(self, found: Floats, task: Task, left_out: LeftOut | None) -> Floats:
         """P(class) of queries that are in one of the classes, from what the embedding says of these and of examples."""
         trusted = self.trusted
-        if self.evidence.plain and task.described is None:
-            rows, support = self.evidence.around[task.query], self.evidence.around[task.support]
-            found, trusted = beside_numbers(found, rows, support, task.support_y, left_out), 1.0
+        if task.described is None:
+            found = beside_attributes(found, self.evidence, task.query, task.support, task.support_y, left_out)
+            trusted = 1.0 if self.evidence.plain else trusted
         return np.asarray(judged(self.own[task.query], found, self.classes, trusted)[0], np.float32)
 
     def member(self, nodes: Ints) -> Doubles:

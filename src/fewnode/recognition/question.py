@@ -20,11 +20,11 @@ from fewnode.recognition.answer_tables import DIGITS
 from fewnode.recognition.answers import DESCRIPTION, Answers
 from fewnode.recognition.class_bias import biased
 from fewnode.recognition.classes import Asked, Given
-from fewnode.recognition.labelled import DOUBTED
 from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
 from fewnode.recognition.openness import cannot_tell, closed_because
 from fewnode.recognition.population import claimable
 from fewnode.recognition.prevalence import KNOWN
+from fewnode.recognition.prototypes import DOUBTED
 from fewnode.recognition.rejection import (
     BACKGROUND,
     IMPOSSIBLE,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fewnode.recognition.membership import log_odds, sigmoid
-from fewnode.recognition.nearness import nearness, products
+from fewnode.recognition.calibration import log_odds, sigmoid
+from fewnode.recognition.prototypes import nearness, products
 from fewnode.recognition.space import Prepared
 from fewnode.vectors import Floats, unit_rows
 

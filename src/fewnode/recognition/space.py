@@ -14,16 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewnode._system import memory
-from fewnode._system.kept import Kept
+from fewnode._system.kept import Kept, fingerprint
 from fewnode.episodes import Described, Task
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Ints, is_sparse
-from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, Temperature
-from fewnode.recognition.labelled import WORTH, LabelledRows, echoed
-from fewnode.recognition.membership import MembershipModel
-from fewnode.recognition.nearness import nearness, products, row_lengths, softmax
-from fewnode.recognition.ridge import SCALE, chosen_factors, class_weights, left_out, ridge_prototypes, ridge_weights
-from fewnode.recognition.transductive import familiarity, rectified_prototypes, rectify
+from fewnode.graph import Attributes, Ints
+from fewnode.recognition.calibration import MODES, CalibrationPrior, LeftOut, MembershipModel, Temperature
+from fewnode.recognition.prototypes import (
+    RIDGE,
+    SCALE,
+    WORTH,
+    LabelledRows,
+    chosen_factors,
+    class_weights,
+    echoed,
+    familiarity,
+    left_out,
+    nearness,
+    products,
+    rectified_prototypes,
+    rectify,
+    ridge_prototypes,
+    row_lengths,
+    softmax,
+)
 from fewnode.vectors import NUMBERS_AT_ONCE, Embedding, Floats, Probabilities, crowding, drawn, in_parts
 
 Real = TypeVar("Real", bound=np.floating[Any])
@@ -140,40 +153,45 @@ class Space:
         """z of descriptions. Each is compared with every node, on its own: so it may come alone or with others."""
         if self.unlinked is None or not self.head.ridge:
             raise FewnodeError("it cannot read descriptions of classes; gpn-plus can")
-        read, z = self.unlinked, self.embedding.z[: self.embedding.survey.n]
-        rows = [described.x[[i]] for i in range(described.x.shape[0])]
-        keys = [b"".join(part.tobytes() for part in ((x.indices, x.data) if is_sparse(x) else (x,))) for x in rows]
-        pairs = zip(keys, rows, strict=True)
-        found = [self.kept(("said", key), lambda x=x: echoed(read(x, z.shape[1]), z)) for key, x in pairs]  # type: ignore[misc]
+        read, z, found = self.unlinked, self.embedding.z[: self.embedding.survey.n], []
+        for row in (described.x[[i]] for i in range(described.x.shape[0])):
+            found.append(self.kept(("said", fingerprint(row)), lambda row=row: echoed(read(row, z.shape[1]), z)))  # type: ignore[misc]
         return np.concatenate(found)
 
     # --- a support set ---
 
     def labelled(self, task: Task) -> LabelledRows:
         """What stands for the classes of a task."""
-        z = self.look(task.support).z
-        if task.described is not None:
-            worth = self.head.worth
-            return LabelledRows.of(z, task.support_y, self.said(task.described), task.described.y, worth)
-        given = LabelledRows.of(z, task.support_y)
-        if self.head.ridge:
+        given = self._nodes(task.support, task.support_y)
+        if task.described is None:
             return given
-        importance = self.embedding.importance
-        own = np.zeros(len(z), np.float32) if importance is None else importance[task.support]
-        weight = np.exp(own - own.max())
-        return replace(given, count=weight / np.bincount(given.y, weight).astype(np.float32)[given.y])  # β, Eq. (11)
+        return LabelledRows.of(given.z, given.y, self.said(task.described), task.described.y, self.head.worth)
+
+    def _nodes(self, support: Ints, y: Ints) -> LabelledRows:
+        """Labelled nodes of a task (k), or of several with the same labels (T x k); means count them by β, Eq. (11)."""
+        count, importance = np.ones(support.shape, np.float32), self.embedding.importance
+        if not self.head.ridge:
+            own = np.zeros(support.shape, np.float32) if importance is None else importance[support]
+            weight = np.exp(own - own.max(axis=-1, keepdims=True))
+            count = weight / (weight @ np.eye(int(y.max()) + 1, dtype=np.float32)[y])[..., y]
+        return LabelledRows(self._z(support), y, count, np.ones(y.size, bool))
+
+    def _z(self, nodes: Ints) -> Floats:
+        z = self.embedding.z
+        return memory.taken(z, nodes.ravel()).reshape(*nodes.shape, z.shape[1])
 
     def prepare(self, task: Task) -> Prepared:
         """β is a support node's share in its class's prototype; by ridge regression, its α where that is positive."""
         given = self.labelled(task)
         if not self.head.ridge:
             return Prepared(given, given.count, given.means)
-        factors, weight = self._factors(given), class_weights(given.counted)
-        z = given.z * factors
-        own = ridge_weights(z, given.label, weight)[np.arange(len(given.y)), given.y].clip(min=0) + np.float32(1e-9)
-        beta = own / np.bincount(given.y, own)[given.y]
-        p = factors[:, None] * ridge_prototypes(z, given.label, weight)
-        return Prepared(given, beta.astype(np.float32), given.means, p, self._left_out(given, factors))
+        factors, weight, label = self._factors(given), class_weights(given.counted), given.label
+        z, rows = given.z * factors, np.arange(len(given.y))
+        p = ridge_prototypes(z, label, weight)
+        alpha = weight[:, None] * (label - np.float32(1 / label.shape[1]) - z @ p) / RIDGE  # p = zᵀ α
+        own = alpha[rows, given.y].clip(min=0) + np.float32(1e-9)
+        beta = (own / np.bincount(given.y, own)[given.y]).astype(np.float32)
+        return Prepared(given, beta, given.means, factors[:, None] * p, self._left_out(given, factors))
 
     def _factors(self, given: LabelledRows) -> Floats:
         """How much the columns of z count: as known classes showed, or else as the labelled nodes themselves show."""
@@ -185,7 +203,7 @@ class Space:
     def _left_out(self, given: LabelledRows, factors: Floats) -> LeftOut | None:
         """Base classes show how sure to be. Without them the labelled nodes do, but for those alone in their class."""
         judged = given.is_node & (given.shots[given.y] > 1)
-        if not (self.head.adapts and self.head.ridge and judged.any()):
+        if not (self.head.adapts and judged.any()):
             return None
         score = left_out(given.z * factors, given.label, class_weights(given.counted))
         return LeftOut(softmax(SCALE * score[judged]), given.y[judged])
@@ -282,10 +300,12 @@ class Space:
         answers, mode = self.answer_tasks(tasks, transductive), MODES[transductive]
         if mode not in self.head.temperatures:
             return list(map(finite, answers))
-        plain = not self.head.adapts  # then being sure depends on no more than the rows that are given
-        ready = [Prepared(g := self.labelled(t), g.count, g.means) if plain else self.prepare(t) for t in tasks]
-        asked = zip(answers, tasks, ready, strict=True)
-        return [self.tempered(answer, task, self.look(task.query), each, mode) for answer, task, each in asked]
+        found = []
+        for answer, task in zip(answers, tasks, strict=True):
+            plain = not self.head.adapts  # then being sure depends on no more than the rows that are given
+            prepared = Prepared(g := self.labelled(task), g.count, g.means) if plain else self.prepare(task)
+            found.append(self.tempered(answer, task, self.look(task.query), prepared, mode))
+        return found
 
     def answer_tasks(self, tasks: Sequence[Task], transductive: bool = False) -> list[Probabilities]:
         """Answers before the temperature; tasks that are alike are computed together.
@@ -310,51 +330,29 @@ class Space:
             yield from (places[low : low + step] for low in range(0, len(places), step))
 
     def _together(self, tasks: Sequence[Task], transductive: bool) -> Sequence[Probabilities]:
-        """Answers to one task, or to several that are alike."""
-        if not self.head.ridge:
-            return [self._by_means(task) for task in tasks] if transductive else list(self._nearest_means(tasks))
-        given, asked = self.labelled(tasks[0]), tasks[0].query
-        query = self.look(asked).z
+        """Answers to one task, or to several that are alike: Eqs. (11)-(13), or ridge regression in place of means."""
+        head, first, asked = self.head, tasks[0], np.stack([task.query for task in tasks])
+        given = self.labelled(first)
         if len(tasks) > 1:
-            support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
-            given = replace(
-                given,
-                z=memory.taken(self.embedding.z, support.ravel()).reshape(*support.shape, self.embedding.z.shape[1]),
-            )
-            query = memory.taken(self.embedding.z, asked.ravel()).reshape(*asked.shape, self.embedding.z.shape[1])
-        if self.head.adapts:
+            given = self._nodes(np.stack([task.support for task in tasks]), first.support_y)
+        asked = asked if len(tasks) > 1 else asked[0]
+        query = self._z(asked)
+        if head.adapts:
             factors = self._factors(given)
             given, query = replace(given, z=given.z * factors), query * factors
-        p = ridge_prototypes(given.z, given.label, class_weights(given.counted))
-        alone = softmax(SCALE * (query @ p))
+        if head.ridge:
+            alone = softmax(SCALE * (query @ ridge_prototypes(given.z, given.label, class_weights(given.counted))))
+        else:
+            alone = softmax(nearness(query, given.means, head.distance))
         if not transductive:
             return list(alone) if len(tasks) > 1 else [alone]
         share = self._share(asked, given, query, alone)
-        together = softmax(SCALE * (query @ rectified_prototypes(given.z, given.counted, query, share)))
+        if head.ridge:
+            together = softmax(SCALE * (query @ rectified_prototypes(given.z, given.counted, query, share)))
+        else:
+            together = share / np.maximum(share.sum(axis=-1, keepdims=True), np.float32(1e-30))
         found = np.where(share.any(axis=(-2, -1), keepdims=True), together, alone)
         return list(found) if len(tasks) > 1 else [found]
-
-    def _nearest_means(self, tasks: Sequence[Task]) -> Probabilities:
-        """Eqs. (11)-(13) for tasks with the same labels."""
-        support, asked = (np.stack(part) for part in zip(*((t.support, t.query) for t in tasks), strict=True))
-        z, y = self.embedding.z, tasks[0].support_y
-        label, importance = np.eye(int(y.max()) + 1, dtype=np.float32)[y], self.embedding.importance
-        own = np.zeros(support.shape, np.float32) if importance is None else importance[support]
-        weight = np.exp(own - own.max(axis=1, keepdims=True))
-        beta = weight / (weight @ label)[:, y]
-        rows = memory.taken(z, support.ravel()).reshape(*support.shape, self.embedding.z.shape[1])
-        p = (label.T * beta[:, None]) @ rows
-        query = memory.taken(z, asked.ravel()).reshape(*asked.shape, self.embedding.z.shape[1])
-        return softmax(nearness(query, p, self.head.distance))
-
-    def _by_means(self, task: Task) -> Probabilities:
-        """The transductive mode of a method whose prototypes are means."""
-        rows, prepared = self.look(task.query), self.prepare(task)
-        told = (self.head.distance, self.head.membership, self.crowd(rows))
-        share = rectify(prepared.given.z, prepared.beta, prepared.given.label, rows.z, *told)
-        if not share.any():
-            return self.answer(prepared, rows.z)
-        return np.asarray(share / share.sum(axis=1, keepdims=True), np.float32)
 
     def _share(self, asked: Ints, given: LabelledRows, query: Floats, alone: Probabilities) -> Floats:
         """What each query counts in each class to begin with; nothing if most of them seem to be in none.
@@ -365,9 +363,8 @@ class Space:
         head = self.head
         crowd = None if head.membership is None else self.crowd(self.look(asked.ravel()))
         told = (head.distance, head.membership, None if crowd is None else crowd.reshape(asked.shape))
-        if head.trust and not head.adapts and given.is_node.all():
-            beta = np.float32(1) / given.shots[given.y]
-            return rectify(given.z, beta, given.label, query, *told)
+        if not head.ridge or (head.trust and not head.adapts and given.is_node.all()):
+            return rectify(given.means, given.shots, query, *told)
         return alone * familiarity(query, given.means, given.shots, *told)
 
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import fewnode
-from fewnode._system.locks import peak_memory
+from fewnode._system.memory import peak_memory
 from fewnode._system.sheets import csv_text
 from fewnode.errors import FewnodeError, closest
 from fewnode.service import answers as a

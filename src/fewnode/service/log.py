@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from fewnode._system.files import one_line
-from fewnode._system.locks import fsync_directory, lock
+from fewnode._system.files import fsync_directory, lock, one_line
 from fewnode.errors import FewnodeError
 from fewnode.service.bodies import AnswerChange, Change
 from fewnode.service.state import State

@@ -21,8 +21,8 @@ from fewnode.engine.layout import settle
 from fewnode.errors import FewnodeError
 from fewnode.formats.directory import read_record, write_record
 from fewnode.graph import Ints
-from fewnode.model.embedding_cache import fingerprint, shrink
 from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import fingerprint, shrink
 from fewnode.vectors import Floats
 
 MARGIN = 0.06

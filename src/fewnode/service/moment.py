@@ -15,8 +15,8 @@ import fewnode
 from fewnode._system.sheets import csv_text
 from fewnode.class_labels import UNKNOWN
 from fewnode.errors import FewnodeError, closest
-from fewnode.experiment.names import written
 from fewnode.graph import Ints
+from fewnode.methods.table import written
 from fewnode.recognition.description import MAX_LENGTH
 from fewnode.service import bodies as b
 from fewnode.service.asked import MAX_USED, Asked, Judged, NothingToAsk

@@ -25,8 +25,8 @@ from fewnode.errors import FewnodeError, closest
 from fewnode.graph import Ints
 from fewnode.method import Embeds
 from fewnode.methods.plus import GPNPlus
-from fewnode.model.embedding_cache import keep, recall
 from fewnode.model.estimator import Estimator
+from fewnode.model.model_files import keep, recall
 from fewnode.recognition.classes import Class, Given
 from fewnode.recognition.description import opaque
 from fewnode.recognition.question import Question

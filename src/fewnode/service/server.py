@@ -14,7 +14,6 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.concurrency import run_in_threadpool
 
-from fewnode._system.locks import run_loop
 from fewnode.errors import FewnodeError
 from fewnode.service.desk import Desk
 from fewnode.service.http import Service
@@ -67,22 +66,24 @@ def run(service: Service, listener: socket.socket, load: Callable[[], Desk], say
     """Serve until SIGTERM or SIGINT. The model is loaded while `live` answers already."""
     sys.setswitchinterval(0.0005)  # long work in a thread must not keep short work waiting for the interpreter
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    run_loop(_run(service, listener, load, say))
-
-
-async def _run(service: Service, listener: socket.socket, load: Callable[[], Desk], say: Callable[[str], None]) -> None:
-    current_default_thread_limiter().total_tokens = THREADS
     server = Server(service, say)
-    serving, loading = asyncio.create_task(server.serve([listener])), asyncio.create_task(run_in_threadpool(load))
-    try:
-        await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
-        if loading.done():
-            service.open(loading.result())
-            gc.collect()
-            gc.freeze()  # what stays for good need not be looked through again: that would take 0.1 s in between
-            say("ready")
-        await serving
-    finally:
-        server.should_exit = True
-        await serving
-        loading.cancel()
+
+    async def serve() -> None:
+        current_default_thread_limiter().total_tokens = THREADS
+        serving = asyncio.create_task(server.serve([listener]))
+        loading = asyncio.create_task(run_in_threadpool(load))
+        try:
+            await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+            if loading.done():
+                service.open(loading.result())
+                gc.collect()
+                gc.freeze()  # what stays for good need not be looked through again: that would take 0.1 s in between
+                say("ready")
+            await serving
+        finally:
+            server.should_exit = True
+            await serving
+            loading.cancel()
+
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(serve())
