@@ -106,8 +106,6 @@ class Access:
         self.seconds = prometheus.Histogram("fewnode_request_seconds", "Time.", ["route"], registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return  # the server is told to open nothing else
         status, complete, start = 0, False, time.perf_counter()
 
         async def fenced(message: Message) -> None:
