@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fewnode.cli.output import Quiet, Threads, note, set_threads
-from fewnode.cli.predict import OtherData, OwnMethod, Run, open_model
+from fewnode.cli.options import options
+from fewnode.cli.output import Quiet, Threads
+from fewnode.cli.source import Source
 from fewnode.errors import FewnodeError
+from fewnode.options import Options, option
 
 if TYPE_CHECKING:
     from fewnode.dataset import Dataset
     from fewnode.model.estimator import Estimator
 
 
-def serve(
-    run: Path = Run,
-    port: int = typer.Option(8000, "--port", min=0, max=65535, help="0: any that is free."),
-    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; default: this machine only."),
-    token: str = typer.Option(None, "--token", envvar="FEWNODE_TOKEN", help="What askers must know; default: random."),
-    state: Path = typer.Option(
-        None, "--state", help="Where changes are kept; default: in the run, or beside the dataset."
-    ),
-    transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
-    data: str = OtherData,
-    method: str = OwnMethod,
-    threads: int = Threads,
-    quiet: bool = Quiet,
-) -> None:
+class Address(Options):
+    """Where it is served, and to whom."""
+
+    port: int = option("0: any that is free.", 8000, ge=0, le=65535)
+    host: str = option("Address to listen on; default: this machine only.", "127.0.0.1")
+    token: str | None = option("What askers must know; default: random.", env="FEWNODE_TOKEN")
+    state: Path | None = option("Where changes are kept; default: in the run, or beside the dataset.")
+    transductive: bool = option("Unless a request says otherwise.", False)
+
+
+@options(Source, Address, Threads, Quiet)
+def serve(source: Source, at: Address, threads: Threads, say: Quiet) -> None:
     """Serve a model over HTTP, with a page to name new classes on: by pointing at a few nodes, by a sentence, or both.
 
     The link that is printed holds a token; whoever has none is refused. Only this machine can reach the service
@@ -57,31 +57,32 @@ def serve(
     from fewnode.service.log import Log, usual_place
     from fewnode.service.moment import MODES
 
-    if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
+    if at.token is not None and (len(at.token) < 16 or not at.token.isascii() or not at.token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
-    set_threads(threads)
+    threads.use()
 
     def opened() -> tuple[Estimator | None, Dataset]:
-        """The dataset and, where it is there or made at once, its model."""
-        if run is None and method is None and data is not None:
-            return None, load(data)
-        return open_model(run, data, method, quiet)
+        """The dataset and, where somebody trained it, its model."""
+        if source.run is None and source.method is None and source.data is not None:
+            return None, load(source.data)
+        return source.open(say)
 
-    with server.bind(host, port) as listener:
+    with server.bind(at.host, at.port) as listener:
         port, first = listener.getsockname()[1], [opened()]
-        dataset = first[0][1]
-        place = state or usual_place(run, data, dataset.name)
+        data = first[0][1]
+        place = at.state or usual_place(source.run, source.data, data.name)
         with closing(Log(place)) as log:
-            service = http.Service(access.rules(token or secrets.token_hex(24), host, port))
-            typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}/?token={service.rules.token}")
-            note(f"{dataset.name}: {dataset.graph}; loading. Classes and answers are kept in {place}", quiet)
+            service = http.Service(access.rules(at.token or secrets.token_hex(24), at.host, port))
+            host = f"[{at.host}]" if ":" in at.host else at.host
+            typer.echo(f"http://{host}:{port}/?token={service.rules.token}")
+            say.note(f"{data.name}: {data.graph}; loading. Classes and answers are kept in {place}")
 
-            def ready() -> tuple[Estimator, Dataset, bool]:
-                """A model that nobody trained reads the whole network, and the service answers meanwhile."""
+            def made() -> tuple[Estimator, Dataset, bool]:
+                """A model that nobody trained reads the whole network first; the service answers meanwhile."""
                 model, data = first.pop() if first else opened()
                 service.health.stage = f"embedding {data.graph.n:,} nodes"
                 if model is None and not is_kept(data):
-                    note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept", quiet)
-                return model or untrained(data), data, run is not None
+                    say.note("the first start reads the whole network, about 20 s for 60,000 nodes; it is kept")
+                return model or untrained(data), data, source.run is not None
 
-            server.run(service, listener, lambda: Desk(ready, log, MODES[transductive]), lambda what: note(what, quiet))
+            server.run(service, listener, lambda: Desk(made, log, MODES[at.transductive]), say.note)
