@@ -79,8 +79,8 @@ def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -
       fewnode evaluate --run run
       fewnode predict --run run --support support.csv --all --out p.csv
     """
-    from fewnode.embedding.practice import unused_kinds
     from fewnode.formats.sources import load
+    from fewnode.methods.plus import GPNPlus
     from fewnode.methods.table import has_option
     from fewnode.model.estimator import Estimator
 
@@ -105,7 +105,8 @@ def train(training: Training, blocks: Blocks, threads: Threads, say: Printing) -
         trained = _train(model, dataset, training, on_step)
     if trained:
         _tell(model, out, say)
-        say.note(*(f"not used: {kind}" for kind in unused_kinds(model.method_, dataset.graph)))
+        if isinstance(model.method_, GPNPlus):
+            say.note(*(f"not used: {kind}" for kind in model.method_.unused_kinds(dataset.graph)))
     else:
         say.note(f"{out} is finished already")
         if say.as_json:
