@@ -62,6 +62,8 @@ class Answers(Shown):
     reason: str = ""
     threshold: float = 0.5
     multi_label: bool = False
+    top: int = 0
+    """How many nodes of each class have its label beside the given ones, where nodes are only ranked."""
     left_out: Mapping[str, float] = field(default_factory=dict)
     """By class, the median rank among all nodes of an example that is left out; without base classes."""
     words: list[str] | None = None
@@ -99,9 +101,15 @@ class Answers(Shown):
     def places(self) -> Ints:
         """Of each node, the place of its label among the classes; -1 for none of these. Not for `multi_label`."""
         best, top = self.probabilities.argmax(axis=1), reduce(np.maximum, self.probabilities.T)
-        if self.closed_set or self.member is None:  # only ranked: the given nodes alone are known
-            return np.where(top <= 0 if self.closed_set else top < 1, -1, best)
-        return np.where((self.member < self.threshold) | (top <= 0), -1, best)  # 0 is said by somebody
+        if self.closed_set:
+            return np.where(top <= 0, -1, best)
+        if self.member is not None:
+            return np.where((self.member < self.threshold) | (top <= 0), -1, best)  # 0 is said by somebody
+        known = top == 1  # only ranked: the given nodes alone are known
+        for c in range(len(self.classes)):
+            others = np.flatnonzero((best == c) & ~known)
+            known[others[np.argsort(-top[others], kind="stable")[: self.top]]] = True
+        return np.where(known, best, -1)
 
     @property
     def check(self) -> str:

@@ -292,20 +292,24 @@ class Question:
         transductive: bool = False,
         explain: bool = False,
         expected: float | None = None,
+        top: int = 0,
     ) -> Answers:
         """What these nodes are taken for, or all that may have a class.
 
         A node may be in none of the classes, unless `closed_set`, or unless the model cannot tell that. `threshold`:
         where P(it is in any of them) is below, it is in none; 0.5 unless told otherwise. A given node is in the class
         it was given for. `transductive`: the nodes help each other. `explain`: with reasons for each node.
-        `expected`: how many nodes of the network are in the classes, where that is known.
+        `expected`: how many nodes of the network are in the classes, where that is known. `top`: where nodes are only
+        ranked, label so many of each class.
         """
         if expected is not None:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
-            return replace(self, expected=expected).judge(nodes, **more)  # type: ignore[arg-type]
+            return replace(self, expected=expected).judge(nodes, top=top, **more)  # type: ignore[arg-type]
         ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
         reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
         ranked = self.ranks_only if threshold is None and not reason else ""
+        if top and not ranked:
+            raise FewnodeError("it is told which nodes are in the classes, not only ranked", remedy="leave out `top`")
         if self.several and transductive:
             raise FewnodeError("several classes a node: each is judged on its own; leave out the transductive mode")
         rows = np.flatnonzero(claimable(self.data, self.given.support)) if nodes is None else self.rows(nodes)
@@ -323,6 +327,7 @@ class Question:
             left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
+            top=top,
             embedding=None if space is None else partial(lambda space: space.look(rows).z, space),
         )
         if not explain:
