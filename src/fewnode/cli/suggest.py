@@ -83,7 +83,7 @@ def suggest(source: Source, tables: Tables, asked: Asked, threads: Threads, say:
         _tell(labels, {"wrong": labels, "method": model.method}, "labels that may be wrong", asked.out, say)
         return
     given = tables.read(dataset)
-    none = [] if asked.rejected is None else read_query(asked.rejected, dataset)
+    none = [] if asked.rejected is None else read_query(asked.rejected, dataset, given.support.tolist())
     say.note(*given.remarks, *(unused_columns(path) for path in (asked.query, asked.rejected) if path))
     if none:
         no = {name: np.union1d(given.no.get(c, none), none) for c, name in enumerate(given.names)}
