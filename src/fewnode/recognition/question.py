@@ -18,9 +18,8 @@ from fewnode.nodes import Nodes, node_rows
 from fewnode.recognition.answers import DESCRIPTION, DIGITS, SEPARATOR, Answers
 from fewnode.recognition.calibration import Doubles
 from fewnode.recognition.classes import Asked, Given
-from fewnode.recognition.mixing import MIXED_NODES, Mixture, mixture
+from fewnode.recognition.mixing import KNOWN, MIXED_NODES, Mixture, mixture
 from fewnode.recognition.population import cannot_tell, claimable, closed_because
-from fewnode.recognition.prevalence import KNOWN
 from fewnode.recognition.prototypes import DOUBTED, products
 from fewnode.recognition.rejection import (
     BACKGROUND,
@@ -305,8 +304,11 @@ class Question:
         if expected is not None:
             more = {"closed_set": closed_set, "threshold": threshold, "transductive": transductive, "explain": explain}
             return replace(self, expected=expected).judge(nodes, top=top, **more)  # type: ignore[arg-type]
-        ordinary = "" if self.mixed is None else self.mixed.all_others(self.classes)
-        reason = closed_because(self.classes, self.several, self.cannot_tell, closed_set, threshold, ordinary)
+        mixed = self.mixed
+        ordinary = [] if mixed is None else [self.classes[c] for c in np.flatnonzero(mixed.ordinary)]
+        reason = closed_because(
+            self.classes, self.several, self.cannot_tell, closed_set, threshold, "".join(ordinary[:1])
+        )
         ranked = self.ranks_only if threshold is None and not reason else ""
         if top and not ranked:
             raise FewnodeError("it is told which nodes are in the classes, not only ranked", remedy="leave out `top`")
@@ -324,7 +326,7 @@ class Question:
             why=self.explain(rows) if explain else None,
             closed_set=bool(reason),
             reason=reason or ranked,
-            left_out={} if self.mixed is None else dict(zip(self.classes, self.mixed.left_out, strict=True)),
+            left_out={} if mixed is None else {n: c.rank for n, c in zip(self.classes, mixed.classes, strict=True)},
             threshold=0.5 if threshold is None else threshold,
             multi_label=self.several,
             top=top,
