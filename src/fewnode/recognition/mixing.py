@@ -208,9 +208,9 @@ def _one(
     weight = {name: value / sum(weight.values()) for name, value in weight.items()}
     score = np.asarray(sum(w * tails[name] for name, w in weight.items()))
     if left.size:
-        each = sum(w * np.log(n / ranks[name]) for name, w in weight.items())
+        each = np.sum([w * np.log(n / ranks[name]) for name, w in weight.items()], axis=0)
         others = np.sort(np.delete(score, support))
-        estimated = by_examples(1.0 + others.size - np.searchsorted(others, each), n)
+        estimated = by_examples((1 + others.size - np.searchsorted(others, each)).astype(np.float64), n)
     return score.astype(np.float32), estimated, {name: round(w, 3) for name, w in weight.items()}
 
 
