@@ -27,7 +27,6 @@ def serve(
     state: Path = typer.Option(
         None, "--state", help="Where changes are kept; default: in the run, or beside the dataset."
     ),
-    transductive: bool = typer.Option(False, "--transductive", help="Unless a request says otherwise."),
     data: str = OtherData,
     method: str = OwnMethod,
     threads: int = Threads,
@@ -58,7 +57,6 @@ def serve(
         raise FewnodeError(f"serving needs the package {error.name}: pip install 'fewnode[serve]'") from None
     from fewnode.service.desk import Desk
     from fewnode.service.log import Log, usual_place
-    from fewnode.service.moment import MODES
 
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isalnum()):
         raise FewnodeError("--token: expected at least 16 letters and digits")
@@ -79,7 +77,7 @@ def serve(
                 service.health.stage = f"embedding {dataset.graph.n:,} nodes"
                 return model(), dataset, run is not None
 
-            run_server(service, listener, lambda: Desk(load, log, MODES[transductive]), lambda what: note(what, quiet))
+            run_server(service, listener, lambda: Desk(load, log), lambda what: note(what, quiet))
 
 
 def _opened(

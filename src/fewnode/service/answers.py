@@ -309,7 +309,6 @@ class Model(Versioned):
     shot: int
     data: DataFacts
     modes: list[str]
-    mode: str
     open_set: bool
     explains: bool
     suggests: bool

@@ -140,14 +140,11 @@ class GivenClasses(Body):
         return self
 
 
-Mode = Literal["inductive", "transductive"]
-
-
 class Judging(Body):
     """How nodes are judged. A node is in none of the classes where being in any of them is less likely than `threshold`
     (0.5), unless the set is closed."""
 
-    mode: Mode | None = None
+    mode: Literal["inductive", "transductive"] = "inductive"
     closed_set: bool = False
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
 
