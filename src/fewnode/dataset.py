@@ -225,7 +225,7 @@ class Dataset(Shown):
         """A dataset from what was read of another library's graph. What was not read is named."""
         blocks = _blocks(parts, more.pop("blocks", None))
         rows = edge_rows(parts.edges, parts.weight, parts.edge_kind, parts.relation_names)
-        directed = (parts.directed or False) if directed is None else directed
+        directed = parts.directed if directed is None else directed
         graph, facts = read_relations(rows, parts.n, parts.x, directed=directed, scale=scale)
         graph = replace(graph, blocks=blocks) if blocks else graph
         labels = parts.fields.get("labels") if parts.y is None else memberships(parts.y, graph.n)
@@ -259,9 +259,10 @@ class Dataset(Shown):
             tensor = torch.from_numpy(x.toarray() if is_sparse(x) else x.copy())
         parts = {f"{part}_classes": torch.tensor(self.split.part(part), dtype=torch.long) for part in PARTS}
         names = {name: list(getattr(self, name)) for name in NAMES if getattr(self, name) is not None}
-        names |= {"attribute_blocks": [astuple(block) for block in self.graph.blocks]} if self.graph.blocks else {}
+        names["attribute_blocks"] = [astuple(block) for block in self.graph.blocks]
         arcs, held = pyg_edges(self.graph)
-        edges = {name: value if isinstance(value, list) else torch.from_numpy(value) for name, value in held.items()}
+        edges: dict[str, Any] = {k: v if isinstance(v, list) else torch.from_numpy(v) for k, v in held.items()}
+        edges |= {"directed_relations": True} if "edge_type" not in held and self.graph.directed else {}
         if self.labels is not None:
             edges["labels"] = torch.from_numpy(self.labels.toarray())
         if self.kind is not None:
