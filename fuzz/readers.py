@@ -128,11 +128,6 @@ def readers(folder: Path) -> dict[str, Reader]:
         (b"node,class\na,x/y\na,z\nb,x\n",),
         2,
     )
-    found["parents.csv"] = Reader(
-        at("t/p.csv", lambda path: read_tables({"id": list("ab")}, edges, hierarchy=path, unknown_ends="drop")),
-        (b"class,parent\na,b\nb,c\n",),
-        4,
-    )
     found["graphml"] = Reader(at("t/g.graphml", load), (GRAPHML,), 2)
     found["gml"] = Reader(at("t/g.gml", load), (GML,), 2)
     found["npz"] = Reader(at("n/d.npz", load), (_npz(), _npz(benchmark=True), _npz(weighed=True)), 2)

@@ -324,7 +324,7 @@ def test_what_edges_say_is_used_and_told(fewnode: Fewnode, shop: Path) -> None:
         (("--relation", "kind", "--directed", "buy"), "unknown relation 'buy' (did you mean 'buys'?)"),
         (("--label-separator", "A"), "'A' has an empty part"),
         (("--labels", "nowhere.csv"), "nowhere.csv: no such file"),
-        (("--hierarchy", "nowhere.csv"), "nowhere.csv: no such file"),
+        (("--hierarchy", "nowhere.csv"), "expected a mark such as | or /"),
         (("--directed", "--relation", "kind", "--directed", "buys"), "--directed: give it alone, for all edges"),
     ],
 )  # fmt: skip

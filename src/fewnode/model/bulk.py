@@ -29,8 +29,7 @@ from fewnode.model.model_files import fingerprint, load_model, recall
 from fewnode.nodes import Nodes
 from fewnode.recognition.answers import Answers
 from fewnode.recognition.classes import Given
-from fewnode.recognition.openness import cannot_tell, closed_because
-from fewnode.recognition.population import claimable
+from fewnode.recognition.population import cannot_tell, claimable, closed_because
 from fewnode.recognition.question import Question
 from fewnode.vectors import as_arrays, from_arrays
 

@@ -181,7 +181,7 @@ class _Reader:
     def refusal(self, unknown: Sequence[str]) -> str:
         """Why a text without a known word is refused, and words that would not be."""
         lookup = self.vocabulary.nearest
-        near = list(dict.fromkeys(word for given in unknown[:SHOWN] for word in lookup(given, least=0.2)))
+        near = list(dict.fromkeys(word for given in unknown[:SHOWN] for word in lookup(given)))
         known = list(self.vocabulary.column)
         shown = ", ".join(map(repr, near[:6] or known[:: max(1, len(known) // 5)][:5]))
         given = f" ({', '.join(unknown[:SHOWN])})" if unknown else ""

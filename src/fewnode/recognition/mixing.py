@@ -85,11 +85,10 @@ class Mixture:
         """The name of the first class that has all that is in no other one, if there is one."""
         return next((name for name, ordinary in zip(names, self.ordinary, strict=True) if ordinary), "")
 
-    def doubted(self, names: Sequence[str]) -> list[str]:
-        """Sentences by which the examples of their class are not found, a remark each."""
-        weights = [weights.get("sentence", 1.0) for weights in self.weights]
-        said = "its description disagrees with its nodes, so it counts little"
-        return [f"class {name!r}: {said}" for name, weight in zip(names, weights, strict=True) if weight < DOUBTED]
+    @property
+    def doubted(self) -> list[int]:
+        """Classes whose sentence does not find their examples."""
+        return [c for c, weights in enumerate(self.weights) if weights.get("sentence", 1.0) < DOUBTED]
 
     def ranks_only(self, names: Sequence[str]) -> str:
         """Why answers rank nodes and do not say how many are in a class; nothing if they do."""

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     FiniteFloat,
-    Tag,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -301,12 +301,12 @@ class NewEdge(Body):
     """Whether it leads to that node or comes from it; for kinds of a direction."""
 
 
-def _form(given: Any) -> str:
-    """What an edge was given as, so that an error speaks of that form alone."""
-    return "edge" if isinstance(given, dict | NewEdge) else "name"
+def _edge(given: Any) -> Any:
+    """An edge that is a name says nothing more."""
+    return {"node": given} if isinstance(given, str) else given
 
 
-AnyEdge = Annotated[Annotated[NodeName, Tag("name")] | Annotated[NewEdge, Tag("edge")], Discriminator(_form)]
+AnyEdge = Annotated[NewEdge, BeforeValidator(_edge, json_schema_input_type=NodeName | NewEdge)]
 
 
 class NewNode(Body):

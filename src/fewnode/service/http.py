@@ -68,7 +68,7 @@ class Service:
         self.metrics.gauge("peak_memory_bytes", "Most memory ever resident.", peak_memory)
         self.metrics.gauge("nodes", "Nodes of the network.", lambda: self.now.network.n)
         self.metrics.gauge("attached_nodes", "Nodes that came later.", lambda: self.now.network.n_attached)
-        self.metrics.gauge("classes", "Registered classes.", lambda: len(self.now.state.support))
+        self.metrics.gauge("classes", "Registered classes.", lambda: len(self.now.state.classes))
         self.metrics.gauge("changes", "Changes that were made.", lambda: self.desk.log.total)
 
     @property
@@ -126,7 +126,7 @@ def _there(app: FastAPI, service: Service) -> None:
     @get("/api/version", response_model=a.Version, summary="Whether anything has changed, for who asks often")
     def version() -> Any:
         now = service.now
-        layout = now.network.picture.how if now.network.embeds else None
+        layout = None if now.network.picture is None else now.network.picture.how
         return {"version": now.version, "reloading": service.desk.reloaded.running, "layout": layout}
 
     @app.get("/api/search", response_model=a.Found, summary="Nodes by name, by words, by an attribute, or near one")
@@ -135,7 +135,7 @@ def _there(app: FastAPI, service: Service) -> None:
 
     @get("/api/nodes/{node:path}", response_model=a.NodeDetails, summary="One node: class, attributes, neighbours")
     def node(node: str) -> Any:
-        return service.now.search.about(service.now.at(node))
+        return service.now.search.about(service.now.network.row(node, NotFound))
 
     @get("/api/attributes", response_model=a.Attributes, summary="The attributes that nodes can be searched by")
     def attributes(search: Text = "", limit: Limit = 50) -> Any:
@@ -157,7 +157,8 @@ def _changes(app: FastAPI, service: Service) -> None:
 
     @get("/api/classes", response_model=a.Classes, summary="The registered classes")
     def classes() -> Any:
-        return service.now.classes()
+        now = service.now
+        return {"version": now.version, "classes": now.class_list()}
 
     @get("/api/classes/{name:path}", response_model=a.ClassNow, summary="One class, with β of its examples")
     def one_class(name: str) -> Any:
