@@ -113,7 +113,7 @@ def read_networkx(
         values.append(_rows(network, key))
         start, end = end, end + values[-1].shape[1]
         blocks += [("numbers" if end == start + 1 else "vector", start, end, key)] if end > start else []
-    y: list[Any] | None = [network.nodes[node].get(label) for node in row] if label is not None else None
+    y: Any = [network.nodes[node].get(label) for node in row] if label is not None else None
     fields: dict[str, Any] = {"node_names": tuple(str(node) for node in row)}
     if y is not None and any(isinstance(classes, SEVERAL) for classes in y):
         own = [classes if isinstance(classes, SEVERAL) else () if classes is None else (classes,) for classes in y]
@@ -121,8 +121,8 @@ def read_networkx(
         place = {name: c for c, name in enumerate(names)}
         places = [(i, place[str(name)]) for i, classes in enumerate(own) for name in classes]
         ends = np.array(places, np.int64).reshape(-1, 2).T
-        fields["labels"] = sp.csr_array((np.ones(len(places), bool), tuple(ends)), shape=(len(y), len(names)))
-        fields["class_names"], y = tuple(names), None
+        y = sp.csr_array((np.ones(len(places), bool), tuple(ends)), shape=(len(row), len(names)))
+        fields["class_names"] = tuple(names)
     number = {name: i for i, name in enumerate(dict.fromkeys(kinds or ()))}
     return NetworkParts(
         np.array([(row[u], row[v]) for u, v, _ in edges], np.int64).reshape(-1, 2).T,

@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from fewnode._system.sheets import bare, read_table
-from fewnode.column_blocks import Block
 from fewnode.dataset import Dataset
 from fewnode.errors import FewnodeError
-from fewnode.graph import Attributes, Ints, is_sparse
+from fewnode.graph import Attributes, Block, Ints, is_sparse
 from fewnode.tables.bag import words
 from fewnode.tables.vocabulary import Match, Reading, is_code, vocabulary_of
 
